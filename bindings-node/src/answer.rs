@@ -12,17 +12,17 @@ use serde::de::IgnoredAny;
 use tokio::sync::Notify;
 
 use crate::callbacks::within;
-use crate::deliveries::{Delivery, Head, Waiting};
+use crate::deliveries::{Delivery, Head, PendingDelivery};
 use crate::error::cancelled;
 use crate::headers::headers_json;
 use crate::text::text;
 use crate::times::milliseconds;
-use crate::worker::Place;
+use crate::worker::StartThread;
 
 /// A complete response. Errors: Decode if its body should be JSON but is not.
 pub(crate) fn document(operation: &Operation, response: &RawResponse) -> Result<Delivery, Error> {
     #[cfg(debug_assertions)]
-    gatewright::on_purpose::reach(gatewright::on_purpose::Place::Answer);
+    gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Answer);
     let content = match operation.response {
         ResponseBody::Object | ResponseBody::Array => {
             let document = text(&response.body);
@@ -76,9 +76,9 @@ impl Cancellation {
 /// Delivers the outcome of the work, which may be a failure. Cancelling drops the work and its connection.
 pub(crate) fn answer(
     env: Env,
-    waiting: Waiting,
+    waiting: PendingDelivery,
     cancellation: Option<&Cancellation>,
-    place: Place,
+    place: StartThread,
     work: impl Future<Output = Result<Delivery, Error>> + Send + 'static,
 ) -> napi::Result<()> {
     // A call is a large future: boxed, the layers around it only move a pointer.

@@ -31,11 +31,12 @@ pub(crate) async fn within<T>(call: Option<u32>, work: impl Future<Output = T>) 
 }
 
 /// Call, index of the middleware, stage, details as JSON, body.
-type Arguments = FnArgs<(u32, u32, String, String, Option<String>)>;
+type CallbackArguments = FnArgs<(u32, u32, String, String, Option<String>)>;
 /// The callback's result, or null if it threw.
-type Given = Promise<Either<String, Null>>;
+type CallbackResult = Promise<Either<String, Null>>;
 /// Weak, so that an idle process ends. Its queue has at most one entry per call in progress.
-pub(crate) type Function = ThreadsafeFunction<Arguments, Given, Arguments, Status, false, true>;
+pub(crate) type Function =
+    ThreadsafeFunction<CallbackArguments, CallbackResult, CallbackArguments, Status, false, true>;
 
 /// The function behind all callbacks of a client.
 pub(crate) struct Callbacks(pub(crate) Function);
@@ -49,7 +50,7 @@ impl Callbacks {
         body: Option<String>,
     ) -> Result<String, Error> {
         #[cfg(debug_assertions)]
-        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Callback);
+        gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Callback);
         // A call without callbacks has nowhere to store an error.
         let call = CALL.try_with(|call| *call).unwrap_or_default();
         let arguments = FnArgs::from((call, index, stage.to_owned(), details.to_string(), body));

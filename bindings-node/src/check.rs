@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use gatewright::whole_file::write_file;
 use gatewright::{Error, ErrorKind};
-use gatewright_checkkit::{ApiKey, BackgroundRun, CheckKit, Finished, Next, Options, write_evidence};
+use gatewright_checkkit::{ApiKey, BackgroundRun, CheckKit, Next, Options, RunResult, write_evidence};
 use napi::Env;
 use napi::bindgen_prelude::{Either, PromiseRaw};
 use napi_derive::napi;
 
 use crate::error::{describe, misconfigured};
-use crate::lifetime::{Promised, spawn_blocking};
+use crate::lifetime::{PromiseValue, spawn_blocking};
 
 /// Timeout of one poll for an event; JavaScript then polls again.
 const WAIT: Duration = Duration::from_secs(1);
@@ -53,13 +53,13 @@ pub struct Written {
     pub names: Vec<String>,
 }
 
-impl Promised for CheckStep {
+impl PromiseValue for CheckStep {
     fn failed(error: String) -> Self {
         Self { error: Some(error), ..Self::default() }
     }
 }
 
-impl Promised for Written {
+impl PromiseValue for Written {
     fn failed(error: String) -> Self {
         Self { error: Some(error), ..Self::default() }
     }
@@ -151,12 +151,12 @@ fn write<'env>(
     env: &'env Env,
     run: &Arc<BackgroundRun>,
     place: String,
-    write: impl FnOnce(&Finished, &Path) -> io::Result<Vec<String>> + Send + 'static,
+    write: impl FnOnce(&RunResult, &Path) -> io::Result<Vec<String>> + Send + 'static,
 ) -> napi::Result<PromiseRaw<'env, Written>> {
     let run = Arc::clone(run);
     spawn_blocking(env, move || {
         #[cfg(debug_assertions)]
-        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Check);
+        gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Check);
         let finished = match finished(&run) {
             Ok(finished) => finished,
             Err(failure) => return Ok(Written::failed(failure)),
@@ -175,7 +175,7 @@ fn begin(options: &str, api_key: &str) -> Result<BackgroundRun, String> {
 }
 
 /// The result of the run, or the failure as JSON.
-fn finished(run: &BackgroundRun) -> Result<&Finished, String> {
+fn finished(run: &BackgroundRun) -> Result<&RunResult, String> {
     match run.finished() {
         Some(finished) => finished.map_err(describe),
         None => Err(describe(&misconfigured("the run has not finished".to_owned()))),

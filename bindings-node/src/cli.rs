@@ -17,7 +17,7 @@ pub(crate) fn run_program(arguments: Vec<String>, folders: Vec<String>) -> Eithe
     let name = std::iter::once(OsString::from("gatewright"));
     let code = gatewright::contain(|| {
         #[cfg(debug_assertions)]
-        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Program);
+        gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Program);
         let folders = || folders.into_iter().map(PathBuf::from).collect();
         Ok(gatewright_cli::main_beside(name.chain(arguments.into_iter().map(OsString::from)), folders))
     });

@@ -9,12 +9,12 @@ use napi_derive::napi;
 
 use crate::answer::{Cancellation, answer, document};
 use crate::callbacks::{Callbacks, Function};
-use crate::deliveries::{Deliveries, Receiver, Waiting};
+use crate::deliveries::{Deliveries, PendingDelivery, Receiver};
 use crate::error::describe;
 use crate::generated::options::{ClientOptions, RequestOptions};
 use crate::options::{self, Call};
 use crate::stream;
-use crate::worker::Place;
+use crate::worker::StartThread;
 
 /// Longer bodies, in bytes, are sent by the worker, so that JavaScript continues meanwhile.
 const SHORT_BODY: usize = 64 * 1024;
@@ -90,15 +90,15 @@ impl Client {
     }
 
     /// Where a result with this number goes.
-    pub(crate) fn waiting(&self, number: u32) -> Waiting {
-        Waiting { receiver: self.receiver(), number }
+    pub(crate) fn waiting(&self, number: u32) -> PendingDelivery {
+        PendingDelivery { receiver: self.receiver(), number }
     }
 }
 
 /// Where a call begins: a short one is sent immediately.
-fn begins(call: &Call) -> Place {
+fn begins(call: &Call) -> StartThread {
     let is_short = call.body.as_ref().is_none_or(|body| body.len() <= SHORT_BODY);
-    if is_short { Place::Here } else { Place::Worker }
+    if is_short { StartThread::Here } else { StartThread::Worker }
 }
 
 fn made(client: Result<gatewright::Client, Error>, receiver: &Arc<Receiver>) -> Either<Client, String> {

@@ -11,10 +11,10 @@ use napi_derive::napi;
 
 use crate::error::describe;
 use crate::stream::Stream;
-use crate::worker::{self, Place};
+use crate::worker::{self, StartThread};
 
 /// Number of the work, failure as JSON, content, stream, status, headers as JSON, request id, attempts, milliseconds.
-type Arguments = FnArgs<(
+type DeliveryArguments = FnArgs<(
     u32,
     Option<String>,
     Option<Content>,
@@ -28,7 +28,7 @@ type Arguments = FnArgs<(
 
 /// The package's function. Weak: JavaScript keeps the process alive while it waits. Its queue has at most one entry per
 /// piece of work in progress.
-pub(crate) type Receiver = ThreadsafeFunction<Arguments, (), Arguments, Status, false, true>;
+pub(crate) type Receiver = ThreadsafeFunction<DeliveryArguments, (), DeliveryArguments, Status, false, true>;
 
 /// The content of a response or a batch: text, texts, or bytes.
 pub(crate) type Content = Either3<String, Vec<String>, Uint8Array>;
@@ -83,12 +83,12 @@ impl Deliveries {
 }
 
 /// Where the result of one piece of work goes.
-pub(crate) struct Waiting {
+pub(crate) struct PendingDelivery {
     pub(crate) receiver: Arc<Receiver>,
     pub(crate) number: u32,
 }
 
-impl Waiting {
+impl PendingDelivery {
     /// Delivers the result. If the JavaScript thread has ended, nobody waits.
     pub(crate) fn deliver(&self, delivery: Delivery) {
         let Delivery { error, content, stream, head } = delivery;
@@ -102,7 +102,7 @@ impl Waiting {
     pub(crate) fn spawn(
         self,
         env: Env,
-        place: Place,
+        place: StartThread,
         work: impl Future<Output = Result<Delivery, Error>> + Send + 'static,
     ) -> napi::Result<()> {
         worker::spawn(env, place, async move {

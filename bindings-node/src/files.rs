@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::deliveries::Delivery;
 use crate::error::misconfigured;
 use crate::generated::options::SaveOptions;
-use crate::worker::Place;
+use crate::worker::StartThread;
 
 /// What to save, and where.
 #[napi(object, object_to_js = false)]
@@ -41,7 +41,7 @@ impl Client {
         cancellation: Option<&Cancellation>,
     ) -> napi::Result<()> {
         let client = self.client.clone();
-        answer(env, self.waiting(number), cancellation, Place::Worker, async move {
+        answer(env, self.waiting(number), cancellation, StartThread::Worker, async move {
             let (options, path) = (saving.options.into_core()?, Path::new(&saving.path));
             let (url, b64_json) = (saving.url.as_deref(), saving.b64_json.as_deref());
             let saved = match (saving.kind.as_str(), saving.record.as_deref()) {

@@ -2,7 +2,6 @@
 //! requests, streams, reports and the program are the core's; JavaScript objects are made in `src-ts/`.
 
 mod answer;
-mod begun;
 mod callbacks;
 mod check;
 mod cli;
@@ -12,6 +11,7 @@ mod error;
 mod files;
 mod generated;
 mod headers;
+mod inline_start;
 mod lifetime;
 mod lines;
 #[cfg(debug_assertions)]

@@ -16,13 +16,13 @@ thread_local! {
 }
 
 /// The value of a promise, also used in place of a rejection.
-pub(crate) trait Promised: Default {
+pub(crate) trait PromiseValue: Default {
     /// With a failure as JSON.
     fn failed(error: String) -> Self;
 }
 
 /// A promise of the result of `work`. It never rejects: a failure or panic becomes a value.
-fn spawn<T: Promised + Send + ToNapiValue + 'static>(
+fn spawn<T: PromiseValue + Send + ToNapiValue + 'static>(
     env: &Env,
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> napi::Result<PromiseRaw<'_, T>> {
@@ -41,7 +41,7 @@ fn spawn<T: Promised + Send + ToNapiValue + 'static>(
 
 /// Like [`spawn`], for blocking work, on a thread that may block. A panic of it is its failure, without the panic's
 /// message.
-pub(crate) fn spawn_blocking<T: Promised + Send + ToNapiValue + 'static>(
+pub(crate) fn spawn_blocking<T: PromiseValue + Send + ToNapiValue + 'static>(
     env: &Env,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> napi::Result<PromiseRaw<'_, T>> {

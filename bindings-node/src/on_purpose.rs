@@ -2,13 +2,13 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "texts arrive owned")]
 
-use gatewright::on_purpose::{self, Place};
+use gatewright::on_purpose::{self, PanicPoint};
 use napi_derive::napi;
 
 /// Makes the client panic at a place; any other name turns this off.
 #[napi]
 pub(crate) fn panic_at(place: String) {
-    on_purpose::panic_at(Place::named(&place));
+    on_purpose::panic_at(PanicPoint::named(&place));
 }
 
 /// Adds operations of another API, for the test of the generator; returns what is wrong with the JSON.

@@ -17,7 +17,7 @@ use napi_derive::napi;
 use serde::{Serialize, Serializer};
 
 use crate::error::describe;
-use crate::lifetime::{self, Promised};
+use crate::lifetime::{self, PromiseValue};
 
 /// How to validate documents; missing settings are those of the specification.
 #[napi(object, object_to_js = false)]
@@ -61,7 +61,7 @@ pub struct Document {
     pub bytes: Option<Uint8Array>,
 }
 
-impl Promised for Document {
+impl PromiseValue for Document {
     fn failed(error: String) -> Self {
         Self { error: Some(error), ..Self::default() }
     }
@@ -206,7 +206,7 @@ pub(crate) fn judged(work: impl FnOnce() -> Outcome) -> Option<Judged> {
 fn contained<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     gatewright::contain(|| {
         #[cfg(debug_assertions)]
-        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Report);
+        gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Report);
         work()
     })
 }

@@ -12,7 +12,7 @@ use napi::bindgen_prelude::{Either, PromiseRaw};
 use napi_derive::napi;
 
 use crate::error::{describe, misconfigured};
-use crate::lifetime::{self, Promised};
+use crate::lifetime::{self, PromiseValue};
 use crate::report::{Judged, Made, Validator, judged};
 
 /// A result, or nothing if none is pending.
@@ -27,7 +27,7 @@ pub struct Fetched {
     pub made: Option<Judged>,
 }
 
-impl Promised for Fetched {
+impl PromiseValue for Fetched {
     fn failed(error: String) -> Self {
         Self { error: Some(error), ..Self::default() }
     }
@@ -36,17 +36,17 @@ impl Promised for Fetched {
 /// Threads that validate documents; see the core's `Pool`.
 #[napi(js_name = "EnginePool")]
 pub struct ReportPool {
-    shared: Arc<Shared>,
+    shared: Arc<SharedPool>,
 }
 
-struct Shared {
+struct SharedPool {
     /// None once closed.
-    state: Mutex<Option<State>>,
+    state: Mutex<Option<PoolState>>,
     /// Set without the lock, which a fetch holds while it waits.
     closed: AtomicBool,
 }
 
-struct State {
+struct PoolState {
     pool: Pool<Key, Option<Judged>>,
     splitter: Splitter,
     /// Bytes of lines, and the number of consumed bytes.
@@ -74,8 +74,8 @@ impl ReportPool {
         match started {
             Ok(pool) => {
                 let splitter = Splitter::new(validator.validator.max_bytes());
-                let state = State { pool, splitter, bytes: Vec::new(), taken: 0 };
-                let shared = Shared { state: Mutex::new(Some(state)), closed: AtomicBool::new(false) };
+                let state = PoolState { pool, splitter, bytes: Vec::new(), taken: 0 };
+                let shared = SharedPool { state: Mutex::new(Some(state)), closed: AtomicBool::new(false) };
                 Either::A(ReportPool { shared: Arc::new(shared) })
             }
             Err(error) => Either::B(describe(&error)),
@@ -87,7 +87,7 @@ impl ReportPool {
     #[napi]
     pub fn submit(&self, number: u32, document: Either<&[u8], String>) -> bool {
         let mut state = self.shared.lock();
-        let Some(State { pool, .. }) = state.as_mut() else { return false };
+        let Some(PoolState { pool, .. }) = state.as_mut() else { return false };
         match document {
             // Copied: JavaScript may write to the bytes while a thread reads.
             Either::A(bytes) => pool.submit(Key { number, path: None }, Source::Bytes(bytes.to_vec())),
@@ -134,8 +134,8 @@ impl ReportPool {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Option<State>> {
+impl SharedPool {
+    fn lock(&self) -> MutexGuard<'_, Option<PoolState>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -156,7 +156,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl PoolState {
     fn advance(&mut self, ended: bool) -> bool {
         while self.pool.has_room() {
             let mut rest = &self.bytes[self.taken..];

@@ -11,29 +11,29 @@ use serde_json::json;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 
 use crate::answer::{document, head};
-use crate::deliveries::{Delivery, Head, Receiver, Waiting};
+use crate::deliveries::{Delivery, Head, PendingDelivery, Receiver};
 use crate::error::cancelled;
 use crate::times::milliseconds;
-use crate::worker::{self, Place};
+use crate::worker::{self, StartThread};
 
 /// A stream that JavaScript reads. Dropping it closes the connection.
 #[napi(js_name = "EngineStream")]
 pub struct Stream {
-    shared: Arc<Shared>,
+    shared: Arc<SharedStream>,
 }
 
-struct Shared {
+struct SharedStream {
     receiver: Arc<Receiver>,
     /// Held by the current reader. `None` once closed. Kept after the last event: the whole document is still
     /// available.
     stream: AsyncMutex<Option<RawStream>>,
-    state: Mutex<State>,
+    state: Mutex<StreamState>,
     /// Tells readers and waiters that the state has changed.
     changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct StreamState {
     /// Whether a task reads batches.
     is_read: bool,
     /// The number of the delivery that waits for the next batch.
@@ -72,7 +72,7 @@ pub enum Level {
 pub(crate) fn opened(stream: RawStream, receiver: Arc<Receiver>) -> Delivery {
     let head = head(stream.status(), stream.headers(), stream.request_id(), stream.attempts());
     let head = Head { elapsed_ms: Some(milliseconds(stream.elapsed())), ..head };
-    let shared = Shared {
+    let shared = SharedStream {
         receiver,
         stream: AsyncMutex::new(Some(stream)),
         state: Mutex::default(),
@@ -101,14 +101,14 @@ impl Stream {
         }
         state.is_read = true;
         drop(state);
-        worker::spawn(env, Place::Worker, pump(Arc::clone(shared), level))
+        worker::spawn(env, StartThread::Worker, pump(Arc::clone(shared), level))
     }
 
     /// Reads to the end, and delivers the document that all events add up to.
     #[napi]
     pub fn finish(&self, env: Env, number: u32) -> napi::Result<()> {
         let shared = Arc::clone(&self.shared);
-        shared.waiting(number).spawn(env, Place::Worker, async move { shared.finish().await })
+        shared.waiting(number).spawn(env, StartThread::Worker, async move { shared.finish().await })
     }
 
     /// Closes the connection at once; a reader that is waiting gets the end.
@@ -131,24 +131,24 @@ impl Drop for Stream {
 }
 
 /// Reads batches until the end, each while the previous one is being handled.
-async fn pump(shared: Arc<Shared>, level: Level) {
+async fn pump(shared: Arc<SharedStream>, level: Level) {
     while shared.step(level).await {
         // Nothing more is read before the last batch is requested.
         shared.until(|state| state.ahead.is_none() || state.as_document || state.ending.is_some()).await;
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedStream {
+    fn lock(&self) -> MutexGuard<'_, StreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn waiting(&self, number: u32) -> Waiting {
-        Waiting { receiver: Arc::clone(&self.receiver), number }
+    fn waiting(&self, number: u32) -> PendingDelivery {
+        PendingDelivery { receiver: Arc::clone(&self.receiver), number }
     }
 
     /// Waits for a state.
-    async fn until(&self, holds: impl Fn(&State) -> bool) {
+    async fn until(&self, holds: impl Fn(&StreamState) -> bool) {
         loop {
             // Created before the check, so that a later change is not missed.
             let changed = self.changed.notified();
@@ -168,7 +168,7 @@ impl Shared {
             Some(stream) => tokio::select! {
                 biased;
                 // Dropping the read loses no event.
-                () = self.until(State::is_unwanted) => None,
+                () = self.until(StreamState::is_unwanted) => None,
                 read = stream.contain(async |stream| batch(stream, level).await) => {
                     Some(read.unwrap_or_else(|error| Delivery::failed(&error)))
                 }
@@ -194,7 +194,7 @@ impl Shared {
         }
     }
 
-    fn hand_over(&self, mut state: MutexGuard<'_, State>, result: Delivery) {
+    fn hand_over(&self, mut state: MutexGuard<'_, StreamState>, result: Delivery) {
         match state.waiting.take() {
             Some(number) => {
                 drop(state);
@@ -244,7 +244,7 @@ impl Shared {
     }
 
     /// Closes the stream as its reader wants, and notifies the waiter.
-    fn apply_ending(&self, mut state: MutexGuard<'_, State>, stream: &mut Option<RawStream>) {
+    fn apply_ending(&self, mut state: MutexGuard<'_, StreamState>, stream: &mut Option<RawStream>) {
         let result = match (state.ending.take(), stream.as_mut()) {
             (None, _) => return,
             (Some(Ending::Cancelled), Some(stream)) => {
@@ -259,7 +259,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl StreamState {
     /// Whether batches must not be read now.
     fn is_unwanted(&self) -> bool {
         self.ending.is_some() || (self.as_document && self.waiting.is_none())

@@ -11,10 +11,10 @@ use tokio::sync::Mutex;
 
 use crate::answer::{Cancellation, answer, document};
 use crate::client::Client;
-use crate::deliveries::{Receiver, Waiting};
+use crate::deliveries::{PendingDelivery, Receiver};
 use crate::error::describe;
 use crate::generated::options::WaitOptions;
-use crate::worker::Place;
+use crate::worker::StartThread;
 
 /// A wait for a video task.
 #[napi(object, object_to_js = false)]
@@ -70,8 +70,8 @@ impl VideoWatch {
     #[napi]
     pub fn next(&self, env: Env, number: u32, cancellation: Option<&Cancellation>) -> napi::Result<()> {
         let (watch, completed) = (Arc::clone(&self.watch), Arc::clone(&self.completed));
-        let waiting = Waiting { receiver: Arc::clone(&self.receiver), number };
-        answer(env, waiting, cancellation, Place::Worker, async move {
+        let waiting = PendingDelivery { receiver: Arc::clone(&self.receiver), number };
+        answer(env, waiting, cancellation, StartThread::Worker, async move {
             let mut watch = watch.lock().await;
             let found = watch.next().await?;
             completed.store(watch.is_completed(), Ordering::Release);

@@ -25,7 +25,7 @@ pub(crate) fn verify_webhook(
 ) -> Option<String> {
     let verified = gatewright::contain(|| {
         #[cfg(debug_assertions)]
-        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Webhook);
+        gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Webhook);
         let secrets = match secrets {
             Either::A(texts) => texts.iter().map(|text| Secret::new(text)).collect(),
             Either::B(environment) => Secret::several(&environment),
@@ -40,7 +40,7 @@ pub(crate) fn verify_webhook(
 pub(crate) fn check_webhook(body: &[u8]) -> Option<String> {
     let checked = gatewright::contain(|| {
         #[cfg(debug_assertions)]
-        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Webhook);
+        gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Webhook);
         webhook::check_record(body)
     });
     checked.err().map(|error| describe(&error))

@@ -13,7 +13,7 @@ use napi::Env;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-use crate::begun::Begun;
+use crate::inline_start::InlineTask;
 
 /// How long blocking work (a DNS lookup, a file) may continue when the JavaScript thread ends.
 const BLOCKING_GRACE: Duration = Duration::from_millis(100);
@@ -40,7 +40,7 @@ struct Load {
 
 /// Where work begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum StartThread {
     /// On the worker.
     Worker,
     /// On this thread if no other work is in progress, so that the worker is not woken before there is something to read:
@@ -51,7 +51,7 @@ pub(crate) enum Place {
 /// Runs work on this thread's worker. It is dropped if this thread ends first.
 pub(crate) fn spawn(
     env: Env,
-    place: Place,
+    place: StartThread,
     work: impl Future<Output = ()> + Send + 'static,
 ) -> napi::Result<()> {
     WORKER.with_borrow_mut(|worker| {
@@ -62,8 +62,8 @@ pub(crate) fn spawn(
         let is_alone =
             worker.load.is_warm.load(Ordering::Relaxed) && worker.load.under_way.load(Ordering::Relaxed) == 0;
         let work = worker.load.carry(work);
-        if place == Place::Here && is_alone {
-            Begun::begin(worker.runtime.clone(), Box::pin(work));
+        if place == StartThread::Here && is_alone {
+            InlineTask::begin(worker.runtime.clone(), Box::pin(work));
         } else {
             worker.runtime.spawn(work);
         }
@@ -74,7 +74,7 @@ pub(crate) fn spawn(
 impl Load {
     fn carry<F: Future<Output = ()>>(self: &Arc<Self>, work: F) -> impl Future<Output = ()> + use<F> {
         self.under_way.fetch_add(1, Ordering::Relaxed);
-        let carried = Carried(Arc::clone(self));
+        let carried = TrackedWork(Arc::clone(self));
         async move {
             let _carried = carried;
             work.await;
@@ -83,9 +83,9 @@ impl Load {
 }
 
 /// Work in progress.
-struct Carried(Arc<Load>);
+struct TrackedWork(Arc<Load>);
 
-impl Drop for Carried {
+impl Drop for TrackedWork {
     fn drop(&mut self) {
         self.0.is_warm.store(true, Ordering::Relaxed);
         self.0.under_way.fetch_sub(1, Ordering::Relaxed);

@@ -50,7 +50,7 @@ impl Answer {
     pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         caught(py, || {
             #[cfg(debug_assertions)]
-            gatewright::on_purpose::reach(gatewright::on_purpose::Place::Answer);
+            gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Answer);
             match self.content {
                 Content::Json(document) => {
                     record::response_to_python(py, document, self.metadata, self.iterable)

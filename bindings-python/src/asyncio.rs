@@ -14,8 +14,8 @@ use tokio::task::AbortHandle;
 
 use crate::callbacks;
 use crate::error::{self, caught};
+use crate::fork_guard;
 use crate::interpreter;
-use crate::own_process;
 use crate::runtime::of_event_loops;
 
 /// Work in progress. The `async def` that awaits `future` calls `cancel()` when it ends for any reason.
@@ -52,7 +52,7 @@ pub(crate) fn spawn<T: Send + 'static>(
     let work = callbacks::for_event_loop(event_loop, work)?;
     let task = of_event_loops(py)?.spawn(async move {
         let outcome = gatewright::contained(work).await;
-        outbox.put(Ended {
+        outbox.put(EndedFuture {
             future: settled,
             outcome: Box::new(|py| match outcome {
                 Ok(value) => convert(py, value),
@@ -74,11 +74,11 @@ struct Outbox {
     /// child.
     process: u32,
     event_loop: Py<PyWeakrefReference>,
-    ended: Mutex<Vec<Ended>>,
+    ended: Mutex<Vec<EndedFuture>>,
 }
 
 /// A future, and the outcome to settle it with.
-struct Ended {
+struct EndedFuture {
     future: Py<PyAny>,
     outcome: Outcome,
 }
@@ -94,7 +94,7 @@ thread_local! {
 impl Outbox {
     /// The outbox of a loop. Call it on the loop's thread.
     fn of(event_loop: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
-        let (py, process) = (event_loop.py(), own_process::id());
+        let (py, process) = (event_loop.py(), fork_guard::id());
         OUTBOX.with_borrow_mut(|last| {
             if let Some(outbox) = last
                 && outbox.process == process
@@ -111,7 +111,7 @@ impl Outbox {
 
     /// Makes the loop settle a future. Does nothing if the loop has closed or the interpreter is shutting down: nobody
     /// waits then.
-    fn put(self: Arc<Self>, ended: Ended) {
+    fn put(self: Arc<Self>, ended: EndedFuture) {
         let mut waiting = self.ended();
         waiting.push(ended);
         if waiting.len() > 1 {
@@ -132,7 +132,7 @@ impl Outbox {
         });
     }
 
-    fn ended(&self) -> MutexGuard<'_, Vec<Ended>> {
+    fn ended(&self) -> MutexGuard<'_, Vec<EndedFuture>> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -162,7 +162,7 @@ impl Deliver {
         self.is_called.store(true, Ordering::Relaxed);
         let ended = mem::take(&mut *self.outbox.ended());
         let mut raised = Ok(());
-        for Ended { future, outcome } in ended {
+        for EndedFuture { future, outcome } in ended {
             let (value, failed) = value_of(py, outcome);
             raised = raised.and(settle(future.bind(py), value, failed));
         }
@@ -225,14 +225,14 @@ thread_local! {
 
 /// Runs a loop's callback, on its thread.
 pub(crate) fn called_by<T>(event_loop: &Bound<'_, PyAny>, work: impl FnOnce() -> T) -> T {
-    let _restored = Restored(CALLING.replace(event_loop.as_ptr().addr()));
+    let _restored = RestoreCaller(CALLING.replace(event_loop.as_ptr().addr()));
     work()
 }
 
 /// Restores the previous loop, even after a panic.
-struct Restored(usize);
+struct RestoreCaller(usize);
 
-impl Drop for Restored {
+impl Drop for RestoreCaller {
     fn drop(&mut self) {
         CALLING.set(self.0);
     }

@@ -26,38 +26,38 @@ tokio::task_local! {
 
 /// The caller of the current call.
 struct Caller {
-    place: Place,
+    place: CallbackSite,
     /// The Python object of the current attempt: the same one from the first `before` to the last `after`.
     attempt: Mutex<Option<(u32, Py<PyAny>)>>,
 }
 
 /// Where callbacks run.
 #[derive(Clone)]
-enum Place {
+enum CallbackSite {
     /// On the thread that waits for the call.
-    Thread(Desk),
+    Thread(CallbackQueue),
     EventLoop(Arc<EventLoop>),
 }
 
 /// Where a thread that waits for a call finds the callbacks requested by it.
 #[derive(Clone, Default)]
-pub(crate) struct Desk(Arc<Mutex<Vec<Asked>>>);
+pub(crate) struct CallbackQueue(Arc<Mutex<Vec<PendingCallback>>>);
 
-impl Desk {
+impl CallbackQueue {
     /// A callback that the call has requested.
-    pub(crate) fn take(&self) -> Option<Asked> {
+    pub(crate) fn take(&self) -> Option<PendingCallback> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 }
 
 /// A callback that a call waits for.
-pub(crate) struct Asked {
+pub(crate) struct PendingCallback {
     function: Py<PyAny>,
     arguments: Py<PyTuple>,
     outcome: oneshot::Sender<PyResult<Py<PyAny>>>,
 }
 
-impl Asked {
+impl PendingCallback {
     /// Runs it on this thread and reports the outcome to its call.
     pub(crate) fn run(self, py: Python<'_>) {
         // If the call was dropped in the meantime, nobody waits.
@@ -72,8 +72,11 @@ struct EventLoop {
 }
 
 /// Runs a call for a thread that waits for it and checks `desk` whenever it has polled the call.
-pub(crate) fn for_thread<F: Future>(desk: &Desk, call: F) -> impl Future<Output = F::Output> + use<F> {
-    CALLER.scope(Caller { place: Place::Thread(desk.clone()), attempt: Mutex::default() }, call)
+pub(crate) fn for_thread<F: Future>(
+    desk: &CallbackQueue,
+    call: F,
+) -> impl Future<Output = F::Output> + use<F> {
+    CALLER.scope(Caller { place: CallbackSite::Thread(desk.clone()), attempt: Mutex::default() }, call)
 }
 
 /// Runs a call for a task of an event loop.
@@ -83,32 +86,34 @@ pub(crate) fn for_event_loop<F: Future>(
 ) -> PyResult<impl Future<Output = F::Output> + use<F>> {
     static COPY_CONTEXT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let context = COPY_CONTEXT.import(event_loop.py(), "contextvars", "copy_context")?.call0()?.unbind();
-    let place = Place::EventLoop(Arc::new(EventLoop { event_loop: event_loop.clone().unbind(), context }));
+    let place =
+        CallbackSite::EventLoop(Arc::new(EventLoop { event_loop: event_loop.clone().unbind(), context }));
     Ok(CALLER.scope(Caller { place, attempt: Mutex::default() }, call))
 }
 
 /// The exception that Python code raised, as the source of the core's error.
 #[derive(Debug)]
-struct Raised(PyErr);
+struct RaisedException(PyErr);
 
-impl fmt::Display for Raised {
+impl fmt::Display for RaisedException {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an exception of Python")
     }
 }
 
-impl std::error::Error for Raised {}
+impl std::error::Error for RaisedException {}
 
 fn raised(error: PyErr) -> Error {
     // The core passes on only this kind unchanged, wherever a callback fails.
-    Error::new(ErrorKind::Configuration, "a callback of the client raised").with_source(Raised(error))
+    Error::new(ErrorKind::Configuration, "a callback of the client raised")
+        .with_source(RaisedException(error))
 }
 
 /// The exception of a callback that caused this error, if any.
 pub(crate) fn raised_within(py: Python<'_>, error: &Error) -> Option<PyErr> {
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
-        if let Some(Raised(raised)) = cause.downcast_ref() {
+        if let Some(RaisedException(raised)) = cause.downcast_ref() {
             return Some(raised.clone_ref(py));
         }
         source = cause.source();
@@ -126,12 +131,12 @@ fn attached<T>(run: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Error> 
 /// Calls a function of the caller in its context, and awaits the result there if it is awaitable.
 async fn invoke(function: Py<PyAny>, arguments: Py<PyTuple>) -> Result<Py<PyAny>, Error> {
     #[cfg(debug_assertions)]
-    gatewright::on_purpose::reach(gatewright::on_purpose::Place::Callback);
+    gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Callback);
     let event_loop = match CALLER.try_with(|caller| caller.place.clone()) {
-        Ok(Place::EventLoop(event_loop)) => event_loop,
-        Ok(Place::Thread(desk)) => {
+        Ok(CallbackSite::EventLoop(event_loop)) => event_loop,
+        Ok(CallbackSite::Thread(desk)) => {
             let (sender, outcome) = oneshot::channel();
-            let asked = Asked { function, arguments, outcome: sender };
+            let asked = PendingCallback { function, arguments, outcome: sender };
             desk.0.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
             let gone = |_| Error::new(ErrorKind::Cancelled, "the thread of the call has gone");
             return outcome.await.map_err(gone)?.map_err(raised);
@@ -153,7 +158,7 @@ async fn invoke(function: Py<PyAny>, arguments: Py<PyTuple>) -> Result<Py<PyAny>
         keywords.set_item("context", &event_loop.context)?;
         let arguments = (start, function, arguments, reply.clone_ref(py));
         event_loop.event_loop.bind(py).call_method("call_soon_threadsafe", arguments, Some(&keywords))?;
-        Ok(Abandon(reply))
+        Ok(CancelOnDrop(reply))
     })?;
     let outcome = outcome.await;
     drop(reply);
@@ -210,9 +215,9 @@ impl Reply {
 }
 
 /// Cancels the task of a callback when the call that waits for it ends.
-struct Abandon(Py<Reply>);
+struct CancelOnDrop(Py<Reply>);
 
-impl Drop for Abandon {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         interpreter::visit(|py| {
             let task = self.0.get().task.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -228,9 +233,9 @@ impl Drop for Abandon {
 }
 
 /// Where a client keeps its callbacks.
-struct Owner(Py<PyWeakrefReference>);
+struct CallbackOwner(Py<PyWeakrefReference>);
 
-impl Owner {
+impl CallbackOwner {
     fn new(owner: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self(PyWeakrefReference::new(owner)?.unbind()))
     }
@@ -243,7 +248,7 @@ impl Owner {
 
 /// A callable that returns the key.
 pub(crate) struct KeyCallable {
-    owner: Owner,
+    owner: CallbackOwner,
     /// Whether it takes the keyword `refresh`.
     takes_refresh: bool,
 }
@@ -253,7 +258,7 @@ impl KeyCallable {
     pub(crate) fn new(owner: &Bound<'_, PyAny>) -> PyResult<Self> {
         let takes_refresh = owner.py().import("gatewright._callbacks")?.getattr("takes_refresh")?;
         let takes_refresh = takes_refresh.call1((owner.getattr("key")?,))?.is_truthy()?;
-        Ok(Self { owner: Owner::new(owner)?, takes_refresh })
+        Ok(Self { owner: CallbackOwner::new(owner)?, takes_refresh })
     }
 }
 
@@ -281,7 +286,7 @@ impl ApiKeyProvider for KeyCallable {
 
 /// An object with `before(attempt)`, `after(attempt, outcome)` or both.
 pub(crate) struct PythonMiddleware {
-    owner: Owner,
+    owner: CallbackOwner,
     index: usize,
     before: bool,
     after: bool,
@@ -299,7 +304,7 @@ impl PythonMiddleware {
             );
             return Err(PyTypeError::new_err(message));
         }
-        Ok(Self { owner: Owner::new(owner)?, index, before, after })
+        Ok(Self { owner: CallbackOwner::new(owner)?, index, before, after })
     }
 
     fn method(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {

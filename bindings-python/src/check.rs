@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gatewright::whole_file::write_file;
-use gatewright_checkkit::{ApiKey, BackgroundRun, CheckKit, Finished, Next, Options, write_evidence};
+use gatewright_checkkit::{ApiKey, BackgroundRun, CheckKit, Next, Options, RunResult, write_evidence};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -79,18 +79,18 @@ impl CheckRun {
         &self,
         py: Python<'_>,
         place: &Path,
-        write: impl FnOnce(&Finished) -> io::Result<T> + Send,
+        write: impl FnOnce(&RunResult) -> io::Result<T> + Send,
     ) -> PyResult<T> {
         caught(py, || {
             #[cfg(debug_assertions)]
-            gatewright::on_purpose::reach(gatewright::on_purpose::Place::Check);
+            gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Check);
             let finished = self.finished(py)?;
             interpreter::detached(py, || write(finished))
                 .map_err(|error| PyOSError::new_err(format!("cannot write {}: {error}", place.display())))
         })
     }
 
-    fn finished(&self, py: Python<'_>) -> PyResult<&Finished> {
+    fn finished(&self, py: Python<'_>) -> PyResult<&RunResult> {
         let finished =
             self.run.finished().ok_or_else(|| PyRuntimeError::new_err("the run has not finished"))?;
         finished.map_err(|broke| error::to_python(py, broke))

@@ -14,7 +14,7 @@ use crate::error::caught;
 pub(crate) fn run_program(py: Python<'_>, arguments: Vec<OsString>, folders: Py<PyAny>) -> PyResult<u8> {
     caught(py, || {
         #[cfg(debug_assertions)]
-        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Program);
+        gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Program);
         let folders = || -> Vec<PathBuf> {
             // Without them, the program is only searched on PATH.
             Python::attach(|py| folders.call0(py)?.extract(py)).unwrap_or_default()

@@ -14,8 +14,8 @@ use crate::answer::Answer;
 use crate::asyncio::{self, Pending};
 use crate::callbacks::{KeyCallable, PythonMiddleware};
 use crate::error;
+use crate::fork_guard;
 use crate::options;
-use crate::own_process;
 use crate::response::{Metadata, ResponseInfo};
 use crate::runtime::runtime;
 use crate::serialize;
@@ -44,25 +44,25 @@ struct Shared {
     base_url: String,
     /// The key as text, if the client includes it when pickled.
     key: Option<String>,
-    live: Mutex<Live>,
+    live: Mutex<LiveClient>,
 }
 
 /// The core's client and its process. No client once it is closed.
-struct Live {
+struct LiveClient {
     pid: u32,
     client: Option<gatewright::Client>,
 }
 
-impl Live {
+impl LiveClient {
     /// Never drops a parent's client: this would close connections that the parent uses.
     fn forget_parent(&mut self) {
-        if self.pid != own_process::ask() {
+        if self.pid != fork_guard::ask() {
             mem::forget(self.client.take());
         }
     }
 }
 
-impl Drop for Live {
+impl Drop for LiveClient {
     fn drop(&mut self) {
         self.forget_parent();
     }
@@ -104,7 +104,7 @@ impl EngineClient {
         let client = gatewright::contain(|| builder.clone().build_saying(WAY_TO_GIVE_A_KEY));
         let client = client.map_err(|error| error::to_python(py, &error))?;
         let base_url = client.base_url().to_owned();
-        let live = Mutex::new(Live { pid: own_process::ask(), client: Some(client) });
+        let live = Mutex::new(LiveClient { pid: fork_guard::ask(), client: Some(client) });
         let shared = Shared { builder, base_url, key: key.filter(|_| keep_key), live };
         Ok(Self { shared: Arc::new(shared), options: RequestOptions::default(), responses: None })
     }
@@ -233,9 +233,9 @@ impl EngineClient {
     /// Runs no Python code, so that the interpreter stays with this thread while it holds the lock.
     fn current(&self) -> Result<gatewright::Client, gatewright::Error> {
         let mut live = self.shared.live.lock().unwrap_or_else(PoisonError::into_inner);
-        if live.client.is_some() && live.pid != own_process::ask() {
+        if live.client.is_some() && live.pid != fork_guard::ask() {
             let client = gatewright::contain(|| self.shared.builder.clone().build_saying(WAY_TO_GIVE_A_KEY))?;
-            *live = Live { pid: own_process::ask(), client: Some(client) };
+            *live = LiveClient { pid: fork_guard::ask(), client: Some(client) };
         }
         match &live.client {
             None => Err(gatewright::Error::new(ErrorKind::Configuration, "the client is closed")),

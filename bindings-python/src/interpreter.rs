@@ -16,7 +16,7 @@ use pyo3::ffi::{PyObject, PyObject_Call};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::own_process;
+use crate::fork_guard;
 
 /// Maximum time that the shutdown waits for threads that are about to attach.
 const CLOSING_TIME: Duration = Duration::from_secs(2);
@@ -33,9 +33,9 @@ thread_local! {
 }
 
 /// Marks a thread that `close` waits for.
-struct Pass;
+struct ThreadMark;
 
-impl Pass {
+impl ThreadMark {
     /// None once the shutdown has begun.
     fn take() -> Option<Self> {
         INSIDE.fetch_add(1, Ordering::SeqCst);
@@ -54,7 +54,7 @@ impl Pass {
     }
 }
 
-impl Drop for Pass {
+impl Drop for ThreadMark {
     fn drop(&mut self) {
         INSIDE.fetch_sub(1, Ordering::SeqCst);
     }
@@ -66,7 +66,7 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
     let (value, pass) = py.detach(|| {
         // A panic also needs a pass to return.
         let value = catch_unwind(AssertUnwindSafe(work));
-        (value, Pass::take_or_stay())
+        (value, ThreadMark::take_or_stay())
     });
     drop(pass);
     value.unwrap_or_else(|panic| resume_unwind(panic))
@@ -74,9 +74,9 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
 
 /// Stops a thread that Python unwinds, until the process has ended. Interpreters before 3.14 unwind daemon threads when
 /// they shut down, and the Rust code below would abort the process.
-struct Stay;
+struct ThreadParker;
 
-impl Drop for Stay {
+impl Drop for ThreadParker {
     fn drop(&mut self) {
         // Only that unwinding gets here: a normal return forgets this value, and no panic crosses the interpreter.
         loop {
@@ -96,7 +96,7 @@ pub(crate) fn call<'py>(
         unsafe extern "C-unwind" fn(*mut PyObject, *mut PyObject, *mut PyObject) -> *mut PyObject;
     // SAFETY: the types differ only in that the second may unwind, which is always correct for the caller.
     let call: Unwinding = unsafe { mem::transmute::<Call, Unwinding>(PyObject_Call) };
-    let stay = Stay;
+    let stay = ThreadParker;
     // SAFETY: the references prove that both are alive and that the interpreter is attached; a null pointer means no
     // keywords. `black_box` hides from the optimiser that this is the function declared as never unwinding.
     let value = unsafe { black_box(call)(function.as_ptr(), arguments.as_ptr(), std::ptr::null_mut()) };
@@ -108,14 +108,14 @@ pub(crate) fn call<'py>(
 /// Runs `visit` with the interpreter attached, on a thread that Python did not start. None during the shutdown: then
 /// nobody waits for the result.
 pub(crate) fn visit<T>(visit: impl FnOnce(Python<'_>) -> T) -> Option<T> {
-    let _pass = Pass::take()?;
+    let _pass = ThreadMark::take()?;
     Python::try_attach(visit)
 }
 
 /// Runs `work` on a thread that Python did not start and that often attaches to the interpreter: Python keeps its thread
 /// state between visits. Does nothing during the shutdown.
 pub(crate) fn known(work: impl FnOnce() + Send) {
-    let Some(pass) = Pass::take() else { return };
+    let Some(pass) = ThreadMark::take() else { return };
     Python::try_attach(|py| {
         drop(pass);
         py.detach(work);
@@ -136,7 +136,7 @@ pub(crate) fn visit_in_passing(work: impl FnOnce(Python<'_>)) {
 
 /// Runs `work` with the interpreter attached, on a thread inside `detached`.
 pub(crate) fn reattached<T>(work: impl FnOnce(Python<'_>) -> T) -> T {
-    let pass = Pass::take_or_stay();
+    let pass = ThreadMark::take_or_stay();
     Python::attach(|py| {
         drop(pass);
         work(py)
@@ -145,13 +145,13 @@ pub(crate) fn reattached<T>(work: impl FnOnce(Python<'_>) -> T) -> T {
 
 /// Whether the shutdown has begun, so that no thread may attach any more.
 pub(crate) fn is_closed() -> bool {
-    PROCESS.load(Ordering::SeqCst) == own_process::id() && CLOSED.load(Ordering::SeqCst)
+    PROCESS.load(Ordering::SeqCst) == fork_guard::id() && CLOSED.load(Ordering::SeqCst)
 }
 
 /// Call this before any other function of this file in a process. The interpreter is attached, so that two threads
 /// never run it at once.
 pub(crate) fn begin(_: Python<'_>) {
-    let process = own_process::id();
+    let process = fork_guard::id();
     if PROCESS.swap(process, Ordering::SeqCst) != process {
         INSIDE.store(0, Ordering::SeqCst);
         CLOSED.store(false, Ordering::SeqCst);

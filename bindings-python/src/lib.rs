@@ -10,6 +10,7 @@ mod document;
 mod error;
 mod event;
 mod files;
+mod fork_guard;
 mod generated;
 mod headers;
 mod interpreter;
@@ -17,7 +18,6 @@ mod not_given;
 #[cfg(debug_assertions)]
 mod on_purpose;
 mod options;
-mod own_process;
 mod raw_event;
 mod record;
 mod report;
@@ -41,7 +41,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    own_process::watch_forks(py)?;
+    fork_guard::watch_forks(py)?;
     module.add_class::<record::Record>()?;
     // isinstance() and match statements treat a record as a mapping. `collections.abc` takes this class from here, and
     // imports much else.

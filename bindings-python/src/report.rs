@@ -158,7 +158,7 @@ impl ReportValidator {
 fn within<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     caught(py, || {
         #[cfg(debug_assertions)]
-        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Report);
+        gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Report);
         work()
     })
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use gatewright::report::{Judged, Outcome, Pool, Source};
+use gatewright::report::{Outcome, Pool, PoolResult, Source};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -29,7 +29,7 @@ impl ReportPool {
     fn new(py: Python<'_>, validator: &ReportValidator, threads: usize, ordered: bool) -> PyResult<Self> {
         let make = |(): &(), _: &[u8], outcome: Outcome| {
             #[cfg(debug_assertions)]
-            gatewright::on_purpose::reach(gatewright::on_purpose::Place::Report);
+            gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Report);
             outcome
         };
         caught(py, || {
@@ -63,10 +63,10 @@ impl ReportPool {
                     (pool.fetch(Some(SIGNAL_TICK)), pool.pending())
                 });
                 match judged {
-                    Some(Judged { index, result: Ok(outcome), .. }) => {
+                    Some(PoolResult { index, result: Ok(outcome), .. }) => {
                         return Ok(Some((index, verdict(py, &outcome)?, None)));
                     }
-                    Some(Judged { index, result: Err(error), .. }) => {
+                    Some(PoolResult { index, result: Err(error), .. }) => {
                         return Ok(Some((index, None, Some(error.to_string()))));
                     }
                     None if pending == 0 => return Ok(None),

@@ -13,8 +13,8 @@ use pyo3::prelude::*;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Notify;
 
+use crate::fork_guard;
 use crate::interpreter;
-use crate::own_process;
 
 /// How long nobody must drive before the keeper does: long enough not to interfere with a program that reads a stream
 /// event by event, and short compared to any timeout.
@@ -49,7 +49,7 @@ impl<T> PerProcess<T> {
     /// and a child never finds it locked. The parent's threads do not exist in the child. The child therefore makes
     /// another, and never drops the old one.
     fn get(&self, py: Python<'_>, start: impl FnOnce() -> std::io::Result<T>) -> PyResult<&'static T> {
-        let process = own_process::ask();
+        let process = fork_guard::ask();
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, made)) = current.filter(|(pid, _)| *pid == process) {
             return Ok(made);

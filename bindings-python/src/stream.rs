@@ -6,7 +6,7 @@ use std::sync::Arc;
 #[cfg(unix)]
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use gatewright::read_ahead::{Level, ReadAhead, Taken};
+use gatewright::read_ahead::{Level, ReadAhead, TakeResult};
 use gatewright::{Error, ErrorKind, RawStream};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,13 +17,13 @@ use crate::answer::Answer;
 use crate::asyncio::{self, Pending, Waiter};
 use crate::error::{self, caught};
 use crate::event::Event;
+use crate::fork_guard;
 use crate::interpreter;
-use crate::own_process;
 use crate::response::{Metadata, ResponseInfo};
 use crate::runtime::Driven;
 use crate::waiting::{block_on, wait_for_stream};
 #[cfg(unix)]
-use crate::watch::Watching;
+use crate::watch::WatchedConnection;
 
 fn level_of(name: &str) -> PyResult<Level> {
     match name {
@@ -57,7 +57,7 @@ pub(crate) struct EngineStream {
     metadata: Arc<Metadata>,
     /// The event loop that watches the connection.
     #[cfg(unix)]
-    watching: Mutex<Option<Arc<Watching>>>,
+    watching: Mutex<Option<Arc<WatchedConnection>>>,
     pid: u32,
 }
 
@@ -90,7 +90,7 @@ impl EngineStream {
             metadata,
             #[cfg(unix)]
             watching: Mutex::default(),
-            pid: own_process::id(),
+            pid: fork_guard::id(),
         }
     }
 
@@ -100,7 +100,7 @@ impl EngineStream {
 
     fn stream(&self, py: Python<'_>) -> PyResult<&Arc<ReadAhead<Event>>> {
         match &self.stream {
-            Some(stream) if self.pid == own_process::id() => Ok(stream),
+            Some(stream) if self.pid == fork_guard::id() => Ok(stream),
             _ => {
                 Err(error::of_kind(py, ErrorKind::Configuration, "the stream was opened in another process"))
             }
@@ -114,10 +114,10 @@ impl EngineStream {
         level: Level,
     ) -> PyResult<Option<impl ExactSizeIterator<Item = Event> + use<'py>>> {
         match self.stream(py)?.take(level) {
-            Taken::Events(events) => Ok(Some(events.into_iter().rev())),
-            Taken::Over => Ok(None),
-            Taken::Failed(failure) => Err(error::to_python(py, &failure)),
-            Taken::Otherwise(chosen) => {
+            TakeResult::Events(events) => Ok(Some(events.into_iter().rev())),
+            TakeResult::Over => Ok(None),
+            TakeResult::Failed(failure) => Err(error::to_python(py, &failure)),
+            TakeResult::Otherwise(chosen) => {
                 let reader = chosen.map_or("get_final_…", name_of);
                 let message =
                     format!("the stream is being read by {reader}(), no longer by {}()", name_of(level));
@@ -140,7 +140,7 @@ impl EngineStream {
         } else {
             self.unwatch(py);
             stream.renew_timer();
-            let new = Watching::new(stream, event_loop);
+            let new = WatchedConnection::new(stream, event_loop);
             *self.watching() = new.as_ref().ok().cloned();
             new
         };
@@ -168,14 +168,14 @@ impl EngineStream {
     fn unwatch(&self, _: Python<'_>) {}
 
     #[cfg(unix)]
-    fn watching(&self) -> MutexGuard<'_, Option<Arc<Watching>>> {
+    fn watching(&self) -> MutexGuard<'_, Option<Arc<WatchedConnection>>> {
         self.watching.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for EngineStream {
     fn drop(&mut self) {
-        if self.pid != own_process::id() {
+        if self.pid != fork_guard::id() {
             // The connection and the task belong to the parent. Its threads do not exist here, and their locks may be
             // held forever.
             mem::forget(self.stream.take());
@@ -193,7 +193,7 @@ impl Drop for EngineStream {
 fn list_of(py: Python<'_>, events: impl Iterator<Item = Event>) -> PyResult<Bound<'_, PyList>> {
     caught(py, || {
         #[cfg(debug_assertions)]
-        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Answer);
+        gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Answer);
         let events = events.map(|event| event.into_python(py));
         PyList::new(py, events.collect::<PyResult<Vec<_>>>()?)
     })
@@ -251,7 +251,7 @@ impl EngineStream {
 
     /// Closes the connection; discards events that were not taken. The document of a complete stream remains available.
     fn close(&self, py: Python<'_>) {
-        if self.pid == own_process::id()
+        if self.pid == fork_guard::id()
             && let Some(stream) = &self.stream
         {
             stream.close();

@@ -6,11 +6,11 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use gatewright::read_ahead::{Held, Now, ReadAhead, Slot};
+use gatewright::read_ahead::{Now, ReadAhead, Slot, SocketGuard};
 use pyo3::prelude::*;
 use tokio::time::timeout;
 
-use crate::callbacks::{self, Asked, Desk};
+use crate::callbacks::{self, CallbackQueue, PendingCallback};
 use crate::interpreter;
 use crate::runtime::runtime;
 
@@ -20,7 +20,7 @@ pub(crate) const SIGNAL_TICK: Duration = Duration::from_millis(50);
 /// Why a thread stops driving.
 enum Stop<T> {
     Done(T),
-    Asked(Asked),
+    Asked(PendingCallback),
     Tick,
 }
 
@@ -31,13 +31,13 @@ pub(crate) fn block_on<T: Send>(
     py: Python<'_>,
     future: impl Future<Output = Result<T, gatewright::Error>> + Send,
 ) -> PyResult<Result<T, gatewright::Error>> {
-    let desk = Desk::default();
+    let desk = CallbackQueue::default();
     wait(py, &desk, callbacks::for_thread(&desk, gatewright::contained(future)))
 }
 
 /// Like [`block_on`], for a future that has no callbacks and cannot panic.
 pub(crate) fn wait_for<T: Send>(py: Python<'_>, future: impl Future<Output = T> + Send) -> PyResult<T> {
-    wait(py, &Desk::default(), future)
+    wait(py, &CallbackQueue::default(), future)
 }
 
 /// Waits until a stream has something to take. If its reader watches the connection, this thread waits for that and
@@ -81,7 +81,7 @@ fn watch<E: Send>(stream: &ReadAhead<E>) -> Option<Now> {
 
 /// Waits until a connection has something to read, or room for a blocked write; false after 50 ms, or after a signal.
 #[cfg(unix)]
-fn is_ready(held: &Held) -> bool {
+fn is_ready(held: &SocketGuard) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     let tick = Timespec { tv_sec: 0, tv_nsec: i64::from(SIGNAL_TICK.subsec_nanos()) };
@@ -91,11 +91,15 @@ fn is_ready(held: &Held) -> bool {
 }
 
 #[cfg(not(unix))]
-fn is_ready(_: &Held) -> bool {
+fn is_ready(_: &SocketGuard) -> bool {
     true
 }
 
-fn wait<T: Send>(py: Python<'_>, desk: &Desk, future: impl Future<Output = T> + Send) -> PyResult<T> {
+fn wait<T: Send>(
+    py: Python<'_>,
+    desk: &CallbackQueue,
+    future: impl Future<Output = T> + Send,
+) -> PyResult<T> {
     let driven = runtime(py)?;
     let mut future = pin!(future);
     let mut slot = Slot::default();
@@ -119,7 +123,7 @@ fn wait<T: Send>(py: Python<'_>, desk: &Desk, future: impl Future<Output = T> + 
 
 /// Polls a call as long as it waits for a connection that this thread watches; none once it waits for something else.
 fn watch_call<T>(
-    desk: &Desk,
+    desk: &CallbackQueue,
     mut future: Pin<&mut (impl Future<Output = T> + Send)>,
     slot: &mut Slot,
 ) -> Option<Stop<T>> {
@@ -141,7 +145,10 @@ fn watch_call<T>(
     }
 }
 
-async fn next_stop<T>(desk: &Desk, mut future: Pin<&mut (impl Future<Output = T> + Send)>) -> Stop<T> {
+async fn next_stop<T>(
+    desk: &CallbackQueue,
+    mut future: Pin<&mut (impl Future<Output = T> + Send)>,
+) -> Stop<T> {
     let stop = poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(value) => Poll::Ready(Stop::Done(value)),
         // Only the future itself makes requests, while it is polled.

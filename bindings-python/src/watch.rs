@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Wake, Waker};
 
-use gatewright::read_ahead::{Held, Now, ReadAhead};
+use gatewright::read_ahead::{Now, ReadAhead, SocketGuard};
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
 
@@ -16,19 +16,19 @@ use crate::interpreter;
 
 /// The loop's callback when there is something to read.
 #[pyclass(frozen, module = "gatewright._engine")]
-pub(crate) struct Watch(Arc<Watching>);
+pub(crate) struct Watch(Arc<WatchedConnection>);
 
 /// A connection that a loop watches. It keeps neither the stream nor the loop alive.
-pub(crate) struct Watching {
+pub(crate) struct WatchedConnection {
     stream: Weak<ReadAhead<Event>>,
     event_loop: Py<PyWeakrefReference>,
     /// The connection, as long as the loop watches it.
-    held: Mutex<Option<Held>>,
+    held: Mutex<Option<SocketGuard>>,
     /// Whether the loop should release it.
     is_over: AtomicBool,
 }
 
-impl Watching {
+impl WatchedConnection {
     /// Errors: the loop can't watch connections.
     pub(crate) fn new(stream: &Arc<ReadAhead<Event>>, event_loop: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let event_loop = PyWeakrefReference::new(event_loop)?.unbind();
@@ -96,13 +96,13 @@ impl Watching {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+    fn held(&self) -> MutexGuard<'_, Option<SocketGuard>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A time limit of the stream has expired, or there is more to read than fits into a turn.
-impl Wake for Watching {
+impl Wake for WatchedConnection {
     fn wake(self: Arc<Self>) {
         interpreter::visit(|py| {
             if let Some(event_loop) = self.event_loop.bind(py).upgrade()

@@ -19,7 +19,7 @@ pub(crate) fn unwrap_webhook(
 ) -> PyResult<Py<PyAny>> {
     caught(py, || {
         #[cfg(debug_assertions)]
-        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Webhook);
+        gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Webhook);
         let (body, headers) = (raw(body)?, pairs(headers)?);
         let secrets = secrets.map(texts).transpose()?;
         let verified = secrets
@@ -35,7 +35,7 @@ pub(crate) fn unwrap_webhook(
 pub(crate) fn read_webhook(py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     caught(py, || {
         #[cfg(debug_assertions)]
-        gatewright::on_purpose::reach(gatewright::on_purpose::Place::Webhook);
+        gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Webhook);
         let body = raw(body)?;
         webhook::check_record(&body).map_err(|error| error::to_python(py, &error))?;
         to_record(py, &body)
@@ -99,7 +99,7 @@ fn header_value(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     bytes(value)?.ok_or_else(|| PyTypeError::new_err(format!("the header {name} is not text")))
 }
 
-/// Text or bytes as bytes.
+/// Text or bytes.
 fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Some(text.to_str()?.as_bytes().to_vec()));

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 pub(crate) use self::command::{BASE_ENVIRONMENT, PROGRAM};
-pub(crate) use self::process::{Captured, Ended, NotStarted};
+pub(crate) use self::process::{CapturedOutput, NotStarted, ProcessExit};
 pub(crate) use self::transcript::Transcript;
 
 use gatewright::ApiKey;
@@ -37,18 +37,18 @@ pub(crate) struct Agent {
 
 /// One run: the command line, without secrets, and how it ended.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct AgentRun {
     /// Program and arguments.
     pub(crate) command_line: Vec<String>,
     /// Names of the environment variables.
     pub(crate) environment: Vec<String>,
-    pub(crate) ended: Result<Ended, NotStarted>,
+    pub(crate) ended: Result<ProcessExit, NotStarted>,
 }
 
 impl Agent {
     /// Asks the program for its version; `None` if it does not print one.
     pub(crate) async fn ask_version(&mut self) {
-        let Ok(places) = Places::new() else { return };
+        let Ok(places) = TempFolders::new() else { return };
         let mut call = self.call(&places);
         call.arguments = vec!["--version".to_owned()];
         let ended = process::run(&call, VERSION_TIMEOUT).await;
@@ -59,26 +59,26 @@ impl Agent {
     }
 
     /// Runs the program on a prompt in an empty folder.
-    pub(crate) async fn run(&self, model: &str, prompt: &str) -> Run {
-        let places = match Places::new() {
+    pub(crate) async fn run(&self, model: &str, prompt: &str) -> AgentRun {
+        let places = match TempFolders::new() {
             Ok(places) => places,
             Err(error) => {
                 let ended = Err(NotStarted::Other(format!("no temporary folder: {error}")));
-                return Run { command_line: Vec::new(), environment: Vec::new(), ended };
+                return AgentRun { command_line: Vec::new(), environment: Vec::new(), ended };
             }
         };
         let mut call = self.call(&places);
         call.arguments = command::arguments(&self.base_url, model, places.work.path(), prompt);
         let ended = process::run(&call, self.timeout).await;
         let program = self.program.display().to_string();
-        Run {
+        AgentRun {
             command_line: std::iter::once(program).chain(call.arguments).collect(),
             environment: call.environment.into_iter().map(|(name, _)| name).collect(),
             ended,
         }
     }
 
-    fn call(&self, places: &Places) -> process::Call {
+    fn call(&self, places: &TempFolders) -> process::Call {
         process::Call {
             program: self.program.clone(),
             arguments: Vec::new(),
@@ -89,12 +89,12 @@ impl Agent {
 }
 
 /// Empty folders, removed when dropped.
-struct Places {
+struct TempFolders {
     home: TempDir,
     work: TempDir,
 }
 
-impl Places {
+impl TempFolders {
     fn new() -> std::io::Result<Self> {
         let folder = |prefix: &str| tempfile::Builder::new().prefix(prefix).tempdir();
         Ok(Self { home: folder("gatewright-agent-home-")?, work: folder("gatewright-agent-work-")? })

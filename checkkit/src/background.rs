@@ -10,7 +10,7 @@ use gatewright::Error;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
-use crate::run::{CheckKit, Finished, Progress};
+use crate::run::{CheckKit, Progress, RunResult};
 
 /// Threads that drive a run's connections.
 const WORKERS: usize = 2;
@@ -19,7 +19,7 @@ const WORKERS: usize = 2;
 #[derive(Debug)]
 pub struct BackgroundRun {
     events: Mutex<Receiver<Progress>>,
-    finished: Arc<OnceLock<Result<Finished, Error>>>,
+    finished: Arc<OnceLock<Result<RunResult, Error>>>,
     cancel: CancellationToken,
 }
 
@@ -48,7 +48,7 @@ impl BackgroundRun {
             let tell = |progress| drop(sender.try_send(progress));
             let run = async {
                 #[cfg(debug_assertions)]
-                gatewright::on_purpose::reach(gatewright::on_purpose::Place::Check);
+                gatewright::on_purpose::reach(gatewright::on_purpose::PanicPoint::Check);
                 Ok(kit.run(&tell, &cancelled).await)
             };
             let run = runtime.block_on(gatewright::contained(run));
@@ -75,7 +75,7 @@ impl BackgroundRun {
     }
 
     /// The result of a finished run. Errors (Internal): the kit itself failed.
-    pub fn finished(&self) -> Option<Result<&Finished, &Error>> {
+    pub fn finished(&self) -> Option<Result<&RunResult, &Error>> {
         self.finished.get().map(Result::as_ref)
     }
 }

@@ -46,7 +46,7 @@ pub use crate::failure::Category;
 pub use crate::generated::options::{
     AGENT_PROGRAM_VARIABLE, DEFAULT_AGENT_TIMEOUT_MS, DEFAULT_BASE_PATH, DEFAULT_TIMEOUT_MS, Options,
 };
-pub use crate::options::Refused;
+pub use crate::options::InvalidOptions;
 pub use crate::plan::PlannedCell;
-pub use crate::run::{CheckKit, Finished, MAX_PARALLEL, Progress};
+pub use crate::run::{CheckKit, MAX_PARALLEL, Progress, RunResult};
 pub use gatewright::ApiKey;

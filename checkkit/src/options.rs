@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use gatewright::ApiKey;
 use gatewright::catalog::{IMAGE_MODELS, TEXT_MODELS, VIDEO_MODELS};
-use gatewright::likely::likely;
+use gatewright::did_you_mean::closest;
 use gatewright::report::{Profile, SCHEMA};
 use serde_json::Value;
 use url::Url;
@@ -22,18 +22,18 @@ static BOUNDS: LazyLock<Value> = LazyLock::new(|| {
 
 /// Why a run cannot start: one text per problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct InvalidOptions {
     /// The problems, each with its remedy.
     pub problems: Vec<String>,
 }
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for InvalidOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.problems.join("; "))
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for InvalidOptions {}
 
 impl Options {
     /// The same options as in the report: the base path without a trailing slash.
@@ -95,7 +95,7 @@ impl Options {
                     }
                     None => format!(
                         "models: {model:?} is not one of {known_ones}{}; other ids need a profile",
-                        likely(model, known)
+                        closest(model, known)
                             .map(|known| format!(" (did you mean {known}?)"))
                             .unwrap_or_default(),
                     ),

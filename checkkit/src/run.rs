@@ -21,7 +21,7 @@ use crate::checks::{self, Context};
 use crate::exchange::Service;
 use crate::failure::{Category, Failure};
 use crate::generated::options::{AGENT_PROGRAM_VARIABLE, Options};
-use crate::options::Refused;
+use crate::options::InvalidOptions;
 use crate::plan::{ABORTED, FILTERED, NO_LIST, PlannedCell, plan};
 use crate::redaction::{Redactor, SHORTEST_DISTINCT};
 use crate::tls;
@@ -77,7 +77,7 @@ pub enum Progress {
 /// The result of a run.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Finished {
+pub struct RunResult {
     /// The report, which `gatewright_report` finds valid.
     pub report: Report,
     /// The evidence of the cells that were run, in order, with the index of each cell in the report.
@@ -94,7 +94,7 @@ impl std::fmt::Debug for CheckKit {
 
 impl CheckKit {
     /// Validates the options. Sends nothing.
-    pub fn new(options: Options, key: &ApiKey) -> Result<Self, Refused> {
+    pub fn new(options: Options, key: &ApiKey) -> Result<Self, InvalidOptions> {
         let options = options.normalised();
         let passed = passed_variables(&options);
         // Values passed on may be secrets, too; short values are likely to be ordinary words.
@@ -138,7 +138,7 @@ impl CheckKit {
     }
 
     /// Runs the checks. `cancel` ends the run early; the report is still complete. Never fails.
-    pub async fn run(&self, progress: &(dyn Fn(Progress) + Sync), cancel: &CancellationToken) -> Finished {
+    pub async fn run(&self, progress: &(dyn Fn(Progress) + Sync), cancel: &CancellationToken) -> RunResult {
         let to_run = self.cells.iter().filter(|cell| cell.skipped.is_none()).count();
         progress(Progress::Planned { cells: self.cells.len(), to_run });
         let agent = self.agent(cancel).await;
@@ -173,7 +173,7 @@ impl CheckKit {
             evidence.extend(seen.map(|seen| (index, seen)));
         }
         let version = run.agent.and_then(|agent| agent.version);
-        Finished { report: self.report(checks, version), evidence, interrupted }
+        RunResult { report: self.report(checks, version), evidence, interrupted }
     }
 
     /// The agent, if a cell needs one.
@@ -349,8 +349,8 @@ fn skipped(cell: &PlannedCell, reason: &str) -> Check {
     check
 }
 
-fn refused(problems: Vec<String>, redactor: &Redactor) -> Refused {
-    Refused { problems: problems.into_iter().map(|problem| redactor.field(&problem)).collect() }
+fn refused(problems: Vec<String>, redactor: &Redactor) -> InvalidOptions {
+    InvalidOptions { problems: problems.into_iter().map(|problem| redactor.field(&problem)).collect() }
 }
 
 /// The variables that the agent gets from the kit's environment, PATH first, without unset ones.

@@ -19,7 +19,7 @@ use crate::target::Target;
 const MAX_PROMPT_BYTES: u64 = 8 << 20;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ChatArguments {
     /// Model id; see `gatewright models`
     #[arg(long, short, default_value = default_model())]
     model: String,
@@ -40,7 +40,7 @@ pub(crate) fn default_model() -> &'static str {
     gatewright::catalog::TEXT_MODELS.first().map_or("", |model| model.id)
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Exit {
+pub(crate) async fn run(arguments: ChatArguments) -> Exit {
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     if arguments.prompt.is_none() && is_terminal {
         let client = arguments.target.client()?;
@@ -51,7 +51,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
 }
 
 /// One prompt and its answer.
-async fn once(arguments: Arguments) -> Exit {
+async fn once(arguments: ChatArguments) -> Exit {
     let prompt = match arguments.prompt {
         Some(prompt) if prompt != "-" => prompt,
         _ => read_prompt()?,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use gatewright::report::{Diff, Profile, Report, Status, Thresholds, Turn, Validator, annotations, terminal};
 use gatewright::{API_KEY_VARIABLE, CA_BUNDLE_VARIABLE};
-use gatewright_checkkit::{ApiKey, CancellationToken, CheckKit, Finished, Options};
+use gatewright_checkkit::{ApiKey, CancellationToken, CheckKit, Options, RunResult};
 
 use self::outputs::Outputs;
 use self::progress::ProgressLine;
@@ -34,12 +34,12 @@ Exit codes:
 /// Its arguments: the flags are generated from `spec/options.json`.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Arguments {
+pub(crate) struct CheckArguments {
     #[command(flatten)]
     flags: CheckFlags,
 }
 
-pub(crate) async fn run(Arguments { flags }: Arguments) -> Exit {
+pub(crate) async fn run(CheckArguments { flags }: CheckArguments) -> Exit {
     let profile = flags.profile.read()?;
     let baseline = flags.baseline.as_deref().map(|file| read_baseline(file, &profile)).transpose()?;
     let inputs = [("--baseline", flags.baseline.as_deref()), ("--profile", flags.profile.file())];
@@ -105,7 +105,7 @@ fn read_baseline(file: &Path, profile: &Profile) -> Result<Report, Failure> {
 
 /// The human-readable summary; goes to standard error if a document goes to standard output.
 fn print(
-    finished: &Finished,
+    finished: &RunResult,
     outputs: &Outputs,
     places: &str,
     annotate: bool,
@@ -146,7 +146,7 @@ fn against(baseline: &Report, report: &Report) -> String {
     format!("\nBaseline: {} failed before, {new} newly failed\n", failed.saturating_sub(new))
 }
 
-fn exit_code(finished: &Finished, baseline: Option<&Report>, fail_on_skip: bool) -> u8 {
+fn exit_code(finished: &RunResult, baseline: Option<&Report>, fail_on_skip: bool) -> u8 {
     let report = &finished.report;
     let failed = match baseline {
         Some(baseline) => !new_failures(baseline, report).is_empty(),

@@ -12,7 +12,7 @@ use gatewright_gateway::{Config, ConfigFile, Key, STARTING_FILE, config_schema, 
 
 use self::models::Models;
 use crate::exit::{Exit, FAILED, Failure};
-use crate::operator::Place;
+use crate::operator::OperatorTarget;
 use crate::signals::interruptible;
 use crate::{on_runtime, places};
 
@@ -22,13 +22,13 @@ const FILE: &str = "gatewright.toml";
 const MAX_MODELS_NAMED: usize = 10;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ConfigArguments {
     #[command(subcommand)]
-    command: Command,
+    command: ConfigCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ConfigCommand {
     /// Write a starter configuration file, with every key and its default in comments
     Init(Init),
     /// Check a configuration file
@@ -76,7 +76,7 @@ struct Check {
     #[arg(long)]
     keys: bool,
     #[command(flatten)]
-    place: Place,
+    place: OperatorTarget,
 }
 
 #[derive(Debug, Args)]
@@ -86,16 +86,16 @@ struct Schema {
     out: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: Arguments) -> Exit {
+pub(crate) fn run(arguments: ConfigArguments) -> Exit {
     match arguments.command {
-        Command::Init(arguments) => init(&arguments),
-        Command::Check(arguments) => on_runtime(interruptible(check(arguments))),
-        Command::Models(arguments) => on_runtime(interruptible(models::run(arguments))),
-        Command::Schema(arguments) => schema(&arguments),
-        Command::Push(arguments) => on_runtime(interruptible(shared::push(arguments))),
-        Command::Show(arguments) => on_runtime(interruptible(shared::show(arguments))),
-        Command::History(arguments) => on_runtime(interruptible(shared::history(arguments))),
-        Command::Rollback(arguments) => on_runtime(interruptible(shared::rollback(arguments))),
+        ConfigCommand::Init(arguments) => init(&arguments),
+        ConfigCommand::Check(arguments) => on_runtime(interruptible(check(arguments))),
+        ConfigCommand::Models(arguments) => on_runtime(interruptible(models::run(arguments))),
+        ConfigCommand::Schema(arguments) => schema(&arguments),
+        ConfigCommand::Push(arguments) => on_runtime(interruptible(shared::push(arguments))),
+        ConfigCommand::Show(arguments) => on_runtime(interruptible(shared::show(arguments))),
+        ConfigCommand::History(arguments) => on_runtime(interruptible(shared::history(arguments))),
+        ConfigCommand::Rollback(arguments) => on_runtime(interruptible(shared::rollback(arguments))),
     }
 }
 

@@ -19,14 +19,14 @@ use gatewright::environment_proxy;
 use gatewright::visible::visible_lines;
 use url::Url;
 
-use self::finding::{Finding, Verdict, json, text};
+use self::finding::{Finding, FindingLevel, json, text};
 use crate::exit::{Exit, FAILED};
 use crate::seconds::seconds;
 use crate::target::Target;
 use crate::terminal::Paint;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DoctorArguments {
     /// Also send a short prompt over each protocol, which costs a few tokens
     #[arg(long)]
     call: bool,
@@ -55,8 +55,8 @@ fn step(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| "must be a number of seconds from 1 to 60".to_owned())
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Exit {
-    let mut examined = Examined::new(arguments.output);
+pub(crate) async fn run(arguments: DoctorArguments) -> Exit {
+    let mut examined = DoctorReport::new(arguments.output);
     for finding in surroundings::examine() {
         examined.add(finding)?;
     }
@@ -69,7 +69,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
 ///
 /// Checking the path needs no key: without one, only the steps in which the gateway needs the key are
 /// skipped.
-async fn gateway(arguments: &Arguments, examined: &mut Examined) -> io::Result<Option<Url>> {
+async fn gateway(arguments: &DoctorArguments, examined: &mut DoctorReport) -> io::Result<Option<Url>> {
     let (client, has_key) = match service::client(&arguments.target, arguments.timeout) {
         Ok(client) => (client, true),
         Err(finding) => {
@@ -81,10 +81,10 @@ async fn gateway(arguments: &Arguments, examined: &mut Examined) -> io::Result<O
         }
     };
     let Ok(address) = Url::parse(client.base_url()) else {
-        examined.add(Finding::new("address", Verdict::Fail, "the address is not a valid URL"))?;
+        examined.add(Finding::new("address", FindingLevel::Fail, "the address is not a valid URL"))?;
         return Ok(None);
     };
-    examined.add(Finding::new("address", Verdict::Ok, address.as_str().trim_end_matches('/')))?;
+    examined.add(Finding::new("address", FindingLevel::Ok, address.as_str().trim_end_matches('/')))?;
     let proxy = environment_proxy(&address);
     let is_reachable = network::examine(&address, proxy.as_ref(), arguments.timeout, examined).await?;
     let gateway = service::Gateway { client: &client, is_behind_proxy: proxy.is_some() };
@@ -92,20 +92,20 @@ async fn gateway(arguments: &Arguments, examined: &mut Examined) -> io::Result<O
         (true, true) => gateway.examine(arguments, examined).await?,
         (true, false) => gateway.examine_without_key(examined).await?,
         (false, _) => {
-            examined.add(Finding::new("gateway", Verdict::Skip, "no connection to it"))?;
+            examined.add(Finding::new("gateway", FindingLevel::Skip, "no connection to it"))?;
         }
     }
     Ok(Some(address))
 }
 
 /// The findings so far. Text is printed at once, because steps may be slow.
-struct Examined {
+struct DoctorReport {
     findings: Vec<Finding>,
     output: Output,
     paint: Paint,
 }
 
-impl Examined {
+impl DoctorReport {
     fn new(output: Output) -> Self {
         Self { findings: Vec::new(), output, paint: Paint::on(&io::stdout()) }
     }
@@ -123,7 +123,7 @@ impl Examined {
     /// Prints the summary. Returns whether something failed.
     fn finish(&self, address: Option<&Url>) -> io::Result<bool> {
         let count = |verdict| self.findings.iter().filter(|finding| finding.verdict == verdict).count();
-        let (failed, warned) = (count(Verdict::Fail), count(Verdict::Warn));
+        let (failed, warned) = (count(FindingLevel::Fail), count(FindingLevel::Warn));
         let mut out = io::stdout().lock();
         match self.output {
             Output::Json => {

@@ -21,7 +21,7 @@ use crate::target::Target;
 const FORMAT: &str = "png";
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ImageArguments {
     /// Description of the image
     prompt: String,
     /// Output file, a PNG image; with several images, a number is added before the extension
@@ -51,7 +51,7 @@ fn default_model() -> &'static str {
     gatewright::catalog::IMAGE_MODELS.first().map_or("", |model| model.id)
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Exit {
+pub(crate) async fn run(arguments: ImageArguments) -> Exit {
     check_extension(&arguments.out, FORMAT, "images are PNG files")?;
     let client = arguments.target.client()?;
     // Checks that the folder is writable before the request is sent.

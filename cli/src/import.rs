@@ -19,22 +19,22 @@ use crate::places;
 const LONGEST: u64 = 1024 * 1024;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ImportArguments {
     #[command(subcommand)]
-    command: Command,
+    command: ImportCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ImportCommand {
     /// Convert a config.yaml of LiteLLM's proxy
     ///
     /// Settings without a counterpart are listed on standard error. Keys written in the file itself are not copied: the result
     /// refers to variables instead.
-    Litellm(Source),
+    Litellm(ImportSource),
 }
 
 #[derive(Debug, Args)]
-struct Source {
+struct ImportSource {
     /// The configuration file of the other gateway; - means standard input
     file: PathBuf,
     /// Output file [default: standard output]
@@ -42,8 +42,8 @@ struct Source {
     out: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Exit {
-    let Command::Litellm(source) = &arguments.command;
+pub(crate) fn run(arguments: &ImportArguments) -> Exit {
+    let ImportCommand::Litellm(source) = &arguments.command;
     places::keep(&[("the file", Some(&source.file))], source.out.as_deref())?;
     let text = read(&source.file)?;
     let imported = litellm::import(&text, &name_of(&source.file))

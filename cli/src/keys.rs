@@ -9,26 +9,26 @@ use clap::{Args, Subcommand};
 use gatewright_gateway::{IssuedKey, NewKey, Rotation};
 
 use crate::exit::{Exit, Failure, say};
-use crate::operator::Place;
+use crate::operator::OperatorTarget;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct KeysArguments {
     #[command(subcommand)]
-    command: Command,
+    command: KeysCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum KeysCommand {
     /// Create a key and print its secret, which is shown only once
     Create(Create),
     /// List keys, newest first
-    List(List),
+    List(ListKeys),
     /// Show a key
-    Show(Named),
+    Show(KeyName),
     /// Replace the secret of a key and print the new one
     Rotate(Rotate),
     /// Revoke a key; a running gateway rejects it within a second
-    Revoke(Named),
+    Revoke(KeyName),
 }
 
 #[derive(Debug, Args)]
@@ -72,30 +72,30 @@ struct Create {
     #[arg(long, value_name = "BYTES")]
     file_bytes: Option<u64>,
     #[command(flatten)]
-    format: Format,
+    format: JsonOption,
     #[command(flatten)]
-    place: Place,
+    place: OperatorTarget,
 }
 
 #[derive(Debug, Args)]
-struct List {
+struct ListKeys {
     /// Include revoked keys
     #[arg(long)]
     revoked: bool,
     #[command(flatten)]
-    format: Format,
+    format: JsonOption,
     #[command(flatten)]
-    place: Place,
+    place: OperatorTarget,
 }
 
 #[derive(Debug, Args)]
-struct Named {
+struct KeyName {
     /// Name or id of the key
     name: String,
     #[command(flatten)]
-    format: Format,
+    format: JsonOption,
     #[command(flatten)]
-    place: Place,
+    place: OperatorTarget,
 }
 
 #[derive(Debug, Args)]
@@ -104,11 +104,11 @@ struct Rotate {
     #[arg(long, value_name = "TIME", value_parser = time)]
     overlap: Option<Duration>,
     #[command(flatten)]
-    named: Named,
+    named: KeyName,
 }
 
 #[derive(Debug, Args)]
-struct Format {
+struct JsonOption {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -132,21 +132,21 @@ fn time(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(seconds))
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Exit {
+pub(crate) async fn run(arguments: KeysArguments) -> Exit {
     match arguments.command {
-        Command::Create(create) => create.run().await,
-        Command::List(List { revoked, format, place }) => {
+        KeysCommand::Create(create) => create.run().await,
+        KeysCommand::List(ListKeys { revoked, format, place }) => {
             shown::list(&place.open().await?.list(revoked).await?, format.json)
         }
-        Command::Show(Named { name, format, place }) => {
+        KeysCommand::Show(KeyName { name, format, place }) => {
             shown::one(&place.open().await?.show(&name).await?, format.json)
         }
-        Command::Rotate(Rotate { overlap, named: Named { name, format, place } }) => {
+        KeysCommand::Rotate(Rotate { overlap, named: KeyName { name, format, place } }) => {
             let overlap_s = overlap.map_or(0, |overlap| overlap.as_secs().try_into().unwrap_or(u32::MAX));
             let issued = place.open().await?.rotate(&name, Rotation::with_overlap(overlap_s)).await?;
             issue(&issued, format.json, "has a new secret")
         }
-        Command::Revoke(Named { name, format, place }) => {
+        KeysCommand::Revoke(KeyName { name, format, place }) => {
             let key = place.open().await?.revoke(&name).await?;
             if format.json {
                 return shown::one(&key, true);

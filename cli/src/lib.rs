@@ -84,58 +84,58 @@ const ENVIRONMENT: &str = "Environment:
 enum Command {
     /// Run a gateway; without a configuration file, with an embedded simulated provider
     #[cfg(feature = "server")]
-    Serve(serve::Arguments),
+    Serve(serve::ServeArguments),
     /// Work with the configuration file of a gateway
     #[cfg(feature = "server")]
-    Config(config::Arguments),
+    Config(config::ConfigArguments),
     /// List the built-in providers, or show one
     ///
     /// An upstream with provider = "NAME" uses the settings of that provider, except for keys that it sets itself. NAME prints
     /// these settings as a configuration fragment to copy and edit, with the pages that document them.
     #[cfg(feature = "server")]
-    Providers(providers::Arguments),
+    Providers(providers::ProvidersArguments),
     /// Create a file with prices and limits of models
     #[cfg(feature = "server")]
-    Prices(prices::Arguments),
+    Prices(prices::PricesArguments),
     /// Create, list, rotate and revoke keys of a gateway
     #[cfg(feature = "server")]
-    Keys(keys::Arguments),
+    Keys(keys::KeysArguments),
     /// Report the usage of a gateway by key, model, upstream and day
     #[cfg(feature = "server")]
-    Usage(usage::Arguments),
+    Usage(usage::UsageArguments),
     /// Maintain the store of a gateway: check, back up and move it
     #[cfg(feature = "server")]
-    Store(store::Arguments),
+    Store(store::StoreArguments),
     /// List the gateways that share a store
     #[cfg(feature = "server")]
-    Nodes(nodes::Arguments),
+    Nodes(nodes::NodesArguments),
     /// List, redeliver or receive the webhook notifications of a gateway
     #[cfg(feature = "server")]
-    Webhooks(webhooks::Arguments),
+    Webhooks(webhooks::WebhooksArguments),
     /// Check whether a service is compatible, and write a report
-    Check(check::Arguments),
+    Check(check::CheckArguments),
     /// Convert the configuration file of another gateway
     #[cfg(feature = "server")]
-    Import(import::Arguments),
+    Import(import::ImportArguments),
     /// Work with compatibility reports
-    Report(report::Arguments),
+    Report(report::ReportArguments),
     /// Talk to a model; with a prompt, print its answer as it arrives
-    Chat(chat::Arguments),
+    Chat(chat::ChatArguments),
     /// Diagnose why calls to a gateway fail, and suggest fixes
-    Doctor(doctor::Arguments),
+    Doctor(doctor::DoctorArguments),
     /// List the models available to the key
-    Models(models::Arguments),
+    Models(models::ModelsArguments),
     /// Generate images and save them
-    Image(image::Arguments),
+    Image(image::ImageArguments),
     /// Generate a video: submit the task, wait, save the file
-    Video(video::Arguments),
+    Video(video::VideoArguments),
     /// Print a script that completes commands and options in a shell
     Completions(shell::Completions),
     /// Write the manual pages
     Man(shell::Manual),
     #[cfg(not(feature = "server"))]
     #[command(flatten)]
-    Server(server_package::Command),
+    Server(server_package::ServerCommand),
 }
 
 /// The program, for parsing the command line.

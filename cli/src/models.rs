@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use gatewright::catalog::{FAMILIES, IMAGE_MODELS, TEXT_MODELS, VIDEO_MODELS};
-use gatewright::likely::offer;
+use gatewright::did_you_mean::suggestion;
 use gatewright::operations::LIST_MODELS;
 use gatewright::types::Model;
 use gatewright::visible::{visible, visible_lines};
@@ -19,7 +19,7 @@ use crate::target::Target;
 pub(crate) const LOOK: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ModelsArguments {
     /// Print the response of the gateway as JSON
     #[arg(long)]
     json: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     target: Target,
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Exit {
+pub(crate) async fn run(arguments: ModelsArguments) -> Exit {
     let client = arguments.target.client()?;
     let stdout = io::stdout();
     let mut out = io::BufWriter::new(stdout.lock());
@@ -94,7 +94,7 @@ pub(crate) async fn unless_known(client: &Client, model: &str, error: Error) -> 
     let list = client.models();
     let Ok(Ok(list)) = tokio::time::timeout(LOOK, list.list()).await else { return failure };
     let ids: Vec<String> = list.data.iter().map(|model| model.id.clone()).collect();
-    let offer = visible(&offer(model, &ids)).into_owned();
+    let offer = visible(&suggestion(model, &ids)).into_owned();
     match failure {
         Failure::Failed(message) => Failure::Failed(message + &offer),
         other => other,

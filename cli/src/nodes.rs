@@ -6,19 +6,19 @@ use clap::Args;
 use gatewright_gateway::Node;
 
 use crate::exit::Exit;
-use crate::operator::Place;
+use crate::operator::OperatorTarget;
 use crate::table;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct NodesArguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    place: OperatorTarget,
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Exit {
+pub(crate) async fn run(arguments: NodesArguments) -> Exit {
     let listed = arguments.place.open().await?.nodes().await?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if arguments.json {

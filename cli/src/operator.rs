@@ -114,7 +114,7 @@ const USAGE: Operation = Operation {
 /// The place, as arguments.
 #[derive(Debug, Args)]
 #[group(id = "place", multiple = false)]
-pub(crate) struct Place {
+pub(crate) struct OperatorTarget {
     /// Data folder of the gateway, which may be running [default: GATEWRIGHT_SERVE_DATA, then gatewright in the user's data
     /// folder]
     #[arg(long, value_name = "DIR")]
@@ -143,7 +143,7 @@ impl From<RegistryError> for Failure {
     }
 }
 
-impl Place {
+impl OperatorTarget {
     /// Whether an argument specifies it.
     pub(crate) fn is_given(&self) -> bool {
         self.store || self.data.is_some() || self.url.is_some()
@@ -202,7 +202,7 @@ impl Keys {
 
     pub(crate) async fn list(&self, revoked: bool) -> Result<Vec<Key>, Failure> {
         #[derive(Deserialize)]
-        struct List {
+        struct KeyList {
             keys: Vec<Key>,
         }
 
@@ -210,7 +210,7 @@ impl Keys {
             Self::Store(registry) => Ok(registry.list(revoked).await?),
             Self::Gateway(client) => {
                 let listed = Call::new(&LIST).query("revoked", revoked.to_string());
-                Ok(call::<List>(client, listed).await?.keys)
+                Ok(call::<KeyList>(client, listed).await?.keys)
             }
         }
     }
@@ -240,7 +240,7 @@ impl Keys {
 
     pub(crate) async fn notifications(&self, status: Option<&str>) -> Result<Vec<Notification>, Failure> {
         #[derive(Deserialize)]
-        struct List {
+        struct NotificationList {
             webhooks: Vec<Notification>,
         }
 
@@ -252,7 +252,7 @@ impl Keys {
                     Some(status) => listed.query("status", status),
                     None => listed,
                 };
-                Ok(call::<List>(client, listed).await?.webhooks)
+                Ok(call::<NotificationList>(client, listed).await?.webhooks)
             }
         }
     }
@@ -268,13 +268,13 @@ impl Keys {
 
     pub(crate) async fn nodes(&self) -> Result<Vec<Node>, Failure> {
         #[derive(Deserialize)]
-        struct List {
+        struct NodeList {
             nodes: Vec<Node>,
         }
 
         match self {
             Self::Store(registry) => Ok(registry.nodes().await?),
-            Self::Gateway(client) => Ok(call::<List>(client, Call::new(&NODES)).await?.nodes),
+            Self::Gateway(client) => Ok(call::<NodeList>(client, Call::new(&NODES)).await?.nodes),
         }
     }
 
@@ -301,13 +301,15 @@ impl Keys {
 
     pub(crate) async fn config_history(&self) -> Result<Vec<ConfigRevision>, Failure> {
         #[derive(Deserialize)]
-        struct List {
+        struct RevisionList {
             revisions: Vec<ConfigRevision>,
         }
 
         match self {
             Self::Store(registry) => Ok(registry.config_history().await?),
-            Self::Gateway(client) => Ok(call::<List>(client, Call::new(&CONFIG_HISTORY)).await?.revisions),
+            Self::Gateway(client) => {
+                Ok(call::<RevisionList>(client, Call::new(&CONFIG_HISTORY)).await?.revisions)
+            }
         }
     }
 

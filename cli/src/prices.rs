@@ -11,29 +11,29 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use gatewright::visible::visible;
 
-use self::collected::{Collected, Wanted};
-use self::source::Source;
+use self::collected::{Collected, ModelFilter};
+use self::source::PriceSource;
 use crate::exit::{Exit, Failure, say};
 use crate::places;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct PricesArguments {
     #[command(subcommand)]
-    command: Command,
+    command: PricesCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum PricesCommand {
     /// Create a price file from a published list
     ///
     /// Reads LiteLLM's model_prices_and_context_window.json or the api.json of models.dev, and detects which one it is. The
     /// result has the prices and limits of the models of each provider that `gatewright providers` lists; set prices.file in the
     /// configuration to it. Implausible prices are omitted and listed on standard error.
-    Import(Import),
+    Import(ImportPrices),
 }
 
 #[derive(Debug, Args)]
-struct Import {
+struct ImportPrices {
     /// The list: a file, an https URL, or - for standard input
     #[arg(value_name = "FILE|URL")]
     source: String,
@@ -48,20 +48,20 @@ struct Import {
     out: Option<PathBuf>,
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Exit {
-    let Command::Import(arguments) = arguments.command;
+pub(crate) async fn run(arguments: PricesArguments) -> Exit {
+    let PricesCommand::Import(arguments) = arguments.command;
     import(arguments).await
 }
 
-async fn import(arguments: Import) -> Exit {
+async fn import(arguments: ImportPrices) -> Exit {
     if arguments.upstream.is_some() && arguments.provider.len() > 1 {
         let message = "--upstream imports the models of one provider: set --provider exactly once";
         return Err(Failure::Usage(message.to_owned()));
     }
-    let source = Source::new(arguments.source);
+    let source = PriceSource::new(arguments.source);
     places::keep(&[("the list", source.file())], arguments.out.as_deref())?;
     let text = source.read().await?;
-    let wanted = Wanted { providers: arguments.provider, upstream: arguments.upstream };
+    let wanted = ModelFilter { providers: arguments.provider, upstream: arguments.upstream };
     let collected = collect(&text, wanted)
         .map_err(|why| Failure::Usage(format!("{}: {why}", visible(&source.to_string()))))?;
     if collected.list.is_empty() {
@@ -81,7 +81,7 @@ async fn import(arguments: Import) -> Exit {
 
 /// Parses a list in either format. Errors: it has neither, exceeds a limit, or contains no requested
 /// provider.
-fn collect(text: &str, wanted: Wanted) -> Result<Collected, String> {
+fn collect(text: &str, wanted: ModelFilter) -> Result<Collected, String> {
     let entries = source::entries(text)?;
     let mut collected = Collected::new(wanted);
     if litellm::has_form(&entries) {
@@ -97,7 +97,7 @@ fn collect(text: &str, wanted: Wanted) -> Result<Collected, String> {
     Ok(collected)
 }
 
-fn header(source: &Source) -> String {
+fn header(source: &PriceSource) -> String {
     let source = visible(&source.to_string()).into_owned();
     format!(
         "# Prices and limits of models, imported from {source} by gatewright prices import.\n\

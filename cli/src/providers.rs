@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::table;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ProvidersArguments {
     /// Provider to show, as a configuration fragment
     name: Option<String>,
     /// Print JSON: an array of all providers, or an object for one
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Exit {
+pub(crate) fn run(arguments: &ProvidersArguments) -> Exit {
     let mut out = io::BufWriter::new(io::stdout().lock());
     match (&arguments.name, arguments.json) {
         (None, false) => table::write(&mut out, &rows(), 0..0)?,

@@ -19,57 +19,57 @@ use clap::{Args, Subcommand};
 use crate::exit::Exit;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ReportArguments {
     #[command(subcommand)]
-    command: Command,
+    command: ReportCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ReportCommand {
     /// Validate reports
     ///
     /// Exits with 0 if all are valid, 1 if any is invalid, 2 if a file cannot be read. A document that is not
     /// JSON is invalid; the rule of its violation says why: syntax, duplicate_key, encoding, depth, number,
     /// trailing, empty, size. `gatewright report explain RULE` explains a rule.
-    Validate(validate::Arguments),
+    Validate(validate::ValidateArguments),
     /// Print a report: the verdict, a matrix of checks and models, the failures
     ///
     /// Exits with 0 whatever the verdict, if the report could be read.
-    Show(show::Arguments),
+    Show(show::ShowArguments),
     /// Render a report as an HTML page: one file, no scripts
-    Html(html::Arguments),
+    Html(html::HtmlArguments),
     /// Compare two reports: what got better, worse or slower, and which cells were answered by another model
     ///
     /// Exits with 1 if it finds a change that --fail-on names, else with 0.
-    Diff(diff::Arguments),
+    Diff(diff::DiffArguments),
     /// Write a report as JUnit XML
-    Junit(junit::Arguments),
+    Junit(junit::JunitArguments),
     /// Render many reports over time as an HTML page: passes, durations and tokens
-    Trend(trend::Arguments),
+    Trend(trend::TrendArguments),
     /// Rewrite reports in canonical form
     ///
     /// The canonical form has members in schema order, two spaces per level, and integers as digits. With --check,
     /// nothing is written, and the exit code is 1 if any file is not in canonical form.
-    Fmt(fmt::Arguments),
+    Fmt(fmt::FmtArguments),
     /// Write a valid report in which every cell is skipped, as a starting point
-    New(new::Arguments),
+    New(new::NewArguments),
     /// Write the JSON Schema of reports, for editors
-    Schema(schema::Arguments),
+    Schema(schema::SchemaArguments),
     /// Explain a validation rule or a check, or list all
-    Explain(explain::Arguments),
+    Explain(explain::ExplainArguments),
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Exit {
+pub(crate) fn run(arguments: &ReportArguments) -> Exit {
     match &arguments.command {
-        Command::Validate(arguments) => validate::run(arguments),
-        Command::Show(arguments) => show::run(arguments),
-        Command::Html(arguments) => html::run(arguments),
-        Command::Diff(arguments) => diff::run(arguments),
-        Command::Junit(arguments) => junit::run(arguments),
-        Command::Trend(arguments) => trend::run(arguments),
-        Command::Fmt(arguments) => fmt::run(arguments),
-        Command::New(arguments) => new::run(arguments),
-        Command::Schema(arguments) => schema::run(arguments),
-        Command::Explain(arguments) => explain::run(arguments),
+        ReportCommand::Validate(arguments) => validate::run(arguments),
+        ReportCommand::Show(arguments) => show::run(arguments),
+        ReportCommand::Html(arguments) => html::run(arguments),
+        ReportCommand::Diff(arguments) => diff::run(arguments),
+        ReportCommand::Junit(arguments) => junit::run(arguments),
+        ReportCommand::Trend(arguments) => trend::run(arguments),
+        ReportCommand::Fmt(arguments) => fmt::run(arguments),
+        ReportCommand::New(arguments) => new::run(arguments),
+        ReportCommand::Schema(arguments) => schema::run(arguments),
+        ReportCommand::Explain(arguments) => explain::run(arguments),
     }
 }

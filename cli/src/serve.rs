@@ -39,7 +39,7 @@ use crate::signals::{Hangup, Hangups, stop_signal};
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[expect(clippy::option_option, reason = "the flag alone means the usual folder")]
-pub(crate) struct Arguments {
+pub(crate) struct ServeArguments {
     /// Configuration file, reloaded when it changes; see gatewright config [default: none, a simulated provider]
     #[arg(long, value_name = "FILE", env = "GATEWRIGHT_SERVE_CONFIG", hide_env_values = true)]
     #[arg(value_parser = maybe_path())]
@@ -93,16 +93,16 @@ pub(crate) struct Arguments {
 }
 
 /// A configuration with the command line applied, and the sources of its secrets; `None`: they are generated.
-struct Settled {
+struct ResolvedConfig {
     config: Config,
     key: Option<Origin>,
     webhook_secret: Option<Origin>,
     warnings: Vec<String>,
 }
 
-impl Arguments {
+impl ServeArguments {
     /// The configuration of the file, or the default one, with the command line applied.
-    fn settle(&self, mut config: Config) -> Result<Settled, Failure> {
+    fn settle(&self, mut config: Config) -> Result<ResolvedConfig, Failure> {
         let mut warnings = Vec::new();
         let (key, key_origin) = self.key.read(config.key.take(), &mut warnings)?.unzip();
         let secret_origin = webhook_secrets(&mut config)?;
@@ -142,11 +142,11 @@ impl Arguments {
             config.faults.extend(faults);
         }
         let config = store::over(self.limits.over(config))?;
-        Ok(Settled { config, key: key_origin, webhook_secret: secret_origin, warnings })
+        Ok(ResolvedConfig { config, key: key_origin, webhook_secret: secret_origin, warnings })
     }
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Exit {
+pub(crate) async fn run(arguments: ServeArguments) -> Exit {
     if arguments.open && !cfg!(feature = "console") {
         return Err(Failure::Usage("--open: this program was built without the console".to_owned()));
     }
@@ -257,7 +257,7 @@ mod tests {
     #[derive(Parser)]
     struct Program {
         #[command(flatten)]
-        _arguments: Arguments,
+        _arguments: ServeArguments,
     }
 
     /// Each flag, with the corresponding key of the configuration file.

@@ -15,33 +15,33 @@ const PROGRAM: &str = "gatewright-server";
 
 /// The commands that need the server.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum ServerCommand {
     /// Run a gateway (with the server's package)
-    Serve(Rest),
+    Serve(ForwardedArguments),
     /// Work with the configuration file of a gateway (with the server's package)
-    Config(Rest),
+    Config(ForwardedArguments),
     /// List the built-in providers (with the server's package)
-    Providers(Rest),
+    Providers(ForwardedArguments),
     /// Create a file with prices and limits of models (with the server's package)
-    Prices(Rest),
+    Prices(ForwardedArguments),
     /// Create, list, rotate and revoke keys of a gateway (with the server's package)
-    Keys(Rest),
+    Keys(ForwardedArguments),
     /// Report the usage of a gateway (with the server's package)
-    Usage(Rest),
+    Usage(ForwardedArguments),
     /// Maintain the store of a gateway (with the server's package)
-    Store(Rest),
+    Store(ForwardedArguments),
     /// List the gateways that share a store (with the server's package)
-    Nodes(Rest),
+    Nodes(ForwardedArguments),
     /// List, redeliver or receive the webhook notifications of a gateway (with the server's package)
-    Webhooks(Rest),
+    Webhooks(ForwardedArguments),
     /// Convert the configuration file of another gateway (with the server's package)
-    Import(Rest),
+    Import(ForwardedArguments),
 }
 
 /// Whatever the other program takes.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct Rest {
+pub(crate) struct ForwardedArguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     rest: Vec<OsString>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Rest {
 #[cfg_attr(feature = "server", expect(dead_code, reason = "this program has all commands"))]
 pub(crate) fn run(arguments: &[OsString], folders: &[PathBuf]) -> Exit {
     // The program's flags may come before it, such as --color never.
-    let is_command = |name: &&str| Command::has_subcommand(name);
+    let is_command = |name: &&str| ServerCommand::has_subcommand(name);
     let command = arguments.iter().filter_map(|argument| argument.to_str()).find(is_command);
     let command = command.unwrap_or_default();
     let program = installed(folders).ok_or_else(|| {
@@ -110,7 +110,7 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Program {
         #[command(subcommand)]
-        command: Command,
+        command: ServerCommand,
     }
 
     #[test]

@@ -12,22 +12,22 @@ use crate::exit::{Exit, FAILED, Failure, say};
 use crate::serve::store;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct StoreArguments {
     #[command(subcommand)]
-    command: Command,
+    command: StoreCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum StoreCommand {
     /// Migrate the tables to the version of this program, as serve does at startup
-    Migrate(Place),
+    Migrate(StoreLocation),
     /// Check the store for damage; exits with 1 if it finds any
     Check {
         /// Skip generated files, because they are in a bucket
         #[arg(long)]
         no_files: bool,
         #[command(flatten)]
-        place: Place,
+        place: StoreLocation,
     },
     /// Copy the data folder to a new one, even while gateways use it
     Backup {
@@ -44,7 +44,7 @@ enum Command {
         #[arg(value_name = "FILE")]
         to: PathBuf,
         #[command(flatten)]
-        place: Place,
+        place: StoreLocation,
     },
     /// Import an export into an empty store
     Import {
@@ -52,13 +52,13 @@ enum Command {
         #[arg(value_name = "FILE")]
         from: PathBuf,
         #[command(flatten)]
-        place: Place,
+        place: StoreLocation,
     },
 }
 
 #[derive(Debug, Args)]
 #[group(id = "place", multiple = false)]
-pub(crate) struct Place {
+pub(crate) struct StoreLocation {
     /// Data folder [default: GATEWRIGHT_SERVE_DATA, then gatewright in the user's data folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -67,7 +67,7 @@ pub(crate) struct Place {
     store: bool,
 }
 
-impl Place {
+impl StoreLocation {
     /// A missing folder is an error.
     pub(crate) async fn open(&self) -> Result<Registry, Failure> {
         if !self.store {
@@ -85,14 +85,14 @@ impl Place {
     }
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Exit {
+pub(crate) async fn run(arguments: StoreArguments) -> Exit {
     match arguments.command {
-        Command::Migrate(place) => {
+        StoreCommand::Migrate(place) => {
             let version = place.open().await?.migrate().await?;
             say(&format!("the store's tables are at version {version}"));
             Ok(0)
         }
-        Command::Check { no_files, place } => {
+        StoreCommand::Check { no_files, place } => {
             let has_files = !place.store && !no_files;
             let damage = place.open().await?.damage(has_files).await?;
             for found in &damage {
@@ -107,14 +107,14 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
             }
             Ok(if damage.is_empty() { 0 } else { FAILED })
         }
-        Command::Backup { to, data } => {
+        StoreCommand::Backup { to, data } => {
             let data = data_folder::existing(data.as_deref())?;
             Registry::open(&data).await?.backup(&data, &to).await?;
             say(&format!("copied the data folder to {}", to.display()));
             Ok(0)
         }
-        Command::Export { to, place } => export(&to, &place.open().await?).await,
-        Command::Import { from, place } => {
+        StoreCommand::Export { to, place } => export(&to, &place.open().await?).await,
+        StoreCommand::Import { from, place } => {
             // A new store is created if there is none.
             let registry = place.open_or_create().await?;
             let count = if is_standard(&from) {

@@ -6,11 +6,11 @@ use clap::{Args, ValueEnum};
 use gatewright_gateway::{UsageQuery, UsageRow};
 
 use crate::exit::{Exit, Failure};
-use crate::operator::Place;
+use crate::operator::OperatorTarget;
 use crate::table;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct UsageArguments {
     /// First day (UTC), such as 2026-07-31 [default: 29 days before the last]
     #[arg(long, value_name = "DAY")]
     from: Option<String>,
@@ -25,27 +25,27 @@ pub(crate) struct Arguments {
     by: Option<String>,
     /// Output format
     #[arg(long, value_enum, default_value = "table")]
-    format: Format,
+    format: UsageFormat,
     #[command(flatten)]
-    place: Place,
+    place: OperatorTarget,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
+enum UsageFormat {
     Table,
     Json,
     Csv,
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Exit {
+pub(crate) async fn run(arguments: UsageArguments) -> Exit {
     let mut query = UsageQuery::default();
     (query.from, query.to, query.key, query.by) = (arguments.from, arguments.to, arguments.key, arguments.by);
     let rows = arguments.place.open().await?.usage(query).await?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     match arguments.format {
-        Format::Table => table(&mut out, &rows)?,
-        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&rows).expect("plain values"))?,
-        Format::Csv => csv(&mut out, &rows)?,
+        UsageFormat::Table => table(&mut out, &rows)?,
+        UsageFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&rows).expect("plain values"))?,
+        UsageFormat::Csv => csv(&mut out, &rows)?,
     }
     out.flush()?;
     Ok(0)

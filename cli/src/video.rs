@@ -25,7 +25,7 @@ use crate::video::generated::wait_flags::WaitFlags;
 const FORMAT: &str = "mp4";
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct VideoArguments {
     /// Description of the video: subject, action, environment, camera angle, style
     prompt: String,
     /// Output file, an MP4 video
@@ -54,7 +54,7 @@ fn default_model() -> &'static str {
     gatewright::catalog::VIDEO_MODELS.first().map_or("", |model| model.id)
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Exit {
+pub(crate) async fn run(arguments: VideoArguments) -> Exit {
     check_extension(&arguments.out, FORMAT, "videos are MP4 files")?;
     let client = arguments.target.client()?;
     // Checks that the folder is writable before the request is sent.

@@ -8,29 +8,29 @@ use clap::{Args, Subcommand, ValueEnum};
 use gatewright_gateway::Notification;
 
 use crate::exit::{Exit, exit_code, say};
-use crate::operator::Place;
+use crate::operator::OperatorTarget;
 use crate::table;
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct WebhooksArguments {
     #[command(subcommand)]
-    command: Command,
+    command: WebhooksCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum WebhooksCommand {
     /// List notifications, newest first
-    List(List),
+    List(ListWebhooks),
     /// Redeliver notifications, as if never attempted
     Redeliver(Redeliver),
     /// Print the secret that signs notifications, unless the configuration sets one
-    Secret(crate::store::Place),
+    Secret(crate::store::StoreLocation),
     /// Receive notifications on this machine, verify them, and print them
-    Listen(listen::Arguments),
+    Listen(listen::ListenArguments),
 }
 
 #[derive(Debug, Args)]
-struct List {
+struct ListWebhooks {
     /// Only notifications with this status; dead ones are no longer retried
     #[arg(long, value_enum)]
     status: Option<Status>,
@@ -38,7 +38,7 @@ struct List {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    place: OperatorTarget,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -57,7 +57,7 @@ struct Redeliver {
     #[arg(long, conflicts_with = "id")]
     dead: bool,
     #[command(flatten)]
-    place: Place,
+    place: OperatorTarget,
 }
 
 impl Status {
@@ -70,20 +70,20 @@ impl Status {
     }
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Exit {
+pub(crate) async fn run(arguments: WebhooksArguments) -> Exit {
     match arguments.command {
-        Command::List(list) => list.run().await,
-        Command::Redeliver(redeliver) => redeliver.run().await,
-        Command::Secret(place) => {
+        WebhooksCommand::List(list) => list.run().await,
+        WebhooksCommand::Redeliver(redeliver) => redeliver.run().await,
+        WebhooksCommand::Secret(place) => {
             let secret = place.open().await?.webhook_secret();
             writeln!(io::stdout().lock(), "{}", secret.expose())?;
             Ok(0)
         }
-        Command::Listen(arguments) => listen::run(arguments).await,
+        WebhooksCommand::Listen(arguments) => listen::run(arguments).await,
     }
 }
 
-impl List {
+impl ListWebhooks {
     async fn run(self) -> Exit {
         let listed = self.place.open().await?.notifications(self.status.map(Status::name)).await?;
         let mut out = io::BufWriter::new(io::stdout().lock());

@@ -14,9 +14,9 @@ use serde_json::Value;
 
 use super::load::{self, Document, METHODS, Sources, child, schema_name, text};
 use super::model::{
-    Additional, Api, Constraints, Conversation, Earlier, ErrorStyle, Field, Final, HttpMethod, Kind,
-    Location, ModelKind, Object, Operation, Parameter, Protocol, Schema, Stream, StreamMode, StringEnum,
-    Type, Union, Webhook,
+    Additional, Api, Constraints, Conversation, ErrorStyle, Field, FinalDocument, HttpMethod, Kind, Location,
+    ModelKind, Object, Operation, Parameter, PrerequisiteCall, Protocol, Schema, Stream, StreamMode,
+    StringEnum, Type, Union, Webhook,
 };
 use super::names;
 use super::schema::{is_null, merge_all_of, only_form, types, variants};
@@ -42,7 +42,7 @@ pub(crate) fn build(sources: &Sources) -> Result<Api> {
         let Some(earlier) = &operation.earlier else { continue };
         let first = operations.iter().find(|known| known.id == earlier.operation);
         if first.is_none_or(|first| first.earlier.is_some()) {
-            let Earlier { argument, operation: named, .. } = earlier;
+            let PrerequisiteCall { argument, operation: named, .. } = earlier;
             bail!(
                 "{}: x-example-from of {argument} names {named}; name an operation with an example of its own",
                 operation.id
@@ -252,8 +252,9 @@ impl Builder<'_> {
                 example.insert(text(parameter, "name").to_owned(), value.clone());
             }
             if let Some(from) = parameter.get("x-example-from") {
-                let from = Earlier::deserialize(from).context("x-example-from has operation and member")?;
-                earlier = Some(Earlier { argument: text(parameter, "name").to_owned(), ..from });
+                let from =
+                    PrerequisiteCall::deserialize(from).context("x-example-from has operation and member")?;
+                earlier = Some(PrerequisiteCall { argument: text(parameter, "name").to_owned(), ..from });
             }
         }
         if let Some(members) = body.and_then(|body| body.get("example")).and_then(Value::as_object) {
@@ -291,7 +292,7 @@ impl Builder<'_> {
                     Some(name) => StreamMode::Parameter(name.to_owned()),
                     None => StreamMode::Always,
                 },
-                last: stream.get("final").map(|last| Final {
+                last: stream.get("final").map(|last| FinalDocument {
                     ty: response.clone().unwrap_or_else(|| item.clone()),
                     python: text(last, "python").to_owned(),
                     node: text(last, "node").to_owned(),

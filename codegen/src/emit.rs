@@ -18,9 +18,9 @@ pub(super) mod resources;
 pub(super) mod routes;
 pub(super) mod rust;
 mod samples;
+mod signature;
 #[cfg(test)]
 mod tests;
-mod told;
 pub(super) mod typescript;
 
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};

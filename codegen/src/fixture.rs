@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::catalog::Catalog;
-use super::home::GATEWRIGHT;
 use super::load::{Document, OPENAPI, Sources};
+use super::target::GATEWRIGHT;
 
 /// The fixture's sources.
 pub(super) fn sources() -> Sources {

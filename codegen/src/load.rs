@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use super::catalog::Catalog;
 use super::errors::Errors;
-use super::home::{GATEWRIGHT, Home};
 use super::model::Plain;
 use super::options::Options;
+use super::target::{GATEWRIGHT, Target};
 
 /// The hand-written sources, parsed and otherwise untouched.
 #[derive(Debug, Clone)]
 pub(crate) struct Sources {
     /// The places of the files generated from them.
-    pub home: Home,
+    pub home: Target,
     /// The name of the file of `openapi` in problems.
     pub name: String,
     pub openapi: Document,
@@ -46,7 +46,7 @@ impl Sources {
 
     /// Reads another specification, whose clients use the hand-written half of ours. Ours are also the errors, which
     /// the transport raises, and the options of a call, with the catalog and the report that they refer to.
-    pub(crate) fn of(root: &Path, openapi: &Path, home: Home) -> Result<Self> {
+    pub(crate) fn of(root: &Path, openapi: &Path, home: Target) -> Result<Self> {
         let spec = root.join("spec");
         let name = openapi.display().to_string();
         let catalog_schema: Value = json(&spec.join("catalog.schema.json"))?;
@@ -97,7 +97,7 @@ pub(crate) const OPENAPI: &str = "spec/openapi.yaml";
 pub(crate) const METHODS: &[&str] = &["get", "post", "put", "patch", "delete"];
 
 /// Maximum length of a chain of references.
-const MOST_REFERENCES: usize = 32;
+const MAX_REFERENCES: usize = 32;
 
 /// An OpenAPI document with its references; [`Document::resolve`] follows them.
 #[derive(Debug, Clone)]
@@ -124,7 +124,7 @@ impl Document {
     /// `node` itself, or the target of its reference.
     pub(crate) fn follow<'doc>(&'doc self, node: &'doc Value) -> Result<&'doc Value> {
         let mut node = node;
-        for _ in 0..MOST_REFERENCES {
+        for _ in 0..MAX_REFERENCES {
             match node.get("$ref").and_then(Value::as_str) {
                 Some(reference) => node = self.resolve(reference)?,
                 None => return Ok(node),

@@ -72,7 +72,7 @@ pub(crate) fn lower(document: &Document, api: &Api) -> Result<Lowered> {
         Lowering { document, dropped: Some(Vec::new()), components: Map::new(), open_enums: Vec::new() };
     for (name, node) in document.members("/components/schemas") {
         let reached = &api.schemas[name];
-        let place = Place { name: name.clone(), request: reached.in_request };
+        let place = SchemaContext { name: name.clone(), request: reached.in_request };
         let at = child("/components/schemas", name);
         let lowered = if node.get("x-open-union") == Some(&Value::Bool(true)) {
             lowering.open_union(node, &at, &place)?
@@ -124,14 +124,14 @@ struct Lowering<'doc> {
 
 /// The place of a schema.
 #[derive(Clone)]
-struct Place {
+struct SchemaContext {
     /// The name of an inline type at this place.
     name: String,
     /// Whether a request body reaches it.
     request: bool,
 }
 
-impl Place {
+impl SchemaContext {
     fn nested(&self, property: &str) -> Self {
         Self { name: names::nested(&self.name, property), request: self.request }
     }
@@ -162,7 +162,7 @@ impl Lowering<'_> {
     }
 
     /// Lowers one schema.
-    fn schema(&mut self, node: &Value, at: &str, place: &Place) -> Result<Value> {
+    fn schema(&mut self, node: &Value, at: &str, place: &SchemaContext) -> Result<Value> {
         if node.is_boolean() {
             return Ok(json!({}));
         }
@@ -224,7 +224,7 @@ impl Lowering<'_> {
                     } else if closed {
                         out.insert(keyword.clone(), value.clone());
                     } else {
-                        let inner = Place { name: names::value(&place.name), ..place.clone() };
+                        let inner = SchemaContext { name: names::value(&place.name), ..place.clone() };
                         out.insert(keyword.clone(), self.schema(value, &child(at, keyword), &inner)?);
                     }
                 }
@@ -275,7 +275,13 @@ impl Lowering<'_> {
     }
 
     /// An open enum becomes a newtype of a string, which has the constants and also decodes new values.
-    fn open_enum(&mut self, node: &Value, values: Vec<String>, at: &str, place: &Place) -> Result<Value> {
+    fn open_enum(
+        &mut self,
+        node: &Value,
+        values: Vec<String>,
+        at: &str,
+        place: &SchemaContext,
+    ) -> Result<Value> {
         let description = text(node, "description");
         self.add(place.name.clone(), json!({"type": "string", "description": description}))?;
         self.open_enums.push((place.name.clone(), values));
@@ -292,7 +298,7 @@ impl Lowering<'_> {
     }
 
     /// An inline open union becomes a named type.
-    fn inline_open_union(&mut self, node: &Value, at: &str, place: &Place) -> Result<Value> {
+    fn inline_open_union(&mut self, node: &Value, at: &str, place: &SchemaContext) -> Result<Value> {
         let lowered = self.open_union(node, at, place)?;
         self.add(place.name.clone(), lowered)?;
         let description = text(node, "description");
@@ -303,7 +309,7 @@ impl Lowering<'_> {
     }
 
     /// In a request, a constant is an enum of one value; in a response, it is any string.
-    fn constant(&mut self, out: &mut Map<String, Value>, value: &Value, at: &str, place: &Place) {
+    fn constant(&mut self, out: &mut Map<String, Value>, value: &Value, at: &str, place: &SchemaContext) {
         if value.is_string() && place.request {
             out.insert("type".to_owned(), json!("string"));
             out.insert("enum".to_owned(), json!([value]));
@@ -322,7 +328,7 @@ impl Lowering<'_> {
         out: &mut Map<String, Value>,
         node: &Value,
         at: &str,
-        place: &Place,
+        place: &SchemaContext,
     ) -> Result<()> {
         let required: Vec<&str> = node
             .get("required")
@@ -351,7 +357,13 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn one_of(&mut self, out: &mut Map<String, Value>, value: &Value, at: &str, place: &Place) -> Result<()> {
+    fn one_of(
+        &mut self,
+        out: &mut Map<String, Value>,
+        value: &Value,
+        at: &str,
+        place: &SchemaContext,
+    ) -> Result<()> {
         let all = value.as_array().context("oneOf is a list")?;
         if all.iter().any(is_null) {
             out.insert("nullable".to_owned(), json!(true));
@@ -359,7 +371,7 @@ impl Lowering<'_> {
         let mut variants = Vec::new();
         // Counted without null, like the names of the model.
         for (index, variant) in all.iter().filter(|variant| !is_null(variant)).enumerate() {
-            let inner = Place { name: names::form(&place.name, index), ..place.clone() };
+            let inner = SchemaContext { name: names::form(&place.name, index), ..place.clone() };
             let at = format!(
                 "{at}/oneOf/{}",
                 all.iter().position(|form| std::ptr::eq(form, variant)).unwrap_or(index)
@@ -375,7 +387,7 @@ impl Lowering<'_> {
 
     /// An open union becomes one object with the members of all variants. A member is required if every variant
     /// requires it, and any value if its type differs. Unknown variants fit, too.
-    fn open_union(&mut self, node: &Value, at: &str, place: &Place) -> Result<Value> {
+    fn open_union(&mut self, node: &Value, at: &str, place: &SchemaContext) -> Result<Value> {
         let mut variants = Vec::new();
         self.variants(node, &mut variants)?;
         let mut properties: Map<String, Value> = Map::new();
@@ -485,7 +497,7 @@ impl Lowering<'_> {
                 self.drop(&at, "const", value, EnforcedBy::Transport);
                 continue;
             }
-            let place = Place { name: names::parameter(id, name), request: true };
+            let place = SchemaContext { name: names::parameter(id, name), request: true };
             parameters.push(json!({
                 "name": name,
                 "in": text(parameter, "in"),
@@ -509,7 +521,7 @@ impl Lowering<'_> {
         let content = |kind: &str| answers.iter().find_map(|answer| answer["content"].get(kind)).cloned();
         let json_body = match content("application/json") {
             Some(body) => {
-                let place = Place { name: names::response(id), request: false };
+                let place = SchemaContext { name: names::response(id), request: false };
                 let schema = self.schema(&body["schema"], &format!("{at}/responses/2XX"), &place)?;
                 Some(json!({"schema": schema}))
             }

@@ -7,13 +7,13 @@
 
 #![expect(clippy::print_stderr, clippy::print_stdout, reason = "a command-line program reports to its user")]
 
+mod api_docs;
 mod build;
 mod catalog;
 mod emit;
 mod errors;
 #[cfg(test)]
 mod fixture;
-mod home;
 mod lint;
 mod load;
 mod lower;
@@ -21,7 +21,7 @@ mod model;
 mod names;
 mod options;
 mod schema;
-mod surface;
+mod target;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -34,10 +34,10 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 
-use self::home::Home;
 use self::load::Sources;
 use self::lower::Lowered;
 use self::model::Api;
+use self::target::Target;
 use self::write::Output;
 
 /// Generates code and documents from a specification
@@ -92,7 +92,7 @@ fn run(Arguments { root, command }: &Arguments) -> Result<()> {
     match command {
         Command::Generate { check } => generate_all(root, *check),
         Command::Clients(Another { openapi, home, into }) => {
-            generate_clients(root, openapi, Home::read(home)?, into)
+            generate_clients(root, openapi, Target::read(home)?, into)
         }
         Command::Operations => {
             println!("{}", serde_json::to_string(&callables(root)?)?);
@@ -104,14 +104,14 @@ fn run(Arguments { root, command }: &Arguments) -> Result<()> {
 /// Generates everything from the sources below `root` and writes it, or with `check` only compares.
 fn generate_all(root: &Path, check: bool) -> Result<()> {
     let mut output = generate(&Sources::read(root)?)?;
-    let surface = surface::parts(root, &output)?;
+    let surface = api_docs::parts(root, &output)?;
     output.add_parts(surface)?;
     if check { output.check(root) } else { output.write(root) }
 }
 
 /// The clients of another specification, written below `folder`: Rust, Python and TypeScript where `home` has them, and
 /// `operations.json`, the rows that debug builds of the bindings take.
-fn generate_clients(root: &Path, openapi: &Path, home: Home, folder: &Path) -> Result<()> {
+fn generate_clients(root: &Path, openapi: &Path, home: Target, folder: &Path) -> Result<()> {
     let sources = Sources::of(root, openapi, home)?;
     let (api, lowered) = prepare(&sources)?;
     let (rust, signatures) = emit::rust::emit(&api, &lowered)?;

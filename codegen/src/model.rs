@@ -18,8 +18,8 @@ use indexmap::IndexMap;
 
 pub(crate) use self::members::Member;
 pub(crate) use self::operations::{
-    Conversation, Earlier, ErrorStyle, Final, HttpMethod, Location, ModelKind, Operation, Parameter, Plain,
-    Protocol, Stream, StreamMode,
+    Conversation, ErrorStyle, FinalDocument, HttpMethod, Location, ModelKind, Operation, Parameter, Plain,
+    PrerequisiteCall, Protocol, Stream, StreamMode,
 };
 pub(crate) use self::parts::Part;
 pub(crate) use self::types::{
@@ -28,14 +28,14 @@ pub(crate) use self::types::{
 
 use super::catalog::Catalog;
 use super::errors::Errors;
-use super::home::Home;
 use super::options::Options;
+use super::target::Target;
 
 /// The whole specification, in the form that emitters need.
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
     /// The places of the files generated from it.
-    pub home: Home,
+    pub home: Target,
     pub title: String,
     pub version: String,
     pub description: String,

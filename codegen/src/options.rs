@@ -52,7 +52,7 @@ pub(crate) struct Entry {
     #[serde(skip)]
     pub follows_client: bool,
     #[serde(default, rename = "type")]
-    pub kind: Option<Kind>,
+    pub kind: Option<OptionKind>,
     /// The Rust type of a number, where it is not that of its kind.
     #[serde(default)]
     pub integer: Option<String>,
@@ -130,7 +130,7 @@ pub(crate) struct Entry {
 /// What kind of value an option has. An emitter has one form for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum OptionKind {
     Text,
     Path,
     /// `Duration`, seconds, or milliseconds with `Ms` after the name.
@@ -266,8 +266,8 @@ impl Entry {
     }
 
     /// The kind; the lint has seen that there is one.
-    pub(crate) fn kind(&self) -> Kind {
-        self.kind.unwrap_or(Kind::Text)
+    pub(crate) fn kind(&self) -> OptionKind {
+        self.kind.unwrap_or(OptionKind::Text)
     }
 
     pub(crate) fn is_of(&self, language: Language) -> bool {
@@ -281,7 +281,9 @@ impl Entry {
     pub(crate) fn name_in(&self, language: Language) -> String {
         match language {
             Language::Rust | Language::Python => self.name.clone(),
-            Language::Node if self.kind == Some(Kind::Time) => format!("{}Ms", names::camel(&self.name)),
+            Language::Node if self.kind == Some(OptionKind::Time) => {
+                format!("{}Ms", names::camel(&self.name))
+            }
             Language::Node => names::camel(&self.name),
             Language::Program => {
                 format!("--{}", self.flag_name.as_ref().unwrap_or(&self.name).replace('_', "-"))

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::fixture::{edited, sources};
-use super::home::GATEWRIGHT;
 use super::load::Sources;
+use super::target::GATEWRIGHT;
 use super::{generate, prepare};
 
 fn write(root: &Path, path: &str, contents: &str) {

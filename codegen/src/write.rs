@@ -15,14 +15,14 @@ const SKIPPED: &[&str] = &[".git", ".venv", "dist", "node_modules", "snapshots",
 
 /// A generated part of a file that is otherwise written by hand: the text between two lines that name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct GeneratedPart {
     /// From the repository's root: `docs/guides/production.md`.
     pub path: String,
     pub name: String,
     pub contents: String,
 }
 
-impl Part {
+impl GeneratedPart {
     /// The file's text with this part in its place.
     fn put_into(&self, text: &str) -> Result<String> {
         let (begin, end) = (
@@ -46,7 +46,7 @@ impl Part {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Output {
     files: BTreeMap<String, String>,
-    parts: Vec<Part>,
+    parts: Vec<GeneratedPart>,
 }
 
 impl Output {
@@ -75,7 +75,7 @@ impl Output {
     }
 
     /// Adds parts of files that are written by hand. A part of a generated file is an error.
-    pub(crate) fn add_parts(&mut self, parts: Vec<Part>) -> Result<()> {
+    pub(crate) fn add_parts(&mut self, parts: Vec<GeneratedPart>) -> Result<()> {
         if let Some(part) = parts.iter().find(|part| self.files.contains_key(&part.path)) {
             bail!("{} is generated as a whole; the {} cannot be a part of it", part.path, part.name);
         }

@@ -14,7 +14,7 @@ use crate::h1::Reading;
 use crate::h2;
 use crate::idle::Idle;
 use crate::socket::Socket;
-use crate::tcp::Watched;
+use crate::tcp::WatchedSocket;
 
 /// The body of a response. Polling it reads from the connection, which returns to the pool at the end of the body.
 /// Dropping it earlier closes the connection; over HTTP/2, only its stream. Trailers are discarded.
@@ -33,7 +33,7 @@ enum Rest {
     Http2 {
         incoming: Incoming,
         #[expect(dead_code, reason = "it counts until it is dropped")]
-        place: h2::Held,
+        place: h2::StreamGuard,
     },
 }
 
@@ -49,14 +49,14 @@ impl Body {
     }
 
     /// A body received over HTTP/2. `place`: its slot on the connection, held until the end of the body.
-    pub(crate) fn http2(incoming: Incoming, place: h2::Held) -> Self {
+    pub(crate) fn http2(incoming: Incoming, place: h2::StreamGuard) -> Self {
         Self { ready: Bytes::new(), rest: Rest::Http2 { incoming, place } }
     }
 
     /// Lets the reader watch the connection instead of the runtime: polling then returns at once and registers no
     /// wakeup; it finds new data once the watcher has reported it. None if there is no connection to watch: at the end
     /// of the body, over HTTP/2, and while the request is still being sent.
-    pub fn watch(&mut self) -> Option<Watched> {
+    pub fn watch(&mut self) -> Option<WatchedSocket> {
         match &mut self.rest {
             Rest::Http1 { reading, .. } => reading.watch(),
             Rest::None | Rest::Http2 { .. } => None,

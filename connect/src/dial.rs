@@ -34,7 +34,7 @@ pub(crate) struct Dialer {
 }
 
 /// A new connection.
-pub(crate) enum Dialed {
+pub(crate) enum NewConnection {
     Http1(Socket),
     Http2(Socket),
 }
@@ -63,18 +63,18 @@ impl Dialer {
         self.server.scheme_str() == Some("https")
     }
 
-    pub(crate) async fn dial(&self) -> Result<Dialed, Error> {
+    pub(crate) async fn dial(&self) -> Result<NewConnection, Error> {
         let connected = self.tcp.clone().call(self.server.clone()).await;
         let tcp = Tcp::Driven(connected.map_err(|error| Error::Connect(error.into()))?.into_inner());
         if !self.is_tls() {
-            return Ok(Dialed::Http1(Socket::Plain(tcp)));
+            return Ok(NewConnection::Http1(Socket::Plain(tcp)));
         }
         let name = self.name().map_err(|error| Error::Connect(error.into()))?;
         let agreed = self.tls.connect(name, tcp).await;
         let tls = agreed.map_err(|error| Error::Connect(io::Error::other(error).into()))?;
         let is_http2 = tls.get_ref().1.alpn_protocol() == Some(HTTP2);
         let socket = Socket::Tls(Box::new(tls));
-        Ok(if is_http2 { Dialed::Http2(socket) } else { Dialed::Http1(socket) })
+        Ok(if is_http2 { NewConnection::Http2(socket) } else { NewConnection::Http1(socket) })
     }
 
     /// The name that the server's certificate must match.

@@ -9,6 +9,6 @@ mod head;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::connection::{Connection, Reading};
+pub(crate) use self::connection::{H1Connection, Reading};
 pub use self::framing::{Framing, of_request};
-pub use self::head::Seen;
+pub use self::head::ScanOffset;

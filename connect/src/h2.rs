@@ -21,18 +21,18 @@ use crate::socket::Socket;
 
 /// Maximum number of concurrent requests on a connection if the server allows as many: each may leave a full window
 /// unread.
-const MOST_STREAMS: u32 = 64;
+const MAX_STREAMS: u32 = 64;
 /// How much of a response the server may send before it is read, in bytes. The window is not adaptive: an adaptive one
 /// would make the connection's window no larger than a single stream's, and one stalled reader would stall all others.
 const STREAM_WINDOW: u32 = 512 * 1024;
 /// The window of the connection: a reader that stalls leaves every other stream its own full window.
-const CONNECTION_WINDOW: u32 = MOST_STREAMS * STREAM_WINDOW;
+const CONNECTION_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
 /// Placeholder for a concurrency limit that the server hasn't announced yet. No server announces this value.
 const UNTOLD: usize = 0x7ffe_d9c3;
 
 /// A connection that requests share.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct H2Connection {
     sender: SendRequest<Full<Bytes>>,
     streams: Arc<Streams>,
 }
@@ -41,18 +41,18 @@ struct Streams {
     /// Number of open requests on the connection.
     open: AtomicUsize,
     /// The connection that a [`Driver`] drives, until it has ended. It knows the server's concurrency limit.
-    driven: Mutex<Option<Driven>>,
+    driven: Mutex<Option<ConnectionTask>>,
 }
 
-type Driven = http2::Connection<TokioIo<Socket>, Full<Bytes>, TokioExecutor>;
+type ConnectionTask = http2::Connection<TokioIo<Socket>, Full<Bytes>, TokioExecutor>;
 
 impl Streams {
     /// The server's concurrency limit, or [`UNTOLD`]; none once the connection has ended.
     fn most(&self) -> Option<usize> {
-        self.driven().as_ref().map(Driven::current_max_send_streams)
+        self.driven().as_ref().map(ConnectionTask::current_max_send_streams)
     }
 
-    fn driven(&self) -> MutexGuard<'_, Option<Driven>> {
+    fn driven(&self) -> MutexGuard<'_, Option<ConnectionTask>> {
         self.driven.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -89,32 +89,32 @@ impl fmt::Debug for Streams {
 
 /// A slot for one request on a connection.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct StreamSlot {
     sender: SendRequest<Full<Bytes>>,
-    held: Held,
+    held: StreamGuard,
 }
 
 /// Counts as a request on its connection until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Held(Arc<Streams>);
+pub(crate) struct StreamGuard(Arc<Streams>);
 
-impl Drop for Held {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Connection {
+impl H2Connection {
     /// A slot on the connection, if one is free.
-    pub(crate) fn place(&self) -> Option<Place> {
+    pub(crate) fn place(&self) -> Option<StreamSlot> {
         let most = match self.streams.most()? {
             // Requests after the first wait for the server's limit: see `is_untold`.
             UNTOLD => 1,
-            told => told.clamp(1, MOST_STREAMS as usize),
+            told => told.clamp(1, MAX_STREAMS as usize),
         };
         let more = |open: usize| (open < most).then(|| open + 1);
         self.streams.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Place { sender: self.sender.clone(), held: Held(Arc::clone(&self.streams)) })
+        Some(StreamSlot { sender: self.sender.clone(), held: StreamGuard(Arc::clone(&self.streams)) })
     }
 
     /// Whether the server has not announced its concurrency limit yet: it does so in its first frame.
@@ -133,7 +133,7 @@ impl Connection {
 }
 
 /// Starts HTTP/2 on a new connection. `ping`: interval of pings while there are requests, and how long each may take.
-pub(crate) async fn begin(socket: Socket, ping: Duration) -> Result<Connection, Error> {
+pub(crate) async fn begin(socket: Socket, ping: Duration) -> Result<H2Connection, Error> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.timer(TokioTimer::new());
     builder.initial_stream_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
@@ -143,7 +143,7 @@ pub(crate) async fn begin(socket: Socket, ping: Duration) -> Result<Connection, 
         builder.handshake(TokioIo::new(socket)).await.map_err(|error| Error::Connect(error.into()))?;
     let streams = Arc::new(Streams { open: AtomicUsize::new(0), driven: Mutex::new(Some(connection)) });
     tokio::spawn(Driver(Arc::clone(&streams)));
-    Ok(Connection { sender, streams })
+    Ok(H2Connection { sender, streams })
 }
 
 /// Why there is no response.
@@ -155,11 +155,11 @@ pub(crate) enum Failed {
 
 /// Sends a request. `server`: scheme and authority. The response keeps its slot until its body has been read.
 pub(crate) async fn send(
-    place: Place,
+    place: StreamSlot,
     request: RequestRef<'_>,
     server: &Uri,
-) -> Result<(Response<Incoming>, Held), Failed> {
-    let Place { mut sender, held } = place;
+) -> Result<(Response<Incoming>, StreamGuard), Failed> {
+    let StreamSlot { mut sender, held } = place;
     let mut uri = server.clone().into_parts();
     uri.path_and_query = request.path_and_query.cloned().or(uri.path_and_query);
     let mut sent = Request::new(Full::new(request.body.clone()));

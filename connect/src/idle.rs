@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::runtime::{Handle, Id};
 use tokio::time::Instant;
 
-use crate::h1::Connection;
+use crate::h1::H1Connection;
 use crate::h2;
 use crate::socket::Socket;
 use crate::watching;
@@ -23,36 +23,36 @@ pub(crate) struct Idle {
 #[derive(Debug, Default)]
 struct State {
     /// HTTP/1.1 connections, the longest idle first.
-    connections: VecDeque<Unused>,
+    connections: VecDeque<IdleConnection>,
     /// HTTP/2 connections, the oldest first. Each has slots for several requests.
-    http2: Vec<Shared>,
+    http2: Vec<SharedConnection>,
     /// The runtime whose task closes connections that have been idle for too long.
     swept_by: Option<Id>,
 }
 
 impl State {
-    fn take_last(&mut self) -> Option<Unused> {
+    fn take_last(&mut self) -> Option<IdleConnection> {
         let last = self.connections.iter().rposition(|unused| unused.connection.is_of_this_runtime())?;
         self.connections.remove(last)
     }
 }
 
 #[derive(Debug)]
-struct Unused {
-    connection: Connection<Socket>,
+struct IdleConnection {
+    connection: H1Connection<Socket>,
     since: Instant,
 }
 
 #[derive(Debug)]
-struct Shared {
-    connection: h2::Connection,
+struct SharedConnection {
+    connection: h2::H2Connection,
     /// The runtime that drives it.
     runtime: Option<Id>,
     /// When a request last took it.
     used: Instant,
 }
 
-impl Shared {
+impl SharedConnection {
     /// Whether it can still accept requests.
     fn lasts(&self, timeout: Duration) -> bool {
         let is_old = self.connection.is_unused() && self.used.elapsed() >= timeout;
@@ -66,9 +66,9 @@ impl Idle {
     }
 
     /// The most recently used open HTTP/1.1 connection of this runtime.
-    pub(crate) fn take(&self) -> Option<Connection<Socket>> {
+    pub(crate) fn take(&self) -> Option<H1Connection<Socket>> {
         loop {
-            let Unused { mut connection, since } = self.state().take_last()?;
+            let IdleConnection { mut connection, since } = self.state().take_last()?;
             if since.elapsed() < self.timeout
                 && connection.socket().is_quiet()
                 && let Ok(connection) = connection.begin()
@@ -80,7 +80,7 @@ impl Idle {
 
     /// A slot on an open HTTP/2 connection of this runtime. The oldest are filled first, so that connections that a
     /// burst opened fall idle and are closed.
-    pub(crate) fn http2(&self) -> Option<h2::Place> {
+    pub(crate) fn http2(&self) -> Option<h2::StreamSlot> {
         let mut state = self.state();
         state.http2.retain(|shared| shared.lasts(self.timeout));
         let own = current();
@@ -99,22 +99,22 @@ impl Idle {
     }
 
     /// Stores an HTTP/1.1 connection, if there is one.
-    pub(crate) fn put(self: &Arc<Self>, connection: Option<Connection<Socket>>) {
+    pub(crate) fn put(self: &Arc<Self>, connection: Option<H1Connection<Socket>>) {
         watching::set(None);
         let Some(connection) = connection.filter(|_| self.most > 0) else { return };
         let mut state = self.state();
         let surplus = (state.connections.len() >= self.most).then(|| state.connections.pop_front());
-        state.connections.push_back(Unused { connection, since: Instant::now() });
+        state.connections.push_back(IdleConnection { connection, since: Instant::now() });
         self.sweep(&mut state);
         drop(state);
         drop(surplus);
     }
 
     /// Stores an HTTP/2 connection, which requests share.
-    pub(crate) fn put_http2(self: &Arc<Self>, connection: h2::Connection) {
+    pub(crate) fn put_http2(self: &Arc<Self>, connection: h2::H2Connection) {
         if self.most > 0 {
             let mut state = self.state();
-            state.http2.push(Shared { connection, runtime: current(), used: Instant::now() });
+            state.http2.push(SharedConnection { connection, runtime: current(), used: Instant::now() });
             self.sweep(&mut state);
         }
     }
@@ -159,12 +159,13 @@ impl Sweeper {
         let mut state = idle.state();
         let old =
             state.connections.iter().take_while(|unused| unused.since.elapsed() >= idle.timeout).count();
-        let closed: Vec<Unused> = state.connections.drain(..old).collect();
-        let shared: Vec<Shared> = state.http2.extract_if(.., |shared| !shared.lasts(idle.timeout)).collect();
+        let closed: Vec<IdleConnection> = state.connections.drain(..old).collect();
+        let shared: Vec<SharedConnection> =
+            state.http2.extract_if(.., |shared| !shared.lasts(idle.timeout)).collect();
         let first = state.connections.front().map(|unused| unused.since + idle.timeout);
         // A connection with a long-running request is checked again after another full timeout.
         let now = Instant::now();
-        let looked_at = |shared: &Shared| {
+        let looked_at = |shared: &SharedConnection| {
             if shared.connection.is_unused() { shared.used + idle.timeout } else { now + idle.timeout }
         };
         let next = first.into_iter().chain(state.http2.iter().map(looked_at)).min();

@@ -25,12 +25,12 @@ pub use self::body::Body;
 pub use self::error::Error;
 pub use self::pool::{Pool, Settings};
 pub use self::request::RequestRef;
-pub use self::tcp::{Held, Watched};
+pub use self::tcp::{SocketGuard, WatchedSocket};
 pub use self::watching::Slot;
 
 pub mod http1 {
     //! The parts of HTTP/1.1 (RFC 9112) that a server needs as well.
-    pub use crate::h1::{Framing, Seen, of_request};
+    pub use crate::h1::{Framing, ScanOffset, of_request};
 }
 
 #[cfg(fuzzing)]

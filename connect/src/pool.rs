@@ -8,9 +8,9 @@ use rustls::ClientConfig;
 use tokio::time::Instant;
 
 use crate::body::Body;
-use crate::dial::{Dialed, Dialer};
+use crate::dial::{Dialer, NewConnection};
 use crate::error::Error;
-use crate::h1::Connection;
+use crate::h1::H1Connection;
 use crate::h2;
 use crate::idle::Idle;
 use crate::request::RequestRef;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(1);
 
 /// How often a request is tried that a connection did not take: connections that stand may be about to end.
-const MOST_UNSENT: usize = 3;
+const MAX_UNSENT: usize = 3;
 
 /// How connections are opened and kept.
 #[derive(Debug, Clone)]
@@ -43,30 +43,30 @@ pub struct Settings {
 /// The connections to one server. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct PoolInner {
     dialer: Dialer,
     settings: Settings,
     idle: Arc<Idle>,
     /// Held while opening a connection on which the server may choose HTTP/2: requests that wait may be able to
     /// share it.
-    choosing: tokio::sync::Mutex<Choice>,
+    choosing: tokio::sync::Mutex<LastProtocol>,
 }
 
 /// What the server chose last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Choice {
+enum LastProtocol {
     Unknown,
     Http1,
 }
 
 /// Where a request can be sent.
-enum Way {
-    Http1(Connection<Socket>),
-    Http2(h2::Place),
+enum PoolRoute {
+    Http1(H1Connection<Socket>),
+    Http2(h2::StreamSlot),
 }
 
 impl Pool {
@@ -75,8 +75,8 @@ impl Pool {
     pub fn new(server: Uri, tls: ClientConfig, settings: Settings) -> Self {
         let dialer = Dialer::new(server, tls, settings.keep_alive);
         let idle = Arc::new(Idle::new(settings.max_idle, settings.idle_timeout));
-        let choosing = tokio::sync::Mutex::new(Choice::Unknown);
-        Self { shared: Arc::new(Shared { dialer, settings, idle, choosing }) }
+        let choosing = tokio::sync::Mutex::new(LastProtocol::Unknown);
+        Self { shared: Arc::new(PoolInner { dialer, settings, idle, choosing }) }
     }
 
     /// Whether this pool connects to that server with that timeout.
@@ -100,9 +100,13 @@ impl Pool {
     }
 }
 
-impl Shared {
+impl PoolInner {
     /// `way`: the first connection to try; if none is given, a new one is opened.
-    async fn send(&self, mut way: Option<Way>, request: RequestRef<'_>) -> Result<Response<Body>, Error> {
+    async fn send(
+        &self,
+        mut way: Option<PoolRoute>,
+        request: RequestRef<'_>,
+    ) -> Result<Response<Body>, Error> {
         let server = self.dialer.server();
         let mut unsent = 0;
         loop {
@@ -111,17 +115,17 @@ impl Shared {
                 None => self.connect().await?,
             };
             match next {
-                Way::Http1(connection) => match connection.send(request, server).await {
+                PoolRoute::Http1(connection) => match connection.send(request, server).await {
                     Ok((head, reading)) => {
                         return Ok(Response::from_parts(head, Body::http1(reading, &self.idle)?));
                     }
-                    Err(Error::Unsent) if unsent + 1 < MOST_UNSENT => unsent += 1,
+                    Err(Error::Unsent) if unsent + 1 < MAX_UNSENT => unsent += 1,
                     Err(error) => return Err(error),
                 },
-                Way::Http2(place) => match h2::send(place, request, server).await {
+                PoolRoute::Http2(place) => match h2::send(place, request, server).await {
                     Ok((response, held)) => return Ok(response.map(|body| Body::http2(body, held))),
                     // Try again, perhaps over a new connection.
-                    Err(h2::Failed::Unsent) if !is_own && unsent + 1 < MOST_UNSENT => unsent += 1,
+                    Err(h2::Failed::Unsent) if !is_own && unsent + 1 < MAX_UNSENT => unsent += 1,
                     Err(h2::Failed::Unsent) => return Err(Error::Closed),
                     Err(h2::Failed::Broken(error)) => return Err(error),
                 },
@@ -129,14 +133,14 @@ impl Shared {
         }
     }
 
-    fn at_hand(&self) -> Option<Way> {
+    fn at_hand(&self) -> Option<PoolRoute> {
         let http2 = if self.dialer.is_tls() { self.idle.http2() } else { None };
-        http2.map(Way::Http2).or_else(|| self.idle.take().map(Way::Http1))
+        http2.map(PoolRoute::Http2).or_else(|| self.idle.take().map(PoolRoute::Http1))
     }
 
     /// A new connection, or one that another request has opened in the meantime; the flag tells whether it is
     /// new.
-    async fn connect(&self) -> Result<(Way, bool), Error> {
+    async fn connect(&self) -> Result<(PoolRoute, bool), Error> {
         let own = |way| (way, true);
         if !self.dialer.is_tls() {
             return self.dial().await.map(own);
@@ -156,28 +160,28 @@ impl Shared {
             }
             tokio::time::sleep(LOOK).await;
         }
-        if *choice == Choice::Http1 {
+        if *choice == LastProtocol::Http1 {
             // Each request needs a connection of its own.
             drop(choice);
             return self.dial().await.map(own);
         }
         let way = self.dial().await?;
-        if let Way::Http1(_) = way {
-            *choice = Choice::Http1;
+        if let PoolRoute::Http1(_) = way {
+            *choice = LastProtocol::Http1;
         }
         Ok((way, true))
     }
 
-    async fn dial(&self) -> Result<Way, Error> {
+    async fn dial(&self) -> Result<PoolRoute, Error> {
         let limit = self.settings.connect_timeout;
         let dialing = async {
             match self.dialer.dial().await? {
-                Dialed::Http1(socket) => Ok(Way::Http1(Connection::new(socket))),
-                Dialed::Http2(socket) => {
+                NewConnection::Http1(socket) => Ok(PoolRoute::Http1(H1Connection::new(socket))),
+                NewConnection::Http2(socket) => {
                     let connection = h2::begin(socket, self.settings.ping).await?;
                     let place = connection.place().ok_or(Error::Closed)?;
                     self.idle.put_http2(connection);
-                    Ok(Way::Http2(place))
+                    Ok(PoolRoute::Http2(place))
                 }
             }
         };

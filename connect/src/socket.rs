@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
-use crate::tcp::{Tcp, Watched};
+use crate::tcp::{Tcp, WatchedSocket};
 
 #[derive(Debug)]
 pub(crate) enum Socket {
@@ -32,7 +32,7 @@ impl Socket {
     }
 
     /// Lets somebody else watch the connection; none if that fails.
-    pub(crate) fn watch(&mut self) -> Option<Watched> {
+    pub(crate) fn watch(&mut self) -> Option<WatchedSocket> {
         self.tcp_mut().watch()
     }
 

@@ -20,14 +20,14 @@ pub(crate) enum Tcp {
     /// Watched by the runtime that it was created in.
     Driven(TcpStream),
     /// Watched by somebody else. Reading registers no wakeup.
-    Watched(Arc<Shared>),
+    Watched(Arc<SocketState>),
     /// Handing it over failed.
     Lost,
 }
 
 /// State that a connection shares with its watcher.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SocketState {
     tcp: net::TcpStream,
     /// Whether a read may find something.
     readable: AtomicBool,
@@ -40,25 +40,25 @@ pub(crate) struct Shared {
 }
 
 /// Maximum number of reads before the watcher gets a turn: there is no runtime to enforce that.
-const MOST_READS: u32 = 128;
+const MAX_READS: u32 = 128;
 
 /// A connection that its reader watches instead of the runtime: an event loop, or a thread that waits for nothing else.
 #[derive(Debug, Clone)]
-pub struct Watched(Weak<Shared>);
+pub struct WatchedSocket(Weak<SocketState>);
 
-impl Watched {
+impl WatchedSocket {
     /// Keeps the connection open while it is being watched; none once it is closed or used for something
     /// else.
-    pub fn hold(&self) -> Option<Held> {
-        self.0.upgrade().map(Held)
+    pub fn hold(&self) -> Option<SocketGuard> {
+        self.0.upgrade().map(SocketGuard)
     }
 }
 
 /// A connection that is kept open.
 #[derive(Debug)]
-pub struct Held(Arc<Shared>);
+pub struct SocketGuard(Arc<SocketState>);
 
-impl Held {
+impl SocketGuard {
     /// Reports that there is something to read, or that the server has closed its end.
     pub fn set_readable(&self) {
         self.0.reads.store(0, Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl Held {
 }
 
 #[cfg(unix)]
-impl std::os::fd::AsFd for Held {
+impl std::os::fd::AsFd for SocketGuard {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.0.tcp.as_fd()
     }
@@ -80,7 +80,7 @@ impl std::os::fd::AsFd for Held {
 
 impl Tcp {
     /// Lets somebody else watch the connection; none if that's not possible.
-    pub(crate) fn watch(&mut self) -> Option<Watched> {
+    pub(crate) fn watch(&mut self) -> Option<WatchedSocket> {
         if cfg!(not(unix)) {
             return None;
         }
@@ -88,7 +88,7 @@ impl Tcp {
             && let Self::Driven(tcp) = std::mem::replace(self, Self::Lost)
         {
             let tcp = tcp.into_std().ok()?;
-            *self = Self::Watched(Arc::new(Shared {
+            *self = Self::Watched(Arc::new(SocketState {
                 tcp,
                 readable: AtomicBool::new(true),
                 room: AtomicUsize::new(SHORT_READ),
@@ -97,7 +97,7 @@ impl Tcp {
             }));
         }
         match self {
-            Self::Watched(shared) => Some(Watched(Arc::downgrade(shared))),
+            Self::Watched(shared) => Some(WatchedSocket(Arc::downgrade(shared))),
             Self::Driven(_) | Self::Lost => None,
         }
     }
@@ -131,10 +131,9 @@ impl Tcp {
     }
 }
 
-impl Shared {
+impl SocketState {
     fn poll_read(&self, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if !self.readable.load(Ordering::Acquire) || self.reads.fetch_add(1, Ordering::Relaxed) >= MOST_READS
-        {
+        if !self.readable.load(Ordering::Acquire) || self.reads.fetch_add(1, Ordering::Relaxed) >= MAX_READS {
             return Poll::Pending;
         }
         let room = self.room.load(Ordering::Relaxed).min(buffer.remaining());

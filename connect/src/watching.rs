@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use crate::tcp::Watched;
+use crate::tcp::WatchedSocket;
 
 thread_local! {
     /// What this thread watches while it polls a request; none otherwise.
@@ -12,7 +12,7 @@ thread_local! {
 /// The connection that a thread watches for a request.
 #[derive(Debug, Default)]
 pub struct Slot {
-    connection: Option<Watched>,
+    connection: Option<WatchedSocket>,
 }
 
 impl Slot {
@@ -26,7 +26,7 @@ impl Slot {
     }
 
     /// The request's connection, if this thread watches it.
-    pub fn connection(&self) -> Option<&Watched> {
+    pub fn connection(&self) -> Option<&WatchedSocket> {
         self.connection.as_ref()
     }
 }
@@ -48,7 +48,7 @@ pub(crate) fn is_on() -> bool {
 }
 
 /// Sets the connection of this thread's request, or clears it.
-pub(crate) fn set(connection: Option<Watched>) {
+pub(crate) fn set(connection: Option<WatchedSocket>) {
     SLOT.with_borrow_mut(|slot| {
         if let Some(slot) = slot {
             slot.connection = connection;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use gatewright_connect::{Body, Error, Held, Pool, Settings};
+use gatewright_connect::{Body, Error, Pool, Settings, SocketGuard};
 use http::{Method, Request, Uri};
 use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, StreamBody};
@@ -121,7 +121,7 @@ async fn halves(mut socket: TcpStream, go_on: Arc<Notify>) {
 }
 
 /// What the watcher of a connection reads next.
-async fn watched(body: &mut Body, held: &Held) -> Bytes {
+async fn watched(body: &mut Body, held: &SocketGuard) -> Bytes {
     loop {
         held.set_readable();
         let polled = Pin::new(&mut *body).poll_frame(&mut Context::from_waker(Waker::noop()));

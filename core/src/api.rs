@@ -11,6 +11,7 @@ pub(crate) mod form;
 pub(crate) mod generated;
 mod messages;
 mod native;
+mod open_enum;
 pub(crate) mod operation;
 #[cfg(all(debug_assertions, feature = "client"))]
 pub(crate) mod other_api;
@@ -19,6 +20,5 @@ mod responses;
 #[cfg(test)]
 mod schemas;
 mod setters;
-mod words;
 
 pub use self::generated::{catalog, operations, types};

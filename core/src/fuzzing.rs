@@ -14,7 +14,7 @@ use crate::api::operation::Operation;
 use crate::api::operations::{
     self, CREATE_CHAT_COMPLETION, CREATE_RESPONSE, GENERATE_CONTENT, RETRIEVE_VIDEO, STREAM_GENERATE_CONTENT,
 };
-use crate::long_work::files;
+use crate::jobs::files;
 use crate::transport::base_url::BaseUrl;
 use crate::transport::response::Head;
 use crate::transport::secret::Secrets;
@@ -141,7 +141,7 @@ pub fn check_limits(body: &[u8]) -> bool {
     let Ok(body) = serde_json::from_slice::<Value>(body) else { return false };
     for operation in operations::ALL {
         let violations = limits::check(operation, &body);
-        assert!(violations.len() <= limits::MOST_VIOLATIONS);
+        assert!(violations.len() <= limits::MAX_VIOLATIONS);
         for violation in violations {
             assert!(violation.pointer.len() <= 256 && violation.message.len() <= 1_000, "{violation:?}");
             assert!(body.pointer(&violation.pointer).is_some(), "{violation:?}");

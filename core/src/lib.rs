@@ -39,7 +39,7 @@ mod client;
 #[doc(hidden)]
 pub mod fuzzing;
 #[cfg(feature = "client")]
-mod long_work;
+mod jobs;
 #[cfg(feature = "client")]
 #[doc(hidden)]
 pub mod runtime;
@@ -62,15 +62,15 @@ pub use crate::api::{catalog, operations, types};
 #[cfg(feature = "client")]
 pub use crate::client::{Client, ClientBuilder, resources};
 #[cfg(feature = "client")]
-pub use crate::long_work::files::{Download, Saved, check_place};
+pub use crate::jobs::files::{Download, Saved, check_place};
 #[cfg(feature = "client")]
-pub use crate::long_work::generated::options::{
+pub use crate::jobs::generated::options::{
     DEFAULT_MAX_FILE_BYTES, DEFAULT_WAIT_TIMEOUT, OnProgress, SaveOptions, WaitOptions,
 };
 #[cfg(feature = "client")]
-pub use crate::long_work::videos::VideoWatch;
+pub use crate::jobs::videos::VideoWatch;
 #[cfg(feature = "client")]
-pub use crate::stream::ahead as read_ahead;
+pub use crate::stream::prefetch as read_ahead;
 #[cfg(feature = "client")]
 pub use crate::stream::{Accumulator, EventStream, RawStream};
 #[cfg(feature = "client")]
@@ -111,7 +111,7 @@ pub use crate::wire::{limits, redact, sse, webhook};
 pub use futures_util::future::BoxFuture;
 #[cfg(feature = "report")]
 pub use gatewright_report as report;
-pub use gatewright_safe::{likely, visible, whole_file};
+pub use gatewright_safe::{did_you_mean, visible, whole_file};
 
 /// The Rust code of docs/guides, as tests; they need a gateway, which `cargo xtask test guides` starts.
 #[cfg(all(doctest, guides))]

@@ -4,23 +4,23 @@
 //! them into one document. stream/answer.rs gives access to the head of the response.
 
 mod accumulate;
-pub mod ahead;
 mod answer;
-mod copies;
+mod chunk_template;
+mod classify;
 mod document;
 mod journal;
 mod levels;
-mod meaning;
-mod mend;
 mod pattern;
+pub mod prefetch;
 mod reading;
+mod repair;
 mod rows;
 mod shape;
 #[cfg(test)]
 mod tests;
 mod text;
-mod turns;
 mod typed;
+mod yielding;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -31,19 +31,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
-use gatewright_connect::Watched;
+use gatewright_connect::WatchedSocket;
 use tokio::time::{Instant, Sleep};
 
 pub use self::accumulate::Accumulator;
-use self::copies::Copies;
+use self::chunk_template::ChunkTemplate;
 use self::levels::Levels;
-use self::reading::{Chunk, Reader, Ready};
-use self::turns::Turns;
+use self::reading::{PacketReader, ReadChunk, Ready};
 pub use self::typed::EventStream;
+use self::yielding::YieldPolicy;
 use crate::api::chunk::Chunk as TypedChunk;
 use crate::api::operation::Operation;
 use crate::transport::clock::later;
-use crate::transport::exchange::{Bounds, HeldBody, Opened, Silence};
+use crate::transport::exchange::{Bounds, GuardedBody, IdleTimeout, Opened};
 use crate::transport::response::{Head, RawResponse};
 use crate::transport::route::HttpError;
 use crate::wire::error::{Error, ErrorKind, Received};
@@ -82,8 +82,8 @@ pub struct RawStream {
     head: Head,
     bounds: Bounds,
     /// None once the stream has ended for any reason: the connection is released with the body.
-    body: Option<HeldBody>,
-    reader: Reader,
+    body: Option<GuardedBody>,
+    reader: PacketReader,
     levels: Levels,
     /// How the stream ends, once known; reported after the ready events.
     end: Option<Result<(), Error>>,
@@ -92,7 +92,7 @@ pub struct RawStream {
     opened: Instant,
     last_byte: Instant,
     timer: Pin<Box<Sleep>>,
-    turns: Turns,
+    turns: YieldPolicy,
     /// Whether the reader watches the connection, instead of the runtime.
     is_watched: bool,
     /// Whether everything that has arrived has been read from the body.
@@ -105,7 +105,7 @@ impl RawStream {
     pub(crate) fn new(opened: Opened) -> Self {
         let Opened { operation, head, body, bounds } = opened;
         let now = Instant::now();
-        let reader = Reader::new(operation, head.content_type(), bounds.max_body_bytes, now);
+        let reader = PacketReader::new(operation, head.content_type(), bounds.max_body_bytes, now);
         Self {
             operation,
             head,
@@ -121,7 +121,7 @@ impl RawStream {
                 now,
                 bounds.silence.limit.min(bounds.event_idle),
             ))),
-            turns: Turns::default(),
+            turns: YieldPolicy::default(),
             is_watched: false,
             is_drained: false,
             is_timed: false,
@@ -130,7 +130,7 @@ impl RawStream {
 
     /// Lets the reader watch the connection: polling then registers no wakeup for incoming data. None if there
     /// is no connection to watch.
-    fn watch(&mut self) -> Option<Watched> {
+    fn watch(&mut self) -> Option<WatchedSocket> {
         let watched = self.body.as_mut()?.watch()?;
         self.is_watched = true;
         Some(watched)
@@ -140,7 +140,7 @@ impl RawStream {
     fn drive(&mut self) {
         self.is_watched = false;
         // Needed even if no reader watched it: the connection may come from a call whose thread watched it.
-        if let Some(Err(error)) = self.body.as_mut().map(HeldBody::drive) {
+        if let Some(Err(error)) = self.body.as_mut().map(GuardedBody::drive) {
             self.end = Some(Err(body_error(error)));
         }
     }
@@ -357,7 +357,7 @@ impl RawStream {
         self.levels.chunk(ready)
     }
 
-    fn take_alike(&mut self, ready: Ready) -> Result<Option<Chunk>, Error> {
+    fn take_alike(&mut self, ready: Ready) -> Result<Option<ReadChunk>, Error> {
         self.levels.alike(ready)
     }
 
@@ -427,7 +427,7 @@ impl RawStream {
     fn poll_next_typed<T: TypedChunk>(
         &mut self,
         context: &mut Context<'_>,
-        copies: &mut Copies<T>,
+        copies: &mut ChunkTemplate<T>,
     ) -> Poll<Result<Option<T>, Error>> {
         self.poll_one(context, false, |stream, ready| stream.levels.typed(ready, copies))
     }
@@ -489,7 +489,7 @@ impl RawStream {
 
     /// Ready once the stream has been silent for too long.
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<Error> {
-        let Silence { limit, option } = self.bounds.silence;
+        let IdleTimeout { limit, option } = self.bounds.silence;
         let (by_bytes, by_events) = loop {
             // New data only postpones the timeout, so the timer is adjusted when it expires.
             self.is_timed = true;

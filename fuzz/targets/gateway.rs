@@ -18,9 +18,9 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
 /// No answer to an input of some kilobytes is longer.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Of a stream no more is read: what comes then is more of the same.
-const MOST_PIECES: usize = 256;
+const MAX_PIECES: usize = 256;
 /// Waits cost nothing: the clock goes on by itself when nothing else is to be done.
 const PATIENCE: Duration = Duration::from_hours(1);
 
@@ -81,13 +81,13 @@ async fn read(response: Response) {
     let (head, mut body) = response.into_parts();
     assert!(head.headers.contains_key("x-request-id"), "{head:?}");
     let mut bytes = Vec::new();
-    for _ in 0..MOST_PIECES {
+    for _ in 0..MAX_PIECES {
         match tokio::time::timeout(PATIENCE, body.frame()).await {
             Ok(Some(Ok(frame))) => bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
             // It ended; it broke or hung, as a fault may.
             _ => break,
         }
-        assert!(bytes.len() <= MOST_BYTES, "a longer answer than any has");
+        assert!(bytes.len() <= MAX_BYTES, "a longer answer than any has");
     }
     if head.status.is_client_error() || head.status.is_server_error() {
         let error: Value = serde_json::from_slice(&bytes).expect("errors are JSON");

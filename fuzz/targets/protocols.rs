@@ -10,7 +10,7 @@ use gatewright_gateway::fuzzing::translate;
 use libfuzzer_sys::{Corpus, fuzz_target};
 
 /// The longest that a byte becomes in the four protocols together: an event of its own in each.
-const MOST_PER_BYTE: usize = 4_000;
+const MAX_PER_BYTE: usize = 4_000;
 /// What is written around nothing.
 const FRAME_BYTES: usize = 40_000;
 
@@ -18,7 +18,7 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     match translate(input) {
         Some(written) => {
             assert!(
-                written <= FRAME_BYTES + MOST_PER_BYTE * input.len(),
+                written <= FRAME_BYTES + MAX_PER_BYTE * input.len(),
                 "{written} bytes of {}",
                 input.len()
             );

@@ -10,8 +10,8 @@ mod pepper;
 mod presented;
 mod refusal;
 mod registry;
-mod settling;
 mod stall_detector;
+mod sync;
 mod tasks;
 mod upkeep;
 
@@ -19,7 +19,7 @@ pub use gatewright::{ApiKey, InvalidKey};
 
 #[cfg(feature = "console")]
 pub(crate) use self::authenticator::Principal;
-pub(crate) use self::authenticator::{Authenticator, Changed};
+pub(crate) use self::authenticator::{Authenticator, ConfiguredKeyChanges};
 pub(crate) use self::data::Data;
 pub use self::data::InvalidData;
 pub use self::data_folder::{NoHome, default_data_folder};
@@ -29,5 +29,5 @@ pub use self::pepper::{InvalidPepper, Pepper};
 pub(crate) use self::presented::is_native;
 pub(crate) use self::refusal::{model_refused, refused};
 pub use self::registry::{Registry, RegistryError};
-pub(crate) use self::settling::{Writer, start};
+pub(crate) use self::sync::{UsageWriter, start};
 pub use self::tasks::VideoTask;

@@ -8,19 +8,21 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use gatewright::webhook::Secret;
 use http::header;
 
-use crate::access::{ApiKey, Authenticator, Changed, Data, Registry, Writer, start};
-use crate::bounds::room::{MemoryBudget, Share};
-use crate::config::{Config, Model, Upstream};
-use crate::counters::Counters;
+use crate::access::{ApiKey, Authenticator, ConfiguredKeyChanges, Data, Registry, UsageWriter, start};
+use crate::bounds::memory_budget::{MemoryBudget, Reservation};
+use crate::config::{Config, ModelConfig, UpstreamConfig};
+use crate::counters::SharedCounters;
 use crate::fault::FailedOnce;
 use crate::keys::random_key;
 use crate::observe::{Metrics, Recent};
-use crate::outgoing::{Fetcher, Outbox};
 use crate::routing::{InvalidRoutes, Routes};
 use crate::shared::Shared;
-use crate::store::{self, AnswerRoom, Files, History, HistoryKeeper, Replays, Sealer, Store};
+use crate::store::{
+    self, AnswerQuota, DurableStore, GeneratedFiles, History, HistoryKeeper, Replays, Sealer,
+};
 use crate::tasks::TaskRunner;
 use crate::usage::{Caller, Ledger};
+use crate::webhooks::{Fetcher, Outbox};
 use crate::wire::{ApiError, Call};
 use crate::work::BlockingPool;
 
@@ -30,7 +32,7 @@ pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) routes: ArcSwap<Routes>,
     /// Set while the running configuration differs from the file, because the file was rejected.
-    pub(crate) stale: ArcSwapOption<Stale>,
+    pub(crate) stale: ArcSwapOption<RejectedConfig>,
     /// State of the shared configuration, if this gateway uses it.
     pub(crate) shared: Option<Shared>,
     /// Limits how many report pages are rendered for the console concurrently.
@@ -42,17 +44,17 @@ pub(crate) struct App {
     /// Its counters feed the usage metrics.
     pub(crate) ledger: Arc<Ledger>,
     /// The shared counters, if there are any.
-    pub(crate) counters: Option<Arc<Counters>>,
+    pub(crate) counters: Option<Arc<SharedCounters>>,
     /// Writes usage into the store.
-    pub(crate) writer: Arc<Writer>,
+    pub(crate) writer: Arc<UsageWriter>,
     pub(crate) webhook_secret: Secret,
     /// Whether it was just created, so that nobody can know it.
     pub(crate) webhook_secret_is_new: bool,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) fetcher: Fetcher,
     pub(crate) replays: Arc<Replays>,
-    pub(crate) files: Arc<Files>,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) files: Arc<GeneratedFiles>,
+    pub(crate) store: Arc<dyn DurableStore>,
     /// Whether the store's content survives the process.
     pub(crate) lasting: bool,
     pub(crate) task_runner: Arc<TaskRunner>,
@@ -75,7 +77,7 @@ pub(crate) struct App {
 }
 
 /// A configuration file that was rejected while the gateway runs.
-pub(crate) struct Stale {
+pub(crate) struct RejectedConfig {
     /// Line and column of the first problem, from 1, if known.
     pub(crate) place: Option<(usize, usize)>,
 }
@@ -87,7 +89,7 @@ impl App {
     pub(crate) fn new(
         config: Config,
         data: Data,
-        counters: Option<Arc<Counters>>,
+        counters: Option<Arc<SharedCounters>>,
         address: SocketAddr,
     ) -> Result<Self, InvalidRoutes> {
         let shared = Shared::of(&config);
@@ -107,7 +109,7 @@ impl App {
         let key = config.key.clone().unwrap_or_else(random_key);
         let metrics = Arc::<Metrics>::default();
         let (store, measured) = (Arc::clone(&data.store), Arc::clone(&metrics));
-        let writer = Arc::new(Writer::new(store, measured, data.journals.as_deref()));
+        let writer = Arc::new(UsageWriter::new(store, measured, data.journals.as_deref()));
         let ledger = Arc::clone(writer.ledger());
         let (admin, counting) = (config.admin_key.as_ref(), counters.clone());
         let authenticator = Arc::new(Authenticator::new(data.clone(), &key, admin, &ledger, counting));
@@ -125,7 +127,7 @@ impl App {
         let replays = Replays::start(Arc::clone(&data.store), sealer, digests, spool);
         let key_of_addresses = data.key_of_addresses();
         let (contents, records) = (data.contents.clone(), Arc::clone(&data.store));
-        let files = Files::start(contents, records, key_of_addresses, config.max_file_bytes);
+        let files = GeneratedFiles::start(contents, records, key_of_addresses, config.max_file_bytes);
         let registry = Registry::new(data);
         start(&authenticator, &writer);
         Ok(Self {
@@ -165,7 +167,7 @@ impl App {
 
     /// Applies the upstreams, models and keys of a changed configuration, and returns which of its keys have
     /// changed. Errors: upstreams and models contradict each other; nothing changes.
-    pub(crate) fn reload(&self, config: &Config) -> Result<Changed, InvalidRoutes> {
+    pub(crate) fn reload(&self, config: &Config) -> Result<ConfiguredKeyChanges, InvalidRoutes> {
         match &self.shared {
             // Providers and models are not in this configuration. Their secrets may have changed.
             Some(shared) => shared.again.notify_one(),
@@ -176,7 +178,11 @@ impl App {
     }
 
     /// Applies upstreams and models. Errors: they contradict each other; nothing changes.
-    pub(crate) fn route(&self, upstreams: &[Upstream], models: &[Model]) -> Result<(), InvalidRoutes> {
+    pub(crate) fn route(
+        &self,
+        upstreams: &[UpstreamConfig],
+        models: &[ModelConfig],
+    ) -> Result<(), InvalidRoutes> {
         let routes = self.routes.load().renewed(upstreams, models)?;
         self.routes.store(Arc::new(routes));
         Ok(())
@@ -189,7 +195,7 @@ impl App {
     }
 
     /// A share of the memory of requests and answers, of nothing yet.
-    pub(crate) fn share_of(&self, caller: &Caller) -> Share {
+    pub(crate) fn share_of(&self, caller: &Caller) -> Reservation {
         self.memory.share_of(caller.held(), self.hundredths_of_key())
     }
 
@@ -200,15 +206,15 @@ impl App {
         &self,
         owner: &Arc<str>,
         bytes: usize,
-    ) -> Result<store::Room, ApiError> {
+    ) -> Result<store::FileReservation, ApiError> {
         let limit = self.authenticator.file_bytes(owner).await.map_err(|error| store::untold(&error))?;
-        let most = store::MostOfKey { hundredths: self.hundredths_of_key(), bytes: limit };
+        let most = store::KeyFileQuota { hundredths: self.hundredths_of_key(), bytes: limit };
         self.files.reserve(owner, most, u64::try_from(bytes).unwrap_or(u64::MAX)).await
     }
 
     /// The space for answers by idempotency key.
-    pub(crate) fn room_for_answers(&self) -> AnswerRoom {
-        AnswerRoom { answers: self.config.max_idempotent_answers, hundredths: self.hundredths_of_key() }
+    pub(crate) fn room_for_answers(&self) -> AnswerQuota {
+        AnswerQuota { answers: self.config.max_idempotent_answers, hundredths: self.hundredths_of_key() }
     }
 
     /// The percentage of shared resources that one key may take: all of them while there is no other key.

@@ -3,6 +3,6 @@
 pub(crate) mod budget;
 pub(crate) mod client_schema;
 pub(crate) mod gathering;
+pub(crate) mod memory_budget;
 pub(crate) mod pace;
-pub(crate) mod room;
 pub(crate) mod tree;

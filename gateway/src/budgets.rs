@@ -22,24 +22,24 @@ pub fn models_outside_budget<'c>(config: &'c Config, key: &Key) -> Vec<&'c str> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Kind, Model, Price, Target, Upstream};
+    use crate::config::{Kind, ModelConfig, ModelPrice, TargetConfig, UpstreamConfig};
     use crate::keys::NewKey;
 
     fn config() -> Config {
-        let mut priced = Target::new("one", "priced");
-        priced.price = Some(Price::new(1.0, 1.0));
-        let mut named = Model::new("named", "family_one", Target::new("one", "named"));
+        let mut priced = TargetConfig::new("one", "priced");
+        priced.price = Some(ModelPrice::new(1.0, 1.0));
+        let mut named = ModelConfig::new("named", "family_one", TargetConfig::new("one", "named"));
         named.aliases.push("alias".to_owned());
-        named.targets.push(Target::new("one", "other"));
+        named.targets.push(TargetConfig::new("one", "other"));
         Config {
             upstreams: vec![
-                Upstream::new("one", Kind::Chat, "https://one.example"),
-                Upstream::new("embedded", Kind::Simulator, ""),
+                UpstreamConfig::new("one", Kind::Chat, "https://one.example"),
+                UpstreamConfig::new("embedded", Kind::Simulator, ""),
             ],
             models: vec![
-                Model::new("priced", "family_one", priced),
+                ModelConfig::new("priced", "family_one", priced),
                 named,
-                Model::new("simulated", "family_one", Target::new("embedded", "model-sol")),
+                ModelConfig::new("simulated", "family_one", TargetConfig::new("embedded", "model-sol")),
             ],
             ..Config::default()
         }

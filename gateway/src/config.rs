@@ -10,18 +10,18 @@ mod file;
 mod key_source;
 mod keys;
 mod log;
-mod places;
 mod presets;
 mod prices;
 mod problem;
 mod reading;
 #[cfg(test)]
 mod reading_tests;
+mod resolve;
 mod schema;
 mod secret;
-mod settling;
 mod shared;
 mod sharing;
+mod source_map;
 mod tls;
 mod toml_as_json;
 mod units;
@@ -39,8 +39,8 @@ pub(crate) use self::addresses::{check_credentials_url, check_token_url, is_list
 pub use self::capabilities::{Capabilities, Roles, TokenLimit};
 pub(crate) use self::envelope::MODEL_PLACEHOLDER;
 pub use self::envelope::{Envelope, Paths};
-pub use self::key_source::{ApplicationDefault, ClientCredentials, KeyFile, KeySource, SigV4};
-pub use self::keys::{KeyCommand, KeyPlace, Setting};
+pub use self::key_source::{ApplicationDefault, ClientCredentials, KeyFile, KeySource, SigV4Credentials};
+pub use self::keys::{KeyCommand, KeyPlace, RequestSetting};
 pub use self::log::{Log, LogFormat, LogLevel};
 pub use self::presets::{Preset, preset, presets};
 pub use self::prices::{ListedModel, PriceList, PricesOf};
@@ -48,12 +48,14 @@ pub use self::problem::{Problem, Problems};
 pub use self::reading::ConfigFile;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::reading::read_text;
+pub use self::resolve::{check_model_id, weak_key};
 pub use self::schema::schema;
-pub use self::settling::{check_model_id, weak_key};
 pub use self::shared::SharedConfig;
 pub use self::sharing::Sharing;
-pub use self::tls::{Tls, TlsError};
-pub use self::upstreams::{Kind, Model, ModelKind, Price, PriceTier, Target, Thinking, TokenPrice, Upstream};
+pub use self::tls::{TlsConfig, TlsError};
+pub use self::upstreams::{
+    Kind, ModelConfig, ModelKind, ModelPrice, TargetConfig, Thinking, TieredPrice, TokenPrice, UpstreamConfig,
+};
 pub use self::watch::Watch;
 
 use crate::access::Pepper;
@@ -79,7 +81,7 @@ pub struct Config {
     /// limit. Default: none; the other addresses serve them, too.
     pub health_listen: Vec<String>,
     /// Further addresses, served with TLS. Default: none.
-    pub tls: Option<Tls>,
+    pub tls: Option<TlsConfig>,
     /// Name among the gateways that share a store. Default: the machine's.
     pub name: Option<String>,
     /// The key that clients must send (section 5). Default: a new random one, see
@@ -166,9 +168,9 @@ pub struct Config {
     /// Faults to inject into every response, besides those that requests ask for. Default: none.
     pub faults: Faults,
     /// The providers. Default: the simulator alone.
-    pub upstreams: Vec<Upstream>,
+    pub upstreams: Vec<UpstreamConfig>,
     /// The models. Default: those of the catalog, answered by the simulator.
-    pub models: Vec<Model>,
+    pub models: Vec<ModelConfig>,
 }
 
 impl Default for Config {
@@ -211,7 +213,7 @@ impl Default for Config {
             webhook_backoff: Duration::from_secs(1),
             allow_private_webhooks: false,
             faults: Faults::default(),
-            upstreams: vec![Upstream::new(SIMULATOR, Kind::Simulator, "")],
+            upstreams: vec![UpstreamConfig::new(SIMULATOR, Kind::Simulator, "")],
             models: simulated_models(),
         }
     }
@@ -219,8 +221,8 @@ impl Default for Config {
 
 impl Config {
     /// The targets whose requests have no known cost, with their models. The simulator is free.
-    pub(crate) fn unpriced_targets(&self) -> impl Iterator<Item = (&Model, &Target)> {
-        let is_free = |target: &Target| {
+    pub(crate) fn unpriced_targets(&self) -> impl Iterator<Item = (&ModelConfig, &TargetConfig)> {
+        let is_free = |target: &TargetConfig| {
             let mut upstreams = self.upstreams.iter();
             upstreams.any(|upstream| upstream.name == target.upstream && upstream.kind == Kind::Simulator)
         };
@@ -245,10 +247,10 @@ pub(crate) fn offered(upstreams: usize, models: usize) -> String {
 }
 
 /// The models of the catalog, answered by the simulator.
-fn simulated_models() -> Vec<Model> {
+fn simulated_models() -> Vec<ModelConfig> {
     let text = catalog::TEXT_MODELS.iter().map(|model| (model.id, model.family));
     let videos = catalog::VIDEO_MODELS.iter().map(|model| (model.id, MEDIA_FAMILY));
     let images = catalog::IMAGE_MODELS.iter().map(|model| (model.id, MEDIA_FAMILY));
     let all = text.chain(videos).chain(images);
-    all.map(|(id, family)| Model::new(id, family, Target::new(SIMULATOR, id))).collect()
+    all.map(|(id, family)| ModelConfig::new(id, family, TargetConfig::new(SIMULATOR, id))).collect()
 }

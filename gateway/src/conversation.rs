@@ -1,7 +1,7 @@
 //! The neutral form of a request, its answer and its stream, where the wire protocols meet. Each
 //! protocol translates to and from it (`protocols/`); no protocol knows another.
 //!
-//! Nothing is dropped silently: every part of a conversation knows where the client wrote it ([`Given::at`],
+//! Nothing is dropped silently: every part of a conversation knows where the client wrote it ([`Located::at`],
 //! `at`), and writing a request reports the places that the target can't express.
 
 mod answer;
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Number, Value};
 
 pub(crate) use self::answer::{
-    Answer, Choice, Citation, Delta, End, Failure, FailureKind, ProviderExtra, Usage,
+    Answer, Choice, Citation, Delta, Failure, FailureKind, FinishReason, ProviderExtra, Usage,
 };
 
 /// A wire protocol for text models.
@@ -31,17 +31,17 @@ pub(crate) enum Protocol {
 }
 
 /// Where the client wrote something: a JSON Pointer into its request.
-pub(crate) type Place = Cow<'static, str>;
+pub(crate) type JsonPointer = Cow<'static, str>;
 
 /// A value and where the client wrote it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Given<T> {
+pub(crate) struct Located<T> {
     pub(crate) value: T,
-    pub(crate) at: Place,
+    pub(crate) at: JsonPointer,
 }
 
-impl<T> Given<T> {
-    pub(crate) fn new(value: T, at: impl Into<Place>) -> Self {
+impl<T> Located<T> {
+    pub(crate) fn new(value: T, at: impl Into<JsonPointer>) -> Self {
         Self { value, at: at.into() }
     }
 }
@@ -56,37 +56,37 @@ pub(crate) struct Conversation {
     /// All turns in order, including instructions.
     pub(crate) turns: Vec<Turn>,
     pub(crate) tools: Vec<Tool>,
-    pub(crate) tool_choice: Option<Given<ToolChoice>>,
-    pub(crate) parallel_tool_calls: Option<Given<bool>>,
-    pub(crate) format: Option<Given<Format>>,
+    pub(crate) tool_choice: Option<Located<ToolChoice>>,
+    pub(crate) parallel_tool_calls: Option<Located<bool>>,
+    pub(crate) format: Option<Located<Format>>,
     /// Maximum number of tokens to generate.
-    pub(crate) max_tokens: Option<Given<u64>>,
-    pub(crate) stop: Vec<Given<String>>,
+    pub(crate) max_tokens: Option<Located<u64>>,
+    pub(crate) stop: Vec<Located<String>>,
     pub(crate) sampling: Sampling,
     pub(crate) reasoning: Reasoning,
     /// Number of answers.
-    pub(crate) choices: Option<Given<u64>>,
+    pub(crate) choices: Option<Located<u64>>,
     /// Log probabilities of the text, with this many alternatives per token.
-    pub(crate) logprobs: Option<Given<u64>>,
+    pub(crate) logprobs: Option<Located<u64>>,
     /// Key-value pairs that the provider stores with the answer.
-    pub(crate) metadata: Option<Given<Map<String, Value>>>,
+    pub(crate) metadata: Option<Located<Map<String, Value>>>,
     /// An id of the end user on whose behalf the request is made.
-    pub(crate) user: Option<Given<String>>,
-    pub(crate) service_tier: Option<Given<String>>,
+    pub(crate) user: Option<Located<String>>,
+    pub(crate) service_tier: Option<Located<String>>,
     /// Length of the answer: `low`, `medium`, `high`.
-    pub(crate) verbosity: Option<Given<String>>,
+    pub(crate) verbosity: Option<Located<String>>,
     /// Whether the answer is streamed.
     pub(crate) stream: bool,
     /// Fields without a neutral form, which only the request's protocol understands.
-    pub(crate) extra: Vec<Given<Value>>,
+    pub(crate) extra: Vec<Located<Value>>,
     /// Fields that mean nothing to another protocol, such as an item's status, null, or what the gateway
     /// handles itself. They are written back to the request's own protocol; dropping them isn't reported.
-    pub(crate) own: Vec<Given<Value>>,
+    pub(crate) own: Vec<Located<Value>>,
 }
 
 impl Conversation {
     /// The place of the first text, if the conversation consists only of empty texts.
-    pub(crate) fn only_empty_text(&self) -> Option<&Place> {
+    pub(crate) fn only_empty_text(&self) -> Option<&JsonPointer> {
         let is_empty = |part: &Part| matches!(&part.kind, PartKind::Text(text) if text.trim().is_empty());
         let mut parts = self.turns.iter().flat_map(|turn| &turn.parts);
         let first = parts.next().filter(|first| is_empty(first))?;
@@ -97,29 +97,29 @@ impl Conversation {
 /// Sampling parameters: numbers as the client wrote them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sampling {
-    pub(crate) temperature: Option<Given<Number>>,
-    pub(crate) top_p: Option<Given<Number>>,
-    pub(crate) top_k: Option<Given<Number>>,
-    pub(crate) frequency_penalty: Option<Given<Number>>,
-    pub(crate) presence_penalty: Option<Given<Number>>,
-    pub(crate) seed: Option<Given<Number>>,
+    pub(crate) temperature: Option<Located<Number>>,
+    pub(crate) top_p: Option<Located<Number>>,
+    pub(crate) top_k: Option<Located<Number>>,
+    pub(crate) frequency_penalty: Option<Located<Number>>,
+    pub(crate) presence_penalty: Option<Located<Number>>,
+    pub(crate) seed: Option<Located<Number>>,
 }
 
 /// How much a model thinks before it answers, and how much of that it shows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Reasoning {
     /// `none`, `minimal`, `low`, `medium`, `high`, or any other value the client sent.
-    pub(crate) effort: Option<Given<String>>,
-    pub(crate) budget: Option<Given<Budget>>,
+    pub(crate) effort: Option<Located<String>>,
+    pub(crate) budget: Option<Located<ThinkingBudget>>,
     /// Whether the answer includes the reasoning or a summary: `auto`, `concise`, `detailed`, `none`.
-    pub(crate) summary: Option<Given<String>>,
+    pub(crate) summary: Option<Located<String>>,
     /// Whether the request's protocol shows thoughts by default.
     pub(crate) is_shown: bool,
 }
 
 /// How many tokens a model may spend on thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Budget {
+pub(crate) enum ThinkingBudget {
     /// No thinking.
     Off,
     Tokens(u64),
@@ -130,10 +130,10 @@ pub(crate) enum Budget {
 /// A turn of the conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Turn {
-    pub(crate) at: Place,
+    pub(crate) at: JsonPointer,
     pub(crate) role: Role,
     /// Name of the author, if several share a role.
-    pub(crate) name: Option<Given<String>>,
+    pub(crate) name: Option<Located<String>>,
     pub(crate) parts: Vec<Part>,
 }
 
@@ -151,10 +151,10 @@ pub(crate) enum Role {
 /// A part of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
-    pub(crate) at: Place,
+    pub(crate) at: JsonPointer,
     pub(crate) kind: PartKind,
     /// How long the provider should cache the conversation up to here, as a field of the messages protocol.
-    pub(crate) cache: Option<Given<Value>>,
+    pub(crate) cache: Option<Located<Value>>,
 }
 
 /// The content of a part.
@@ -176,18 +176,18 @@ pub(crate) enum PartKind {
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::struct_field_names, reason = "media type is the term of the field")]
 pub(crate) struct Media {
-    pub(crate) source: Source,
+    pub(crate) source: MediaSource,
     /// Media type such as `image/png`, if known.
     pub(crate) media_type: Option<String>,
     /// File name.
-    pub(crate) name: Option<Given<String>>,
+    pub(crate) name: Option<Located<String>>,
     /// `low`, `high` or `auto`, for images.
-    pub(crate) detail: Option<Given<String>>,
+    pub(crate) detail: Option<Located<String>>,
 }
 
 /// Where the media is.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Source {
+pub(crate) enum MediaSource {
     /// In the request, as base64.
     Inline(String),
     /// At a URL that the provider fetches.
@@ -224,7 +224,7 @@ pub(crate) struct ToolResult {
     /// Text, images and files.
     pub(crate) parts: Vec<Part>,
     /// Where the client marks the call as failed.
-    pub(crate) failed: Option<Place>,
+    pub(crate) failed: Option<JsonPointer>,
     /// Whether the tool is a custom tool.
     pub(crate) custom: bool,
 }
@@ -246,9 +246,9 @@ pub(crate) struct Thought {
 /// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tool {
-    pub(crate) at: Place,
+    pub(crate) at: JsonPointer,
     pub(crate) kind: ToolKind,
-    pub(crate) cache: Option<Given<Value>>,
+    pub(crate) cache: Option<Located<Value>>,
 }
 
 /// The kind of a tool.
@@ -259,7 +259,7 @@ pub(crate) enum ToolKind {
         description: Option<String>,
         /// JSON Schema of the arguments.
         parameters: Option<Value>,
-        strict: Option<Given<bool>>,
+        strict: Option<Located<bool>>,
     },
     /// A tool that takes text, constrained by a grammar if one is given.
     Custom { name: String, description: Option<String>, format: Option<Value> },
@@ -292,9 +292,9 @@ pub(crate) enum Format {
     JsonObject,
     JsonSchema {
         name: Option<String>,
-        description: Option<Given<String>>,
+        description: Option<Located<String>>,
         schema: Value,
-        strict: Option<Given<bool>>,
+        strict: Option<Located<bool>>,
     },
     /// One of these texts.
     OneOf(Vec<String>),

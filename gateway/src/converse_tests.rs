@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::config::{Config, Kind, Model, Target, Upstream};
+use crate::config::{Config, Kind, ModelConfig, TargetConfig, UpstreamConfig};
 use crate::conversation::Protocol;
 use crate::protocols::judge::judge_by;
 use crate::server::Embedded;
@@ -187,9 +187,9 @@ fn message(kind: &str, name_header: &str, name: &str, payload: &Value) -> Vec<u8
 
 /// A gateway with the model `mine` at the server.
 fn gateway(server: &Server) -> Embedded {
-    let mut model = Model::new("mine", "family_one", Target::new("one", MODEL));
+    let mut model = ModelConfig::new("mine", "family_one", TargetConfig::new("one", MODEL));
     model.translate_responses = true;
-    let upstreams = vec![Upstream::new("one", Kind::Converse, &server.url)];
+    let upstreams = vec![UpstreamConfig::new("one", Kind::Converse, &server.url)];
     Embedded::new(Config { upstreams, models: vec![model], ..Config::default() }).expect("a gateway")
 }
 

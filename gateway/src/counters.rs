@@ -5,10 +5,10 @@
 
 mod address;
 mod link;
+mod pending;
 mod scripts;
 #[cfg(test)]
 mod tests;
-mod waiting;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,10 +22,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub use self::address::{CountersUrl, InvalidCountersUrl};
 use self::link::{Link, explained};
-use self::scripts::{Answer, Scripts};
-pub(crate) use self::scripts::{Seen, Verdict};
-use self::waiting::{Batch, MOST_TOLD, News, Waiting};
-use crate::keys::Limits;
+use self::pending::{KeyUpdate, MAX_TOLD, PendingUpdates, UsageDelta};
+pub(crate) use self::scripts::{KeySnapshot, LimitVerdict};
+use self::scripts::{ScriptReply, Scripts};
+use crate::keys::KeyLimits;
 use crate::random::random_bytes;
 use crate::spent::{Spent, SpentSoFar};
 use crate::supervised::supervise;
@@ -57,12 +57,12 @@ impl CounterServer {
 }
 
 /// The counters; they stop when this is dropped.
-pub(crate) struct Counters {
-    shared: Arc<Shared>,
+pub(crate) struct SharedCounters {
+    shared: Arc<CountersInner>,
     _tasks: [AbortOnDropHandle<()>; 2],
 }
 
-struct Shared {
+struct CountersInner {
     link: Arc<Link>,
     scripts: Scripts,
     timeout: Duration,
@@ -70,17 +70,17 @@ struct Shared {
     /// Distinguishes this gateway's slots from those of others.
     node: String,
     next: AtomicU64,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingUpdates>,
     something: Notify,
     local: AtomicU64,
 }
 
-impl Counters {
+impl SharedCounters {
     /// Connects in the background. Needs a Tokio runtime. Errors: the address can't be used.
     pub(crate) fn start(server: &CounterServer) -> Result<Self, InvalidCountersUrl> {
         let link = Arc::new(Link::new(&server.url, server.timeout)?);
         let node = u64::from_le_bytes(*random_bytes().first_chunk().expect("32 bytes"));
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(CountersInner {
             link: Arc::clone(&link),
             scripts: Scripts::default(),
             timeout: server.timeout,
@@ -103,10 +103,10 @@ impl Counters {
     pub(crate) async fn ask(
         &self,
         key: &Arc<str>,
-        limits: &Limits,
-        seen: Seen,
-        place: Option<&Place>,
-    ) -> Option<Answer> {
+        limits: &KeyLimits,
+        seen: KeySnapshot,
+        place: Option<&ConcurrencySlot>,
+    ) -> Option<ScriptReply> {
         let shared = &*self.shared;
         let answer = shared.ask(key, limits, seen, place.map(|place| place.number)).await;
         if answer.is_none() {
@@ -116,13 +116,13 @@ impl Counters {
     }
 
     /// A slot among a key's concurrent requests, which has not been granted yet.
-    pub(crate) fn place(&self, key: &Arc<str>) -> Place {
+    pub(crate) fn place(&self, key: &Arc<str>) -> ConcurrencySlot {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
-        Place { shared: Arc::clone(&self.shared), key: Arc::clone(key), number, is_refused: false }
+        ConcurrencySlot { shared: Arc::clone(&self.shared), key: Arc::clone(key), number, is_refused: false }
     }
 
     /// Counts what a key's request consumed. `so_far`: the total spent, including it.
-    pub(crate) fn add(&self, key: &Arc<str>, limits: &Limits, spent: Spent, so_far: SpentSoFar) {
+    pub(crate) fn add(&self, key: &Arc<str>, limits: &KeyLimits, spent: Spent, so_far: SpentSoFar) {
         // Without a server, the gateway's own counters have it, and it is reported once the server is back.
         let is_told = limits.tokens_per_minute.is_some() || limits.have_budget();
         if !is_told || !self.is_present() || spent == Spent::default() {
@@ -155,18 +155,27 @@ impl Counters {
     }
 }
 
-impl fmt::Debug for Counters {
+impl fmt::Debug for SharedCounters {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Counters").field("is_present", &self.is_present()).finish_non_exhaustive()
+        formatter
+            .debug_struct("SharedCounters")
+            .field("is_present", &self.is_present())
+            .finish_non_exhaustive()
     }
 }
 
-impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+impl CountersInner {
+    fn waiting(&self) -> MutexGuard<'_, PendingUpdates> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn ask(&self, key: &Arc<str>, limits: &Limits, seen: Seen, place: Option<u64>) -> Option<Answer> {
+    async fn ask(
+        &self,
+        key: &Arc<str>,
+        limits: &KeyLimits,
+        seen: KeySnapshot,
+        place: Option<u64>,
+    ) -> Option<ScriptReply> {
         let connection = self.link.get()?;
         // Reported first: a client that sends its next request when its answer has ended finds its slot free.
         let (news, freed) = self.waiting().take(key);
@@ -236,8 +245,8 @@ impl Shared {
             let Some(last) = taken.last() else { return true };
             first = last + 1;
             // Slots taken in the meantime have a full lease.
-            let is_last = taken.len() < MOST_TOLD;
-            let told = self.scripts.settle(key, &News::default(), self.lease, &[], &self.names(taken));
+            let is_last = taken.len() < MAX_TOLD;
+            let told = self.scripts.settle(key, &UsageDelta::default(), self.lease, &[], &self.names(taken));
             let told = self.within(PATIENCE, connection, told.call(connection)).await;
             self.waiting().renewed(key);
             if told.is_none() || is_last {
@@ -247,8 +256,8 @@ impl Shared {
     }
 
     /// Returns whether the server has been updated.
-    async fn tell_of(&self, batch: &Batch, connection: &Arc<MultiplexedConnection>) -> bool {
-        let Batch { key, news, freed } = batch;
+    async fn tell_of(&self, batch: &KeyUpdate, connection: &Arc<MultiplexedConnection>) -> bool {
+        let KeyUpdate { key, news, freed } = batch;
         let free = self.names(freed.places());
         let told = self.scripts.settle(key, news, self.lease, &free, &[]);
         let told = self.within(PATIENCE, connection, told.call(connection)).await;
@@ -261,7 +270,7 @@ impl Shared {
 
 /// Reports tokens and slots to the server as they come; and slots still held, before their lease ends and when the server is
 /// back, since it may have lost everything.
-async fn tell(shared: Arc<Shared>) {
+async fn tell(shared: Arc<CountersInner>) {
     let pause = shared.lease / 3;
     let mut renewal = Instant::now() + pause;
     loop {
@@ -281,14 +290,14 @@ async fn tell(shared: Arc<Shared>) {
 }
 
 /// A slot among the concurrent requests of its key, on the server, until it is dropped.
-pub(crate) struct Place {
-    shared: Arc<Shared>,
+pub(crate) struct ConcurrencySlot {
+    shared: Arc<CountersInner>,
     key: Arc<str>,
     number: u64,
     is_refused: bool,
 }
 
-impl Place {
+impl ConcurrencySlot {
     /// The request proceeds: from now on, the server is told that the slot is held.
     pub(crate) fn hold(&self) {
         self.shared.waiting().hold(&self.key, self.number);
@@ -300,7 +309,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConcurrencySlot {
     fn drop(&mut self) {
         if !self.is_refused {
             self.shared.waiting().free(&self.key, self.number);
@@ -309,8 +318,8 @@ impl Drop for Place {
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for ConcurrencySlot {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Place").field("number", &self.number).finish_non_exhaustive()
+        formatter.debug_struct("ConcurrencySlot").field("number", &self.number).finish_non_exhaustive()
     }
 }

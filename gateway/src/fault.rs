@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
-use gatewright::likely::offer;
+use gatewright::did_you_mean::suggestion;
 use gatewright::operations::{self, Operation};
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ use crate::wire::lazy_json;
 /// Request header with faults.
 pub const FAULT_HEADER: &str = "x-gatewright-fault";
 /// Maximum number of faults of a request.
-const MOST_FAULTS: usize = 16;
+const MAX_FAULTS: usize = 16;
 /// Longest pause of a fault, in milliseconds.
 const LONGEST_PAUSE_MS: u64 = 600_000;
 /// Default number of events before a fault in mid-stream.
@@ -62,7 +62,7 @@ strict                  a request that strict providers would reject is rejected
 messy                   the response is complete, with missing and empty members as in careless providers";
 
 /// The pieces of a body; an error resets the connection.
-type Pieces = BoxStream<'static, Result<Bytes, std::io::Error>>;
+type FaultStream = BoxStream<'static, Result<Bytes, std::io::Error>>;
 
 /// One way to misbehave.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,9 +113,9 @@ impl FromStr for Faults {
 
     fn from_str(text: &str) -> Result<Self, InvalidFault> {
         let words: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
-        if words.len() > MOST_FAULTS {
+        if words.len() > MAX_FAULTS {
             return Err(InvalidFault(format!(
-                "at most {MOST_FAULTS} faults are allowed, not {}",
+                "at most {MAX_FAULTS} faults are allowed, not {}",
                 words.len()
             )));
         }
@@ -129,7 +129,7 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
         Some((fault, id)) => {
             let operation = operations::by_id(id).ok_or_else(|| {
                 let ids = operations::ALL.iter().map(|operation| operation.id);
-                invalid(&format!("unknown operation id{}", offer(id, ids)))
+                invalid(&format!("unknown operation id{}", suggestion(id, ids)))
             })?;
             (fault, Some(operation))
         }
@@ -189,7 +189,7 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
         "no_terminal" => bare(Fault::NoTerminal)?,
         "strict" => bare(Fault::Strict)?,
         "messy" => bare(Fault::Messy)?,
-        _ => return Err(invalid(&format!("unknown fault{}", offer(name, names())))),
+        _ => return Err(invalid(&format!("unknown fault{}", suggestion(name, names())))),
     };
     Ok((fault, operation))
 }
@@ -292,7 +292,7 @@ mod tests {
                 "{message}"
             );
         }
-        let many = vec!["html"; MOST_FAULTS + 1].join(",");
+        let many = vec!["html"; MAX_FAULTS + 1].join(",");
         assert!(many.parse::<Faults>().is_err());
     }
 

@@ -16,17 +16,19 @@ use serde_json::{Map, Value};
 
 pub use crate::server::http1::fuzzing::asked;
 
-use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, BudgetExceeded};
 use crate::bounds::client_schema::ClientSchema;
 use crate::conversation::{Delta, Protocol};
 use crate::protocols::judge::judge;
 use crate::protocols::{Defaults, ResponseContext, grammar};
 use crate::simulator;
-use crate::simulator::conversation::{Content, Format, Prompt, Tool, ToolChoice, Turn};
+use crate::simulator::conversation::{
+    FunctionTool, Prompt, PromptTurn, ReplyContent, ReplyFormat, SimulatedToolChoice,
+};
 
 /// The cost of an answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Spent {
+pub struct AnswerCost {
     /// Steps spent, at most those allowed.
     pub steps: usize,
     /// Bytes produced, at most those allowed.
@@ -42,21 +44,23 @@ pub fn answer_by_schema(
     question: &str,
     choices: usize,
     (steps, bytes): (usize, usize),
-) -> Option<[Spent; 2]> {
+) -> Option<[AnswerCost; 2]> {
     let schema = ClientSchema::read(schema, "").ok()?;
-    let turns = vec![Turn::User(question.to_owned())];
-    let tool = Tool { name: "tool".to_owned(), parameters: schema.clone() };
-    let in_form = Prompt { turns: turns.clone(), format: Format::JsonSchema(schema), ..Prompt::default() };
-    let calling = Prompt { turns, tools: vec![tool], tool_choice: ToolChoice::Required, ..Prompt::default() };
+    let turns = vec![PromptTurn::User(question.to_owned())];
+    let tool = FunctionTool { name: "tool".to_owned(), parameters: schema.clone() };
+    let in_form =
+        Prompt { turns: turns.clone(), format: ReplyFormat::JsonSchema(schema), ..Prompt::default() };
+    let calling =
+        Prompt { turns, tools: vec![tool], tool_choice: SimulatedToolChoice::Required, ..Prompt::default() };
     Some([in_form, calling].map(|prompt| {
         let budget = Budget::of(steps, bytes);
         let answered = simulator::replies(&prompt, choices, &budget);
         let answered = match answered {
             Ok(replies) => Some(replies.iter().map(|reply| length(&reply.content)).sum()),
-            Err(Exceeded::Steps(_) | Exceeded::Bytes(_)) => None,
-            Err(Exceeded::ClientGone) => unreachable!("nobody left"),
+            Err(BudgetExceeded::Steps(_) | BudgetExceeded::Bytes(_)) => None,
+            Err(BudgetExceeded::ClientGone) => unreachable!("nobody left"),
         };
-        Spent { steps: budget.worked(), bytes: budget.made(), answered }
+        AnswerCost { steps: budget.worked(), bytes: budget.made(), answered }
     }))
 }
 
@@ -270,10 +274,10 @@ fn read_stream(source: Protocol, text: &str) -> Option<Vec<Delta>> {
     Some(deltas)
 }
 
-fn length(content: &Content) -> usize {
+fn length(content: &ReplyContent) -> usize {
     match content {
-        Content::Text(text) => text.len(),
-        Content::ToolCalls(calls) => calls.iter().map(|call| call.arguments.len()).sum(),
+        ReplyContent::Text(text) => text.len(),
+        ReplyContent::ToolCalls(calls) => calls.iter().map(|call| call.arguments.len()).sum(),
     }
 }
 

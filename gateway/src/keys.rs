@@ -8,7 +8,7 @@ mod scopes;
 pub(crate) use self::digest::Digest;
 pub(crate) use self::issued::{CONFIGURED_KEY, random_key};
 pub use self::issued::{IssuedKey, Key, NewKey, Rotation};
-pub use self::limits::Limits;
+pub use self::limits::KeyLimits;
 pub use self::scopes::Scopes;
 
 /// An invalid member of a key. The text names the member and what it must be.

@@ -53,12 +53,11 @@ pub mod fuzzing;
 #[expect(unreachable_pub, reason = "generated code says pub; what of it is public is re-exported below")]
 mod generated;
 mod keys;
-mod listed;
 mod media;
 mod models;
+mod node_registry;
 mod observe;
 mod offers;
-mod outgoing;
 mod protocols;
 mod random;
 mod relay;
@@ -76,6 +75,7 @@ mod upstream;
 mod usage;
 #[cfg(test)]
 mod video_task_tests;
+mod webhooks;
 mod wire;
 mod work;
 
@@ -86,20 +86,23 @@ pub use crate::access::{
 pub use crate::budgets::models_outside_budget;
 pub use crate::config::schema as config_schema;
 pub use crate::config::{
-    ApplicationDefault, ClientCredentials, KeyCommand, KeyFile, KeyPlace, KeySource, Preset, Setting, SigV4,
-    preset, presets,
+    ApplicationDefault, ClientCredentials, KeyCommand, KeyFile, KeyPlace, KeySource, Preset, RequestSetting,
+    SigV4Credentials, preset, presets,
 };
 pub use crate::config::{Capabilities, Envelope, Paths, Roles, TokenLimit};
-pub use crate::config::{Config, Kind, Model, ModelKind, Price, Target, Thinking, Tls, TlsError, Upstream};
+pub use crate::config::{
+    Config, Kind, ModelConfig, ModelKind, ModelPrice, TargetConfig, Thinking, TlsConfig, TlsError,
+    UpstreamConfig,
+};
 pub use crate::config::{
     ConfigFile, Log, LogFormat, LogLevel, Problem, Problems, STARTING_FILE, SharedConfig, Sharing, Watch,
     check_base_url, check_model_id, weak_key,
 };
-pub use crate::config::{ListedModel, PriceList, PriceTier, PricesOf, TokenPrice};
+pub use crate::config::{ListedModel, PriceList, PricesOf, TieredPrice, TokenPrice};
 pub use crate::counters::{CounterServer, CountersUrl, InvalidCountersUrl};
 pub use crate::fault::{FAULT_HEADER, FAULTS, Faults, InvalidFault};
 pub use crate::generated::routes::{Service, dispatch};
-pub use crate::keys::{InvalidMember, IssuedKey, Key, Limits, NewKey, Rotation, Scopes};
+pub use crate::keys::{InvalidMember, IssuedKey, Key, KeyLimits, NewKey, Rotation, Scopes};
 pub use crate::media::FAILURE_MARKER;
 pub use crate::observe::{Traces, TracesError};
 pub use crate::offers::{Offer, offers};

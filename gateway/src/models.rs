@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::config::ModelKind;
 use crate::keys::Scopes;
-use crate::routing::{Route, Routes};
+use crate::routing::{ModelRoute, Routes};
 use crate::wire::{ApiError, Call, Response, json, json_response};
 
 /// Maximum number of tokens of a text answer from the simulator, whatever the request allows.
@@ -26,13 +26,13 @@ pub(crate) fn list(app: &App, call: &Call) -> Response {
 
 /// The names under which lists show a model to a key, all of which it may use: its id, or those of its aliases that the
 /// scope includes if it doesn't include the id.
-pub(crate) fn names<'r>(route: &'r Route, scopes: &Scopes) -> impl Iterator<Item = &'r str> {
+pub(crate) fn names<'r>(route: &'r ModelRoute, scopes: &Scopes) -> impl Iterator<Item = &'r str> {
     let own = scopes.allow_model(&route.id).then_some(&*route.id);
     let aliases: &[String] = if own.is_some() { &[] } else { &route.model.aliases };
     own.into_iter().chain(aliases.iter().map(String::as_str).filter(|alias| scopes.allow_model(alias)))
 }
 
-fn entry(route: &Route, id: &str) -> Value {
+fn entry(route: &ModelRoute, id: &str) -> Value {
     json!({
         "id": id,
         "object": "model",
@@ -43,7 +43,7 @@ fn entry(route: &Route, id: &str) -> Value {
     })
 }
 
-fn kind(route: &Route) -> &'static str {
+fn kind(route: &ModelRoute) -> &'static str {
     match route.model.kind {
         ModelKind::Text => "text",
         ModelKind::Image => "image",
@@ -52,7 +52,7 @@ fn kind(route: &Route) -> &'static str {
 }
 
 /// The protocols that serve a model.
-fn protocols(route: &Route) -> &'static [&'static str] {
+fn protocols(route: &ModelRoute) -> &'static [&'static str] {
     match route.model.kind {
         ModelKind::Text if route.serves_responses() => &["chat", "responses", "messages", "native"],
         ModelKind::Text => &["chat", "messages", "native"],
@@ -68,7 +68,7 @@ pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
 }
 
 /// The name under which a key's lists show the model that it names.
-fn listed<'n>(route: &'n Route, name: &'n str, call: &Call) -> &'n str {
+fn listed<'n>(route: &'n ModelRoute, name: &'n str, call: &Call) -> &'n str {
     if call.caller.scopes().allow_model(&route.id) { &route.id } else { name }
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn named<'a>(call: &'a Call, body: &'a Value) -> &'a str {
     if call.path("model").is_empty() { json::text(&body["model"]) } else { native_id(call) }
 }
 
-fn native_entry(route: &Route, id: &str) -> Value {
+fn native_entry(route: &ModelRoute, id: &str) -> Value {
     let mut entry = json!({
         "name": format!("{NATIVE_PREFIX}{id}"),
         "baseModelId": id,

@@ -9,20 +9,20 @@ use gatewright::catalog;
 use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize;
 
-use crate::config::{Config, Kind, Upstream};
+use crate::config::{Config, Kind, UpstreamConfig};
 use crate::conversation::Protocol;
 use crate::upstream::Endpoint;
 
 /// Timeout for an upstream's list.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of pages read from a list.
-const MOST_PAGES: usize = 20;
+const MAX_PAGES: usize = 20;
 /// Maximum size of all pages of a list, in bytes.
-const MOST_BYTES: usize = 8 * 1024 * 1024;
+const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Number of upstreams queried concurrently.
 const AT_ONCE: usize = 16;
 /// Maximum size of the reported part of an upstream's error, in bytes.
-const MOST_TOLD_BYTES: usize = 300;
+const MAX_TOLD_BYTES: usize = 300;
 
 /// What an upstream offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub async fn offers(config: &Config) -> Vec<Offer> {
     stream::iter(asked).buffered(AT_ONCE).collect().await
 }
 
-async fn models_of(upstream: &Upstream) -> Result<Vec<String>, String> {
+async fn models_of(upstream: &UpstreamConfig) -> Result<Vec<String>, String> {
     if upstream.kind == Kind::Simulator {
         let text = catalog::TEXT_MODELS.iter().map(|model| model.id);
         let media = catalog::IMAGE_MODELS.iter().map(|model| model.id);
@@ -59,13 +59,13 @@ async fn models_of(upstream: &Upstream) -> Result<Vec<String>, String> {
 }
 
 async fn list(endpoint: &Endpoint) -> Result<Vec<String>, String> {
-    let (mut models, mut after, mut room) = (Vec::new(), None, MOST_BYTES);
-    for _ in 0..MOST_PAGES {
+    let (mut models, mut after, mut room) = (Vec::new(), None, MAX_BYTES);
+    for _ in 0..MAX_PAGES {
         let answer = endpoint.models(after.as_deref()).await.map_err(|why| why.to_string())?;
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, room).collect().await;
         let body =
-            body.map_err(|_| format!("its list is cut off or larger than {MOST_BYTES} bytes"))?.to_bytes();
+            body.map_err(|_| format!("its list is cut off or larger than {MAX_BYTES} bytes"))?.to_bytes();
         room -= body.len();
         if !head.status.is_success() {
             return Err(refused(endpoint, head.status, &body));
@@ -77,7 +77,7 @@ async fn list(endpoint: &Endpoint) -> Result<Vec<String>, String> {
             return Ok(models);
         }
     }
-    Err(format!("its list has more than {MOST_PAGES} pages"))
+    Err(format!("its list has more than {MAX_PAGES} pages"))
 }
 
 fn refused(endpoint: &Endpoint, status: impl Display + Into<u16> + Copy, body: &Bytes) -> String {
@@ -87,7 +87,7 @@ fn refused(endpoint: &Endpoint, status: impl Display + Into<u16> + Copy, body: &
         _ => Protocol::Chat,
     };
     let said = protocol.failure_in(status.into(), body).message;
-    let (said, _) = endpoint.redactor.redact_beginning(&said, MOST_TOLD_BYTES);
+    let (said, _) = endpoint.redactor.redact_beginning(&said, MAX_TOLD_BYTES);
     format!("it answered {status}: {said}")
 }
 
@@ -96,10 +96,10 @@ fn refused(endpoint: &Endpoint, status: impl Display + Into<u16> + Copy, body: &
 struct Page {
     /// All but native.
     #[serde(default)]
-    data: Option<Vec<Entry>>,
+    data: Option<Vec<OfferedModel>>,
     /// Native.
     #[serde(default)]
-    models: Option<Vec<Entry>>,
+    models: Option<Vec<OfferedModel>>,
     /// Messages: whether a page follows.
     #[serde(default)]
     has_more: Option<bool>,
@@ -111,7 +111,7 @@ struct Page {
 }
 
 #[derive(Debug, Deserialize)]
-struct Entry {
+struct OfferedModel {
     #[serde(default)]
     id: Option<String>,
     #[serde(default)]
@@ -120,7 +120,7 @@ struct Entry {
 
 impl Page {
     fn names(&self) -> impl Iterator<Item = String> {
-        let native = |entry: &Entry| {
+        let native = |entry: &OfferedModel| {
             let name = entry.name.as_deref()?;
             Some(name.strip_prefix("models/").unwrap_or(name).to_owned())
         };

@@ -52,25 +52,25 @@ pub(crate) use self::chat::has_functions;
 pub(crate) use self::failure::code_of;
 pub(crate) use self::proof::{Marking, mark};
 use self::provider_extra::AnswerExtra;
-use self::sequence::Sequenced;
+use self::sequence::SequencedStream;
 pub(crate) use self::sequence::failure_of;
 pub(crate) use self::surrogates::mended as without_half_characters;
-use self::turns::Arranged;
-pub(crate) use self::videos::{Film, Finished, Report, Stage, VideoForm};
+use self::turns::ArrangedConversation;
+pub(crate) use self::videos::{Finished, Report, VideoDimensions, VideoForm, VideoStage};
 use crate::config::{Capabilities, Thinking};
-use crate::conversation::{Answer, Conversation, Delta, Failure, Place, Protocol};
+use crate::conversation::{Answer, Conversation, Delta, Failure, JsonPointer, Protocol};
 
 /// Why a client's documents are never of the converse protocol.
 const NO_CLIENT: &str = "no client speaks the converse protocol";
 
 /// A request in the provider's format.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Outgoing {
+pub(crate) struct EncodedRequest {
     /// The body. In the native and the converse protocol, model and streaming are part of the path, which `upstream/`
     /// writes.
     pub(crate) body: Value,
     /// Where the client wrote what this protocol can't express.
-    pub(crate) dropped: Vec<Place>,
+    pub(crate) dropped: Vec<JsonPointer>,
 }
 
 /// Defaults for what the neutral form needs and a request may omit.
@@ -96,7 +96,7 @@ impl Defaults {
 /// A provider's document that doesn't match its protocol. The text says what is wrong and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Malformed(pub(crate) String);
+pub(crate) struct MalformedDocument(pub(crate) String);
 
 /// What a client's answer repeats from its request, and what the gateway decides.
 #[derive(Debug, Clone, Default)]
@@ -117,11 +117,16 @@ pub(crate) struct ResponseContext {
 /// Translates a provider's stream, event by event.
 pub(crate) trait StreamIn: Send {
     /// Translates one event. `name`: its `event` line, if present.
-    fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed>;
+    fn event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), MalformedDocument>;
 
     /// The connection ended. Emits what is still pending if the stream is complete but lacks an end marker.
     /// Errors: the stream ended early.
-    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed>;
+    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument>;
 
     /// Number of bytes buffered until more arrives.
     fn held(&self) -> usize {
@@ -146,28 +151,28 @@ impl Protocol {
         body: Value,
         model: &str,
         stream: bool,
-    ) -> Result<Conversation, Malformed> {
+    ) -> Result<Conversation, MalformedDocument> {
         match self {
             Self::Chat => chat::request_in(body, model, stream),
             Self::Responses => responses::request_in(body, model, stream),
             Self::Messages => messages::request_in(body, model, stream),
             Self::Native => native::request_in(body, model, stream),
-            Self::Converse => Err(Malformed(NO_CLIENT.to_owned())),
+            Self::Converse => Err(MalformedDocument(NO_CLIENT.to_owned())),
         }
     }
 
     /// Writes a provider's request.
-    pub(crate) fn request_out(self, conversation: &Conversation, defaults: Defaults) -> Outgoing {
+    pub(crate) fn request_out(self, conversation: &Conversation, defaults: Defaults) -> EncodedRequest {
         if conversation.source == self {
             return self.write_request(conversation, defaults);
         }
-        let Arranged { conversation, lost } = turns::arrange(conversation, self, defaults);
+        let ArrangedConversation { conversation, lost } = turns::arrange(conversation, self, defaults);
         let mut outgoing = self.write_request(&conversation, defaults);
         outgoing.dropped.extend(lost);
         outgoing
     }
 
-    fn write_request(self, conversation: &Conversation, defaults: Defaults) -> Outgoing {
+    fn write_request(self, conversation: &Conversation, defaults: Defaults) -> EncodedRequest {
         match self {
             Self::Chat => chat::request_out(conversation, defaults),
             Self::Responses => responses::request_out(conversation, defaults),
@@ -178,7 +183,7 @@ impl Protocol {
     }
 
     /// Reads a provider's answer.
-    pub(crate) fn answer_in(self, body: Value) -> Result<Answer, Malformed> {
+    pub(crate) fn answer_in(self, body: Value) -> Result<Answer, MalformedDocument> {
         match self {
             Self::Chat => chat::answer_in(body),
             Self::Responses => responses::answer_in(body),
@@ -215,7 +220,7 @@ impl Protocol {
             Self::Native => native::stream_in(),
             Self::Converse => converse::stream_in(),
         };
-        Box::new(Sequenced::new(pieces))
+        Box::new(SequencedStream::new(pieces))
     }
 
     /// Writes a client's stream.

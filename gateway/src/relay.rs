@@ -42,11 +42,11 @@ use gatewright::redact::Redactor;
 use http::HeaderValue;
 use tracing::Span;
 
-use self::attempt::Answered;
+use self::attempt::SuccessfulAnswer;
 use self::attempt_metrics::AttemptMetrics;
-use self::background::Background;
+use self::background::BackgroundResponse;
 pub(crate) use self::embedded::SIMULATED_HEADER;
-pub(crate) use self::failure::{Fault, UPSTREAM_HEADER, Verdict};
+pub(crate) use self::failure::{AttemptFailure, FailureClass, UPSTREAM_HEADER};
 use self::passthrough_stream::Framing;
 pub(crate) use self::prepare::ESTIMATED_HEADER;
 use self::prepare::{RequestCache, UpstreamRequest};
@@ -54,14 +54,14 @@ use self::request_meta::RequestMeta;
 use self::span_attributes::RequestSpan;
 pub(crate) use self::stored_response_proxy::answer as answer_stored;
 pub(crate) use self::translate_request::DROPPED_HEADER;
-pub(crate) use self::videos::{Accepted, Content, Order, Remote, RemoteRecord, submit};
+pub(crate) use self::videos::{AcceptedVideo, FetchedFile, Remote, RemoteRecord, VideoRequest, submit};
 use crate::access::refused;
 use crate::app::App;
 use crate::config::ModelKind;
 use crate::conversation::{Protocol, Usage};
 use crate::observe::{Origin, current_span};
-use crate::routing::{Plan, Route, UpstreamAttempt};
-use crate::store::{Documents, Known};
+use crate::routing::{ModelRoute, Plan, UpstreamAttempt};
+use crate::store::{ResponseDocuments, ResponseRecord};
 use crate::upstream::Action;
 use crate::usage::{Charge, Consumption};
 use crate::wire::{ApiError, Call, Response, held_json};
@@ -80,7 +80,7 @@ struct RequestContext {
     action: Action,
     meta: RequestMeta,
     framing: Framing,
-    route: Arc<Route>,
+    route: Arc<ModelRoute>,
     /// Estimated number of tokens of the request.
     input: u64,
     /// The span of the request, where traces are exported.
@@ -118,7 +118,7 @@ async fn refusal(app: &Arc<App>, call: &Arc<Call>) -> ApiError {
 }
 
 /// The error when no upstream answered. `fault`: from the last attempt.
-fn unanswered(fault: Option<Fault>, plan: &Plan, model: &str, operation: &Operation) -> ApiError {
+fn unanswered(fault: Option<AttemptFailure>, plan: &Plan, model: &str, operation: &Operation) -> ApiError {
     match (fault, plan.unavailable()) {
         (Some(fault), _) => fault.into_error(),
         (None, Some(unavailable)) => failure::unavailable(unavailable, model),
@@ -178,10 +178,12 @@ impl RequestContext {
         let mut share = self.app.share_of(&self.call.caller);
         if let Some(previous) = &cache.previous {
             conversation_state::pin_to_upstream(previous, &mut plan)?;
-            let copy = previous.documents.as_ref().map_or(0, Documents::weight);
-            share.hold(copy).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
+            let copy = previous.documents.as_ref().map_or(0, ResponseDocuments::weight);
+            share
+                .hold(copy)
+                .map_err(|why| AttemptFailure::no_room(why, &Redactor::default()).into_error())?;
         }
-        let mut fault: Option<Fault> = None;
+        let mut fault: Option<AttemptFailure> = None;
         let mut request_span = RequestSpan::new(self.span.as_ref(), &self.route, &self.call.body);
         while let Some(attempt) = plan.next(Instant::now(), rand::random()) {
             request_span.at(&attempt.destination);
@@ -203,7 +205,7 @@ impl RequestContext {
     }
 
     /// The stored response that the request continues. Errors: the caller has no such response.
-    async fn previous(&self) -> Result<Option<Known>, ApiError> {
+    async fn previous(&self) -> Result<Option<ResponseRecord>, ApiError> {
         let id = self.meta.previous.as_ref().filter(|_| self.protocol == Protocol::Responses);
         let Some(id) = id else { return Ok(None) };
         Box::pin(stored_responses::seek(&self.app, &self.call, id)).await?;
@@ -216,7 +218,7 @@ impl RequestContext {
         plan: &mut Plan,
         upstream_request: &UpstreamRequest,
         mut attempt: UpstreamAttempt,
-    ) -> Result<Result<Response, Fault>, ApiError> {
+    ) -> Result<Result<Response, AttemptFailure>, ApiError> {
         loop {
             // From here on the upstream may do work: its input counts even if the client disconnects before the answer.
             let charge = self.charge(&attempt)?;
@@ -250,13 +252,13 @@ impl RequestContext {
             drop(attempt_metrics);
             match fault.verdict {
                 // The upstream did the work, so it counts.
-                Verdict::Gateway => drop(charge),
+                FailureClass::Gateway => drop(charge),
                 _ => charge.void(),
             }
             let refuses_options = upstream_request.adds_stream_options && fault.refuses_stream_options();
             if refuses_options {
                 attempt.destination.provider.refuse_stream_options();
-            } else if !upstream_request.adds_stream_options && fault.verdict == Verdict::Request {
+            } else if !upstream_request.adds_stream_options && fault.verdict == FailureClass::Request {
                 // It refuses the request without them, too: the earlier error may only have quoted the request.
                 attempt.destination.provider.allow_stream_options();
             }
@@ -280,7 +282,7 @@ impl RequestContext {
     /// The response to the client. There is no failover from here on.
     fn respond(
         &self,
-        answered: Answered,
+        answered: SuccessfulAnswer,
         upstream_request: &UpstreamRequest,
         attempt: UpstreamAttempt,
         mut charge: Charge,
@@ -292,7 +294,7 @@ impl RequestContext {
         let is_own = !attempt.destination.provider.is_simulator();
         let input = self.input;
         let mut response = match answered {
-            Answered::Document { document, usage, images, share } => {
+            SuccessfulAnswer::Document { document, usage, images, share } => {
                 attempt_metrics.answered();
                 attempt_metrics.told(usage.as_ref());
                 if let Some(usage) = usage {
@@ -310,12 +312,12 @@ impl RequestContext {
                 }
                 held_json(document, share)
             }
-            Answered::Stream(stream) => {
+            SuccessfulAnswer::Stream(stream) => {
                 // Otherwise the client disconnected before it began.
                 if !self.call.presence.has_ended() {
                     attempt_metrics.answered();
                 }
-                stream.respond(stream::Account::new(attempt, charge, input, attempt_metrics))
+                stream.respond(stream::StreamAccount::new(attempt, charge, input, attempt_metrics))
             }
         };
         if is_own {
@@ -334,12 +336,12 @@ impl RequestContext {
     }
 
     /// The pending response, if the upstream generates it in the background.
-    fn in_background(&self, document: &[u8], attempt: &UpstreamAttempt) -> Option<Background> {
+    fn in_background(&self, document: &[u8], attempt: &UpstreamAttempt) -> Option<BackgroundResponse> {
         if !self.meta.background || self.protocol != Protocol::Responses {
             return None;
         }
         let provider = &attempt.destination.provider;
-        Some(Background {
+        Some(BackgroundResponse {
             key: attempt.key().and_then(|key| provider.endpoint.mark_of(key)),
             id: background::id_under_way(document)?,
             model: Arc::clone(&self.route.id),

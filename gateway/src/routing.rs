@@ -14,25 +14,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gatewright::catalog;
 
 use self::breaker::Breaker;
-use self::keys::Keys;
+use self::keys::RestingKeys;
 use self::load::Load;
-pub(crate) use self::plan::{Plan, Unavailable, UpstreamAttempt, Why};
-use crate::config::{Capabilities, Kind, Model, ModelKind, Target, Upstream};
+pub(crate) use self::plan::{Plan, SkipReason, Unavailable, UpstreamAttempt};
+use crate::config::{Capabilities, Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig};
 use crate::conversation::Protocol;
 use crate::observe::Attempts;
 use crate::upstream::Endpoint;
 use crate::usage::Rates;
 
 /// Maximum number of targets of a model.
-const MOST_TARGETS: usize = 64;
+const MAX_TARGETS: usize = 64;
 
 /// The models that the gateway offers and where their requests go: replaced as a whole when the configuration changes.
 #[derive(Debug)]
 pub(crate) struct Routes {
     /// In the order of the configuration.
-    listed: Vec<Arc<Route>>,
+    listed: Vec<Arc<ModelRoute>>,
     /// By id and alias.
-    by_name: HashMap<Arc<str>, Arc<Route>>,
+    by_name: HashMap<Arc<str>, Arc<ModelRoute>>,
     providers: HashMap<String, Arc<Provider>>,
 }
 
@@ -43,8 +43,8 @@ pub(crate) struct InvalidRoutes(pub(crate) String);
 
 /// A model and its upstreams.
 #[derive(Debug)]
-pub(crate) struct Route {
-    pub(crate) model: Model,
+pub(crate) struct ModelRoute {
+    pub(crate) model: ModelConfig,
     /// The id of the model.
     pub(crate) id: Arc<str>,
     /// Sorted by order.
@@ -62,7 +62,7 @@ pub(crate) struct Destination {
     weight: u32,
     order: u32,
     breaker: Arc<Breaker>,
-    keys: Arc<Keys>,
+    keys: Arc<RestingKeys>,
     pub(crate) attempts: Arc<Attempts>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Destination {
 #[derive(Debug)]
 pub(crate) struct Provider {
     pub(crate) endpoint: Endpoint,
-    upstream: Upstream,
+    upstream: UpstreamConfig,
     load: Arc<Load>,
     /// Whether its server has rejected the `stream_options` that the gateway added.
     refuses_stream_options: AtomicBool,
@@ -78,17 +78,25 @@ pub(crate) struct Provider {
 
 impl Routes {
     /// Errors: a target names an upstream that doesn't exist; an id or alias is used twice; an address is invalid.
-    pub(crate) fn new(upstreams: &[Upstream], models: &[Model]) -> Result<Self, InvalidRoutes> {
+    pub(crate) fn new(upstreams: &[UpstreamConfig], models: &[ModelConfig]) -> Result<Self, InvalidRoutes> {
         Self::build(upstreams, models, None)
     }
 
     /// The routes of a changed configuration. Upstreams and targets with the same names keep their state: open connections,
     /// requests in progress, and, if the address is unchanged, breakers and resting keys.
-    pub(crate) fn renewed(&self, upstreams: &[Upstream], models: &[Model]) -> Result<Self, InvalidRoutes> {
+    pub(crate) fn renewed(
+        &self,
+        upstreams: &[UpstreamConfig],
+        models: &[ModelConfig],
+    ) -> Result<Self, InvalidRoutes> {
         Self::build(upstreams, models, Some(self))
     }
 
-    fn build(upstreams: &[Upstream], models: &[Model], before: Option<&Self>) -> Result<Self, InvalidRoutes> {
+    fn build(
+        upstreams: &[UpstreamConfig],
+        models: &[ModelConfig],
+        before: Option<&Self>,
+    ) -> Result<Self, InvalidRoutes> {
         let mut providers: HashMap<String, Arc<Provider>> = HashMap::new();
         for upstream in upstreams {
             let old = before.and_then(|before| before.providers.get(&upstream.name));
@@ -101,7 +109,7 @@ impl Routes {
             Self { listed: Vec::with_capacity(models.len()), by_name: HashMap::new(), providers };
         for model in models {
             let old = before.and_then(|before| before.by_name.get(model.id.as_str()));
-            let route = Arc::new(Route::new(model, &routes.providers, old.map(Arc::as_ref))?);
+            let route = Arc::new(ModelRoute::new(model, &routes.providers, old.map(Arc::as_ref))?);
             for name in std::iter::once(&model.id).chain(&model.aliases) {
                 if routes.by_name.insert(name.as_str().into(), Arc::clone(&route)).is_some() {
                     return Err(InvalidRoutes(format!("two models have the id or alias {name:?}")));
@@ -118,7 +126,7 @@ impl Routes {
     }
 
     /// The route of a model, by its id or an alias.
-    pub(crate) fn find(&self, name: &str) -> Option<&Arc<Route>> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Arc<ModelRoute>> {
         self.by_name.get(name)
     }
 
@@ -128,7 +136,7 @@ impl Routes {
     }
 
     /// The route of a model of a kind, by its id or an alias.
-    pub(crate) fn find_of(&self, kind: ModelKind, name: &str) -> Option<&Arc<Route>> {
+    pub(crate) fn find_of(&self, kind: ModelKind, name: &str) -> Option<&Arc<ModelRoute>> {
         self.find(name).filter(|route| route.model.kind == kind)
     }
 
@@ -144,22 +152,22 @@ impl Routes {
     }
 
     /// All routes, in the order of the configuration.
-    pub(crate) fn all(&self) -> impl ExactSizeIterator<Item = &Arc<Route>> {
+    pub(crate) fn all(&self) -> impl ExactSizeIterator<Item = &Arc<ModelRoute>> {
         self.listed.iter()
     }
 }
 
-impl Route {
+impl ModelRoute {
     fn new(
-        model: &Model,
+        model: &ModelConfig,
         providers: &HashMap<String, Arc<Provider>>,
         before: Option<&Self>,
     ) -> Result<Self, InvalidRoutes> {
         let id = &model.id;
-        if model.targets.is_empty() || model.targets.len() > MOST_TARGETS {
+        if model.targets.is_empty() || model.targets.len() > MAX_TARGETS {
             let count = model.targets.len();
             return Err(InvalidRoutes(format!(
-                "the model {id:?} has {count} targets; it must have 1 to {MOST_TARGETS}"
+                "the model {id:?} has {count} targets; it must have 1 to {MAX_TARGETS}"
             )));
         }
         let own: Arc<str> = id.as_str().into();
@@ -231,7 +239,7 @@ impl Route {
 
 impl Destination {
     /// `id`: the client's name for the model.
-    fn new(target: &Target, provider: &Arc<Provider>, id: &Arc<str>, before: Option<&Self>) -> Self {
+    fn new(target: &TargetConfig, provider: &Arc<Provider>, id: &Arc<str>, before: Option<&Self>) -> Self {
         let keys = provider.upstream.key_count();
         let stated = target.price.as_ref().map(Rates::new);
         let rates = stated.or_else(|| provider.is_simulator().then(Rates::free));
@@ -245,7 +253,7 @@ impl Destination {
             attempts: Arc::new(Attempts::new(Arc::clone(&provider.endpoint.name), Arc::clone(id))),
             keys: before
                 .filter(|before| before.provider.has_keys_of(&provider.upstream))
-                .map_or_else(|| Arc::new(Keys::new(keys)), |before| Arc::clone(&before.keys)),
+                .map_or_else(|| Arc::new(RestingKeys::new(keys)), |before| Arc::clone(&before.keys)),
         }
     }
 
@@ -287,7 +295,7 @@ impl Provider {
         digest.as_ref().first_chunk().map_or(0, |bytes| i64::from_be_bytes(*bytes))
     }
 
-    fn new(upstream: &Upstream, before: Option<&Self>) -> Result<Self, InvalidRoutes> {
+    fn new(upstream: &UpstreamConfig, before: Option<&Self>) -> Result<Self, InvalidRoutes> {
         let connections = before.filter(|before| {
             before.upstream.connect_timeout == upstream.connect_timeout
                 && before.upstream.kind == upstream.kind
@@ -334,9 +342,10 @@ impl Provider {
         self.upstream.kind == Kind::Simulator
     }
 
-    fn has_keys_of(&self, other: &Upstream) -> bool {
-        let texts =
-            |upstream: &Upstream| upstream.keys.iter().map(|key| key.expose().to_owned()).collect::<Vec<_>>();
+    fn has_keys_of(&self, other: &UpstreamConfig) -> bool {
+        let texts = |upstream: &UpstreamConfig| {
+            upstream.keys.iter().map(|key| key.expose().to_owned()).collect::<Vec<_>>()
+        };
         texts(&self.upstream) == texts(other) && self.upstream.key_source == other.key_source
     }
 }
@@ -345,15 +354,15 @@ impl Provider {
 mod tests {
     use super::*;
 
-    fn upstreams() -> Vec<Upstream> {
+    fn upstreams() -> Vec<UpstreamConfig> {
         vec![
-            Upstream::new("one", Kind::Chat, "http://127.0.0.1:1/v1"),
-            Upstream::new("two", Kind::Messages, "http://127.0.0.1:2/v1"),
+            UpstreamConfig::new("one", Kind::Chat, "http://127.0.0.1:1/v1"),
+            UpstreamConfig::new("two", Kind::Messages, "http://127.0.0.1:2/v1"),
         ]
     }
 
-    fn model(id: &str, upstream: &str) -> Model {
-        Model::new(id, "family_one", Target::new(upstream, "m"))
+    fn model(id: &str, upstream: &str) -> ModelConfig {
+        ModelConfig::new(id, "family_one", TargetConfig::new(upstream, "m"))
     }
 
     #[test]
@@ -369,7 +378,7 @@ mod tests {
 
     #[test]
     fn what_contradicts_itself_makes_no_routes() {
-        let said = |upstreams: &[Upstream], models: &[Model]| {
+        let said = |upstreams: &[UpstreamConfig], models: &[ModelConfig]| {
             Routes::new(upstreams, models).map(|_| ()).expect_err("a contradiction").to_string()
         };
         assert_eq!(
@@ -384,7 +393,7 @@ mod tests {
         );
         let twice = [upstreams(), upstreams()].concat();
         assert_eq!(said(&twice, &[]), "two upstreams have the name \"one\"");
-        let nowhere = [Upstream::new("one", Kind::Chat, "localhost")];
+        let nowhere = [UpstreamConfig::new("one", Kind::Chat, "localhost")];
         assert!(said(&nowhere, &[]).contains("one"));
     }
 
@@ -442,11 +451,11 @@ mod tests {
     #[test]
     fn responses_serve_what_speaks_responses() {
         let upstreams = [
-            Upstream::new("chat", Kind::Chat, "http://127.0.0.1:1"),
-            Upstream::new("both", Kind::Responses, "http://127.0.0.1:1"),
+            UpstreamConfig::new("chat", Kind::Chat, "http://127.0.0.1:1"),
+            UpstreamConfig::new("both", Kind::Responses, "http://127.0.0.1:1"),
         ];
         let serves = |family: &str, upstream: &str, translate: bool| {
-            let mut model = Model::new("m", family, Target::new(upstream, "m"));
+            let mut model = ModelConfig::new("m", family, TargetConfig::new(upstream, "m"));
             model.translate_responses = translate;
             let routes = Routes::new(&upstreams, &[model]).expect("routes");
             routes.find("m").expect("m").serves_responses()

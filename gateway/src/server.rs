@@ -5,6 +5,9 @@ mod bind_error;
 mod body;
 mod client;
 mod connection;
+mod connection_slots;
+#[cfg(test)]
+mod connection_slots_tests;
 #[cfg(feature = "console")]
 mod console;
 mod control;
@@ -15,9 +18,6 @@ mod listening;
 mod model_scope;
 mod operator;
 mod origins;
-mod places;
-#[cfg(test)]
-mod places_tests;
 mod probes;
 mod rate_headers;
 mod request;
@@ -46,16 +46,16 @@ pub use self::route_match::{Match, match_route};
 
 use self::client::Client;
 use self::connection::{Peers, Socket};
+use self::connection_slots::ConnectionSlots;
 use self::http1::Settings;
-use self::listening::{Accepted, Listening};
-use self::places::Places;
+use self::listening::{AcceptedConnection, Listeners};
 use self::probes::Probes;
 use self::tls::{Certificate, Handshakes};
 use crate::access::ApiKey;
 use crate::app::App;
 use crate::config::Config;
-use crate::listed::Listed;
-use crate::observe::Present;
+use crate::node_registry::RegisteredNode;
+use crate::observe::GaugeGuard;
 use crate::wire::ApiError;
 
 /// Maximum number of refused connections that stay open for their clients to read the error.
@@ -67,7 +67,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A gateway that is bound to its addresses and ready to serve.
 pub struct Gateway {
-    listening: Listening,
+    listening: Listeners,
     probes: Option<Probes>,
     certificate: Option<Arc<Certificate>>,
     handshakes: Option<Handshakes>,
@@ -85,7 +85,7 @@ impl Gateway {
             Some(certificate) => Some(Handshakes::new(Arc::clone(certificate), config.header_timeout)?),
             None => None,
         };
-        let listening = Listening::bind(&config).await?;
+        let listening = Listeners::bind(&config).await?;
         let probes = Probes::bind(&config).await?;
         let embedded = Embedded::at(config, listening.address())?;
         embedded.load().await?;
@@ -149,8 +149,8 @@ impl Gateway {
         let settings = Settings { header_timeout: config.header_timeout, draining: draining.clone() };
         // Until this function returns.
         let _probing = self.probes.map(|probes| probes.start(&app, &settings));
-        let connections = Connections { settings, embedded: self.embedded, handshakes: self.handshakes };
-        let places = Places::new(config.max_connections);
+        let connections = ConnectionServer { settings, embedded: self.embedded, handshakes: self.handshakes };
+        let places = ConnectionSlots::new(config.max_connections);
         let peers = Peers::new(config.max_connections_per_peer);
         let refusals = Arc::new(Semaphore::new(REFUSALS));
         // Closes connections whose grace period is over, and tracks when all have ended.
@@ -158,7 +158,7 @@ impl Gateway {
         for url in self.listening.urls() {
             tracing::info!(url, "listening");
         }
-        let listed = Listed::start(&app, self.listening.urls().collect());
+        let listed = RegisteredNode::start(&app, self.listening.urls().collect());
 
         let drained = async {
             shutdown.await;
@@ -171,7 +171,7 @@ impl Gateway {
                 () = &mut drained => break,
                 accepted = self.listening.accept() => accepted,
             };
-            let Accepted { stream, peer, is_tls } = match accepted {
+            let AcceptedConnection { stream, peer, is_tls } = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "connection not accepted");
@@ -195,7 +195,7 @@ impl Gateway {
             let client = Client { presence: peer.presence().clone(), activity, is_tls };
             // Boxed: a task would reserve space for it twice, before and while it is polled.
             let connection = Box::pin(connections.serve(socket, client));
-            let present = Present::new(&app.metrics.connections);
+            let present = GaugeGuard::new(&app.metrics.connections);
             let (cut, is_open) = (cut.child_token(), open.token());
             tokio::spawn(async move {
                 let is_cut = tokio::select! {
@@ -270,13 +270,13 @@ async fn record_last(app: &App) {
 }
 
 /// Serves the connections.
-struct Connections {
+struct ConnectionServer {
     settings: Settings,
     embedded: Embedded,
     handshakes: Option<Handshakes>,
 }
 
-impl Connections {
+impl ConnectionServer {
     /// Serves a connection to its end.
     fn serve(&self, socket: Socket, client: Client) -> impl Future<Output = io::Result<()>> + use<> {
         let (settings, embedded) = (self.settings.clone(), self.embedded.clone());

@@ -10,7 +10,7 @@ use crate::generated::routes::Service;
 use crate::media;
 use crate::models;
 use crate::relay;
-use crate::upstream::Stored;
+use crate::upstream::StoredAction;
 use crate::wire::{ApiError, Call, Response};
 
 /// The response of an operation; errors have the operation's own style.
@@ -19,7 +19,7 @@ fn finish(operation: &Operation, answer: Result<Response, ApiError>) -> Response
 }
 
 /// The response of an operation on a stored response.
-async fn stored(app: &Arc<App>, call: Call, action: Stored) -> Response {
+async fn stored(app: &Arc<App>, call: Call, action: StoredAction) -> Response {
     let operation = call.operation;
     finish(operation, Box::pin(relay::answer_stored(app, call, action)).await)
 }
@@ -46,15 +46,15 @@ impl Service for Arc<App> {
     }
 
     async fn retrieve_response(&self, call: Call) -> Response {
-        stored(self, call, Stored::Retrieve).await
+        stored(self, call, StoredAction::Retrieve).await
     }
 
     async fn delete_response(&self, call: Call) -> Response {
-        stored(self, call, Stored::Delete).await
+        stored(self, call, StoredAction::Delete).await
     }
 
     async fn list_response_input_items(&self, call: Call) -> Response {
-        stored(self, call, Stored::InputItems).await
+        stored(self, call, StoredAction::InputItems).await
     }
 
     async fn list_models(&self, call: Call) -> Response {

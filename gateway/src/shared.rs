@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 
-use crate::config::{Config, Model, SharedConfig, Sharing, Upstream, Watch};
+use crate::config::{Config, ModelConfig, SharedConfig, Sharing, UpstreamConfig, Watch};
 use crate::store;
 
 /// A gateway's view of the shared configuration.
@@ -21,7 +21,7 @@ pub(crate) struct Shared {
     pub(crate) sharing: Sharing,
     /// Where the last document in use is stored, for a start without the store.
     copy: Option<PathBuf>,
-    state: Mutex<State>,
+    state: Mutex<RevisionState>,
     /// Held while looking for another revision.
     pub(crate) turn: tokio::sync::Mutex<()>,
     /// Signals that the one in use must be read again: its secrets may have changed.
@@ -29,25 +29,25 @@ pub(crate) struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct RevisionState {
     in_use: Option<Arc<InUse>>,
-    refused: Option<Refused>,
+    refused: Option<RejectedRevision>,
     /// The files with secrets of the revision in use.
     watch: Watch,
 }
 
 /// The revision in use.
 pub(crate) struct InUse {
-    pub(crate) revision: store::ConfigRevision,
+    pub(crate) revision: store::StoredRevision,
     pub(crate) document: String,
-    pub(crate) upstreams: Vec<Upstream>,
-    pub(crate) models: Vec<Model>,
+    pub(crate) upstreams: Vec<UpstreamConfig>,
+    pub(crate) models: Vec<ModelConfig>,
 }
 
 /// A revision that this gateway can't use.
 #[derive(Clone)]
-pub(crate) struct Refused {
-    pub(crate) revision: store::ConfigRevision,
+pub(crate) struct RejectedRevision {
+    pub(crate) revision: store::StoredRevision,
     pub(crate) why: String,
     pub(crate) at: Instant,
 }
@@ -62,7 +62,7 @@ impl Shared {
         Some(Self { sharing, copy, state, turn, again })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RevisionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,7 +75,7 @@ impl Shared {
         self.state().in_use.as_ref().map(|in_use| in_use.revision.number)
     }
 
-    pub(crate) fn refused(&self) -> Option<Refused> {
+    pub(crate) fn refused(&self) -> Option<RejectedRevision> {
         self.state().refused.clone()
     }
 
@@ -92,7 +92,7 @@ impl Shared {
     /// Reads a document. Blocks. Errors: why this gateway can't use it.
     pub(crate) fn read(
         &self,
-        revision: &store::ConfigRevision,
+        revision: &store::StoredRevision,
         document: &str,
     ) -> Result<SharedConfig, String> {
         let name = format!("revision {}", revision.number);
@@ -100,7 +100,7 @@ impl Shared {
     }
 
     /// Records that a revision is in use. Blocks.
-    pub(crate) fn used(&self, revision: &store::ConfigRevision, document: &str, read: SharedConfig) {
+    pub(crate) fn used(&self, revision: &store::StoredRevision, document: &str, read: SharedConfig) {
         let SharedConfig { upstreams, models, files, .. } = read;
         let in_use = InUse { revision: revision.clone(), document: document.to_owned(), upstreams, models };
         let mut state = self.state();
@@ -116,16 +116,17 @@ impl Shared {
     }
 
     /// Records that a revision can't be used. Returns whether that is news.
-    pub(crate) fn refuse(&self, revision: &store::ConfigRevision, why: &str) -> bool {
+    pub(crate) fn refuse(&self, revision: &store::StoredRevision, why: &str) -> bool {
         let mut state = self.state();
         let before = state.refused.as_ref();
         let known = before.is_some_and(|refused| refused.revision == *revision && refused.why == why);
-        state.refused = Some(Refused { revision: revision.clone(), why: why.to_owned(), at: Instant::now() });
+        state.refused =
+            Some(RejectedRevision { revision: revision.clone(), why: why.to_owned(), at: Instant::now() });
         !known
     }
 
     /// The copy of the last document in use. Blocks.
-    pub(crate) fn kept(&self) -> Option<(store::ConfigRevision, String)> {
+    pub(crate) fn kept(&self) -> Option<(store::StoredRevision, String)> {
         self.copy.as_deref().and_then(copy::kept)
     }
 }

@@ -32,20 +32,20 @@ use serde_json::Value;
 use self::question::Question;
 use self::text::Essay;
 use self::tokens::counted;
-use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, BudgetExceeded};
 use crate::models::LONGEST_ANSWER;
-use crate::simulator::conversation::{Content, Finish, Format, Prompt, Reply, Usage};
+use crate::simulator::conversation::{Finish, Prompt, Reply, ReplyContent, ReplyFormat, ReplyUsage};
 
 /// The content of an answer, before truncation.
 enum Draft<'a> {
     /// The same for each choice.
-    Settled(Content),
+    Settled(ReplyContent),
     /// Different for each choice.
     Essay(Essay<'a>),
 }
 
 /// Answers a prompt `n` times; the answers differ unless the prompt determines them.
-pub(crate) fn replies(prompt: &Prompt, n: usize, budget: &Budget) -> Result<Vec<Reply>, Exceeded> {
+pub(crate) fn replies(prompt: &Prompt, n: usize, budget: &Budget) -> Result<Vec<Reply>, BudgetExceeded> {
     let input = prompt.tokens(budget)?;
     let question = Question::read(prompt.question(), budget)?;
     match draft(prompt, &question, budget)? {
@@ -62,56 +62,64 @@ pub(crate) fn replies(prompt: &Prompt, n: usize, budget: &Budget) -> Result<Vec<
         Draft::Essay(essay) => (0..n)
             .map(|choice| {
                 let text = essay.write(choice, budget)?;
-                let text =
-                    if matches!(prompt.format, Format::JsonObject) { text::in_object(text) } else { text };
-                finished(prompt, Content::Text(text), input, budget)
+                let text = if matches!(prompt.format, ReplyFormat::JsonObject) {
+                    text::in_object(text)
+                } else {
+                    text
+                };
+                finished(prompt, ReplyContent::Text(text), input, budget)
             })
             .collect(),
     }
 }
 
 /// Answers a prompt once.
-pub(crate) fn reply(prompt: &Prompt, budget: &Budget) -> Result<Reply, Exceeded> {
+pub(crate) fn reply(prompt: &Prompt, budget: &Budget) -> Result<Reply, BudgetExceeded> {
     let mut replies = replies(prompt, 1, budget)?;
     Ok(replies.swap_remove(0))
 }
 
-fn draft<'a>(prompt: &Prompt, question: &Question<'a>, budget: &Budget) -> Result<Draft<'a>, Exceeded> {
+fn draft<'a>(prompt: &Prompt, question: &Question<'a>, budget: &Budget) -> Result<Draft<'a>, BudgetExceeded> {
     let calls = tools::calls(prompt, question, budget)?;
     if !calls.is_empty() {
-        return Ok(Draft::Settled(Content::ToolCalls(calls)));
+        return Ok(Draft::Settled(ReplyContent::ToolCalls(calls)));
     }
-    if let Format::JsonSchema(schema) = &prompt.format {
+    if let ReplyFormat::JsonSchema(schema) = &prompt.format {
         let value = schema::fit(schema, question, budget)?;
-        return Ok(Draft::Settled(Content::Text(value.to_string())));
+        return Ok(Draft::Settled(ReplyContent::Text(value.to_string())));
     }
-    if let Format::Word(schema) = &prompt.format {
+    if let ReplyFormat::Word(schema) = &prompt.format {
         let word = match schema::fit(schema, question, budget)? {
             Value::String(word) => word,
             other => other.to_string(),
         };
-        return Ok(Draft::Settled(Content::Text(word)));
+        return Ok(Draft::Settled(ReplyContent::Text(word)));
     }
     Ok(match text::settled(prompt, question, budget)? {
-        Some(text) if matches!(prompt.format, Format::JsonObject) => {
-            Draft::Settled(Content::Text(text::in_object(text)))
+        Some(text) if matches!(prompt.format, ReplyFormat::JsonObject) => {
+            Draft::Settled(ReplyContent::Text(text::in_object(text)))
         }
-        Some(text) => Draft::Settled(Content::Text(text)),
+        Some(text) => Draft::Settled(ReplyContent::Text(text)),
         None => Draft::Essay(Essay::about(question, budget)?),
     })
 }
 
 /// Turns content into a reply: truncates it at the stop sequences and at the token limit (2.1).
-fn finished(prompt: &Prompt, content: Content, input: usize, budget: &Budget) -> Result<Reply, Exceeded> {
+fn finished(
+    prompt: &Prompt,
+    content: ReplyContent,
+    input: usize,
+    budget: &Budget,
+) -> Result<Reply, BudgetExceeded> {
     let mut text = match content {
-        Content::Text(text) => text,
-        Content::ToolCalls(calls) => {
+        ReplyContent::Text(text) => text,
+        ReplyContent::ToolCalls(calls) => {
             let mut output = 0;
             for call in &calls {
                 output += counted(&call.name, budget)? + counted(&call.arguments, budget)?;
             }
-            let usage = Usage { input, output };
-            return Ok(Reply { content: Content::ToolCalls(calls), finish: Finish::ToolCalls, usage });
+            let usage = ReplyUsage { input, output };
+            return Ok(Reply { content: ReplyContent::ToolCalls(calls), finish: Finish::ToolCalls, usage });
         }
     };
     let mut end = text.len();
@@ -128,7 +136,7 @@ fn finished(prompt: &Prompt, content: Content, input: usize, budget: &Budget) ->
         text.truncate(end);
         (output, finish) = (limit, Finish::Length);
     }
-    Ok(Reply { content: Content::Text(text), finish, usage: Usage { input, output } })
+    Ok(Reply { content: ReplyContent::Text(text), finish, usage: ReplyUsage { input, output } })
 }
 
 #[cfg(test)]
@@ -136,10 +144,10 @@ mod tests {
     use super::prompt::LONGEST_QUESTION;
     use super::*;
     use crate::bounds::client_schema::ClientSchema;
-    use crate::simulator::conversation::{Tool, Turn};
+    use crate::simulator::conversation::{FunctionTool, PromptTurn};
 
     fn prompt(question: &str) -> Prompt {
-        Prompt { turns: vec![Turn::User(question.to_owned())], ..Prompt::default() }
+        Prompt { turns: vec![PromptTurn::User(question.to_owned())], ..Prompt::default() }
     }
 
     #[test]
@@ -150,7 +158,7 @@ mod tests {
         let prompt = Prompt { stop, ..prompt(&text) };
         let budget = Budget::of(80_000_000, 4_000_000);
         let answered = replies(&prompt, 128, &budget).map(|replies| replies.len());
-        assert_eq!(answered, Err(Exceeded::Bytes(4_000_000)));
+        assert_eq!(answered, Err(BudgetExceeded::Bytes(4_000_000)));
         assert!(budget.worked() < 40_000_000, "{} steps", budget.worked());
         // The search runs once, not once per choice.
         let budget = Budget::new();
@@ -165,8 +173,8 @@ mod tests {
         let texts: Vec<&str> = replies
             .iter()
             .map(|reply| match &reply.content {
-                Content::Text(text) => text.as_str(),
-                Content::ToolCalls(_) => "",
+                ReplyContent::Text(text) => text.as_str(),
+                ReplyContent::ToolCalls(_) => "",
             })
             .collect();
         assert!(texts[0] != texts[1] && texts[1] != texts[2], "{texts:?}");
@@ -180,8 +188,9 @@ mod tests {
     #[test]
     fn many_tools_do_not_read_the_question_again_each() {
         let question = "some word ".repeat(20_000);
-        let tool = |number| Tool { name: format!("tool_{number}"), parameters: ClientSchema::default() };
-        let spent = |tools: Vec<Tool>| {
+        let tool =
+            |number| FunctionTool { name: format!("tool_{number}"), parameters: ClientSchema::default() };
+        let spent = |tools: Vec<FunctionTool>| {
             let budget = Budget::of(usize::MAX, usize::MAX);
             let prompt = Prompt { tools, parallel_tool_calls: true, ..prompt(&question) };
             replies(&prompt, 1, &budget).expect("within the budget");
@@ -193,8 +202,8 @@ mod tests {
 
     fn ask(question: &str) -> String {
         match reply(&prompt(question), &Budget::new()).expect("within the budget").content {
-            Content::Text(text) => text,
-            Content::ToolCalls(calls) => panic!("{calls:?}"),
+            ReplyContent::Text(text) => text,
+            ReplyContent::ToolCalls(calls) => panic!("{calls:?}"),
         }
     }
 

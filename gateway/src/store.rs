@@ -1,10 +1,9 @@
-//! Durable data. [`Store`] holds keys, their usage, responses and which upstream stores them, answers by idempotency key,
+//! Durable data. [`DurableStore`] holds keys, their usage, responses and which upstream stores them, answers by idempotency key,
 //! video tasks and their notifications, and the records of generated files: in an SQL database, or in memory if the gateway
 //! has neither a data folder nor a server.
 
 mod address;
 mod bucket;
-mod durable;
 mod file_name;
 mod files;
 mod history;
@@ -19,26 +18,30 @@ mod sql;
 mod store_health;
 #[cfg(test)]
 mod tests;
+mod traits;
 
 pub use self::address::{InvalidStoreUrl, StoreUrl};
 pub use self::bucket::Bucket;
 pub(crate) use self::bucket::place_of;
-#[cfg(test)]
-pub(crate) use self::durable::Stored;
-pub(crate) use self::durable::{
-    AnswerRoom, Attempted, Batch, ConfigRevision, Delivery, Due, Full, KeyRecord, LONGEST_LIST, Lease,
-    MOST_KEYS, MOST_NOTICES, MOST_REVISIONS, MOST_TASKS, Most, NODE_KNOWN_FOR_S, NewConfig, NodeRecord,
-    NotAdded, Notice, Output, Problem, Resumed, SpentByKey, State, Status, Store, StoreError, Task,
-    UsageStore, WRITER_KNOWN_FOR,
-};
-pub(crate) use self::file_name::{FileName, KeptFile, Kind};
+pub(crate) use self::file_name::{FileKind, FileName, StoredFile};
 pub(crate) use self::files::{
-    Contents, Files, LIFETIME, MostOfKey, OpenFile, PREFIX, Room, missing_files, untold,
+    Contents, FileReservation, GeneratedFiles, KeyFileQuota, LIFETIME, OpenFile, PREFIX, missing_files,
+    untold,
 };
-pub(crate) use self::history::{Documents, History, Holder, Known, LONGEST};
-pub(crate) use self::history_keeper::{HistoryKeeper, StoreUnavailable, Storing};
+pub(crate) use self::history::{History, LONGEST, ResponseDocuments, ResponseRecord, StoringUpstream};
+pub(crate) use self::history_keeper::{HistoryKeeper, PendingStore, StoreUnavailable};
 pub(crate) use self::memory::MemoryStore;
-pub(crate) use self::replays::{Begun, IdempotentRequest, KEY_HEADER, REPLAYED_HEADER, Replays, UnderWay};
+pub(crate) use self::replays::{
+    IdempotentRequest, KEY_HEADER, REPLAYED_HEADER, ReplayDecision, Replays, RunningRequest,
+};
 pub(crate) use self::sealing::Sealer;
 pub(crate) use self::spool::{ENDING_OF_LOCKS, Spool};
 pub(crate) use self::sql::SqlStore;
+#[cfg(test)]
+pub(crate) use self::traits::StoreFuture;
+pub(crate) use self::traits::{
+    AddKeyError, AnswerQuota, Batch, Delivery, DeliveryOutcome, DueDelivery, DurableStore, KeyRecord,
+    LONGEST_LIST, Lease, MAX_KEYS, MAX_NOTICES, MAX_REVISIONS, MAX_TASKS, NODE_KNOWN_FOR_S, NewConfig,
+    NodeRecord, Notice, Output, Quota, QuotaExceeded, ResumedTask, SpentByKey, Status, StoreError,
+    StoredRevision, Task, TaskError, TaskState, UsageStore, WRITER_KNOWN_FOR,
+};

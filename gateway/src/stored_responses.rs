@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, BudgetExceeded};
 use crate::bounds::tree;
-use crate::store::{Documents, Known, LONGEST, StoreUnavailable};
+use crate::store::{LONGEST, ResponseDocuments, ResponseRecord, StoreUnavailable};
 use crate::wire::json::{limit, text};
 use crate::wire::{ApiError, Call, Response, json_bytes, json_response};
 
@@ -23,7 +23,7 @@ const NOT_KEPT: &str =
 const MAX_REFERENCED_RESPONSES: usize = 1024;
 
 /// All items of a conversation: those of the previous response, then the input.
-pub(crate) struct Conversation {
+pub(crate) struct StoredConversation {
     pub(crate) items: Vec<Value>,
     /// Number of items from the previous response.
     pub(crate) earlier: usize,
@@ -35,7 +35,7 @@ pub(crate) fn conversation(
     call: &Call,
     body: &Value,
     budget: &Budget,
-) -> Result<Conversation, ApiError> {
+) -> Result<StoredConversation, ApiError> {
     let mut items = match body["previous_response_id"].as_str() {
         None => Vec::new(),
         Some(id) => {
@@ -47,7 +47,7 @@ pub(crate) fn conversation(
     };
     let earlier = items.len();
     items.extend(items_of(body["input"].clone()));
-    Ok(Conversation { items, earlier })
+    Ok(StoredConversation { items, earlier })
 }
 
 /// The items of an input.
@@ -72,13 +72,13 @@ pub(crate) fn new_id(kind: &str) -> String {
 
 /// The input items of a response as the history stores them.
 #[derive(Clone)]
-pub(crate) struct Items {
+pub(crate) struct InputItems {
     json: Bytes,
     /// Their memory once parsed, in bytes.
     tree: usize,
 }
 
-impl Items {
+impl InputItems {
     /// The items of previous responses come first.
     pub(crate) fn new(items: Vec<Value>) -> Self {
         let mut seen = HashSet::new();
@@ -99,15 +99,15 @@ impl Items {
     }
 
     /// Adds the response to them.
-    pub(crate) fn answered(self, response: &Value) -> Documents {
+    pub(crate) fn answered(self, response: &Value) -> ResponseDocuments {
         let tree = self.tree + tree::bytes(&response["output"]);
-        Documents { response: json(response), items: self.json, tree }
+        ResponseDocuments { response: json(response), items: self.json, tree }
     }
 
     /// Adds the text of the response to them, an object whose `output` is an array.
-    pub(crate) fn answered_by(self, response: &str) -> Documents {
+    pub(crate) fn answered_by(self, response: &str) -> ResponseDocuments {
         let tree = self.tree + tree::bytes_of_text(response);
-        Documents { response: Bytes::copy_from_slice(response.as_bytes()), items: self.json, tree }
+        ResponseDocuments { response: Bytes::copy_from_slice(response.as_bytes()), items: self.json, tree }
     }
 }
 
@@ -118,28 +118,29 @@ fn json(document: &Value) -> Bytes {
 
 /// The members of a response that are needed to rebuild a conversation.
 #[derive(Deserialize)]
-struct Read {
+struct ResponseMembers {
     output: Vec<Value>,
 }
 
 /// Whether a response can be parsed again: a relayed response may contain what can't be parsed, such as half a surrogate pair.
 pub(crate) fn is_readable(response: &str) -> bool {
-    serde_json::from_str::<Read>(response).is_ok()
+    serde_json::from_str::<ResponseMembers>(response).is_ok()
 }
 
-impl Documents {
+impl ResponseDocuments {
     /// The input items of the response.
-    fn into_items(self, budget: &Budget) -> Result<Vec<Value>, Exceeded> {
+    fn into_items(self, budget: &Budget) -> Result<Vec<Value>, BudgetExceeded> {
         budget.make(self.tree)?;
         Ok(serde_json::from_slice(&self.items).expect("what was written can be read"))
     }
 
     /// All items up to and including the response.
-    fn into_conversation(self, budget: &Budget) -> Result<Vec<Value>, Exceeded> {
+    fn into_conversation(self, budget: &Budget) -> Result<Vec<Value>, BudgetExceeded> {
         let response = self.response.clone();
         let mut items = self.into_items(budget)?;
         budget.work(response.len())?;
-        let Read { output } = serde_json::from_slice(&response).expect("what was written can be read");
+        let ResponseMembers { output } =
+            serde_json::from_slice(&response).expect("what was written can be read");
         items.extend(output);
         Ok(items)
     }
@@ -159,7 +160,7 @@ pub(crate) fn referenced(
             return None;
         }
         let documents = look_up(app, call, &format!("resp_{response}"))?.documents?;
-        let Read { output } = serde_json::from_slice(&documents.response).ok()?;
+        let ResponseMembers { output } = serde_json::from_slice(&documents.response).ok()?;
         let by_id = |item: Value| Some((item["id"].as_str()?.to_owned(), item));
         read.insert(response.to_owned(), output.into_iter().filter_map(by_id).collect());
     }
@@ -199,12 +200,12 @@ fn as_kept(mut item: Value, seen: &mut HashSet<String>) -> Value {
 }
 
 /// Looks up a response of the caller.
-fn look_up(app: &App, call: &Call, id: &str) -> Option<Known> {
+fn look_up(app: &App, call: &Call, id: &str) -> Option<ResponseRecord> {
     app.history.get(call.caller.id(), id)
 }
 
 /// The response that a request continues. Errors: the caller has none with this id.
-pub(crate) fn previous(app: &App, call: &Call, id: &str) -> Result<Known, ApiError> {
+pub(crate) fn previous(app: &App, call: &Call, id: &str) -> Result<ResponseRecord, ApiError> {
     look_up(app, call, id).ok_or_else(|| unread(app).unwrap_or_else(|| previous_not_found(NOT_KEPT)))
 }
 
@@ -215,7 +216,7 @@ pub(crate) async fn seek(app: &App, call: &Call, id: &str) -> Result<(), ApiErro
 }
 
 /// The response that an operation is about.
-pub(crate) fn found(app: &App, call: &Call) -> Result<Known, ApiError> {
+pub(crate) fn found(app: &App, call: &Call) -> Result<ResponseRecord, ApiError> {
     look_up(app, call, call.path("response_id")).ok_or_else(|| unread(app).unwrap_or_else(not_found))
 }
 
@@ -229,7 +230,7 @@ fn untold() -> ApiError {
     ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(1)
 }
 
-fn copy(app: &App, call: &Call) -> Result<Documents, ApiError> {
+fn copy(app: &App, call: &Call) -> Result<ResponseDocuments, ApiError> {
     found(app, call)?.documents.ok_or_else(not_found)
 }
 

@@ -4,6 +4,6 @@ mod estimates;
 mod schedule;
 mod task_runner;
 
-pub(crate) use self::estimates::UnderWay;
-pub(crate) use self::schedule::Ahead;
-pub(crate) use self::task_runner::{Held, STOPPED, TaskRunner};
+pub(crate) use self::estimates::VideoInProgress;
+pub(crate) use self::schedule::QueuedVideo;
+pub(crate) use self::task_runner::{LeaseGuard, STOPPED, TaskRunner};

@@ -28,15 +28,15 @@ use percent_encoding::utf8_percent_encode;
 pub(crate) use self::action::Action;
 pub(crate) use self::look_up::LookUp;
 pub(crate) use self::rate_limit::tokens_left;
-pub(crate) use self::request::{AboutStored, Request, Stored};
+pub(crate) use self::request::{Request, StoredAction, StoredResponseRequest};
 pub(crate) use self::retry_after::retry_after;
 
-use self::envelope::Envelope;
+use self::envelope::RequestEnvelope;
 use self::escaping::SEGMENT;
-use self::key_place::Presented;
-use self::keys::Keys;
+use self::key_place::AttachedKey;
+use self::keys::UpstreamKeys;
 use self::request::Targets;
-use crate::config::{Kind, Setting, Upstream};
+use crate::config::{Kind, RequestSetting, UpstreamConfig};
 
 /// Header with the name of an error, where the request is signed for AWS.
 const ERROR_TYPE: HeaderName = HeaderName::from_static("x-amzn-errortype");
@@ -50,8 +50,8 @@ pub(crate) struct Endpoint {
     /// Without a trailing slash.
     base: String,
     targets: Targets,
-    envelope: Envelope,
-    keys: Keys,
+    envelope: RequestEnvelope,
+    keys: UpstreamKeys,
     /// Headers added to each request.
     headers: Vec<(HeaderName, HeaderValue)>,
     /// Query parameters added to each request, encoded.
@@ -100,7 +100,7 @@ pub(crate) enum NoAnswer {
 
 impl Endpoint {
     /// `before`: the previous endpoint of this name; its open connections are kept.
-    pub(crate) fn new(upstream: &Upstream, before: Option<&Self>) -> Result<Self, InvalidUpstream> {
+    pub(crate) fn new(upstream: &UpstreamConfig, before: Option<&Self>) -> Result<Self, InvalidUpstream> {
         let invalid = |why: String| InvalidUpstream { name: upstream.name.clone(), why };
         let label = HeaderValue::try_from(&upstream.name)
             .map_err(|_| invalid("its name must be visible ASCII".to_owned()))?;
@@ -114,7 +114,7 @@ impl Endpoint {
                 None => connections::open(server, upstream.connect_timeout).map_err(invalid)?,
             })
         };
-        let keys = Keys::new(upstream, before.map(|before| &before.keys)).map_err(invalid)?;
+        let keys = UpstreamKeys::new(upstream, before.map(|before| &before.keys)).map_err(invalid)?;
         let base = upstream.base_url.trim_end_matches('/').to_owned();
         let query = query(&upstream.set_query);
         let targets = match connections {
@@ -134,7 +134,7 @@ impl Endpoint {
             kind: upstream.kind,
             base,
             targets,
-            envelope: Envelope::new(&upstream.envelope),
+            envelope: RequestEnvelope::new(&upstream.envelope),
             headers: headers.collect::<Result<_, _>>().map_err(invalid)?,
             query,
             passed: upstream.headers.iter().map(passed).collect::<Result<_, _>>()?,
@@ -193,7 +193,7 @@ impl Endpoint {
     /// key.
     pub(crate) async fn ask_about(
         &self,
-        about: AboutStored<'_>,
+        about: StoredResponseRequest<'_>,
         mark: Option<i64>,
     ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
         let key = mark.and_then(|mark| self.key_marked(mark)).or(Some(0));
@@ -262,9 +262,9 @@ impl Endpoint {
     }
 
     /// An address of the upstream with the query parameters of each request, and with the key if it belongs there.
-    fn uri(&self, mut address: String, key: Option<&Presented>) -> Result<Uri, String> {
+    fn uri(&self, mut address: String, key: Option<&AttachedKey>) -> Result<Uri, String> {
         extend_query(&mut address, &self.query);
-        if let Some(Presented::Query(parameter)) = key {
+        if let Some(AttachedKey::Query(parameter)) = key {
             extend_query(&mut address, parameter);
         }
         request::uri(&address)
@@ -286,7 +286,7 @@ fn rejects_key<B>(answer: &http::Response<B>) -> bool {
 }
 
 /// A header added to each request. Errors: it is invalid; never quotes its value.
-fn header(setting: &Setting) -> Result<(HeaderName, HeaderValue), String> {
+fn header(setting: &RequestSetting) -> Result<(HeaderName, HeaderValue), String> {
     let name = HeaderName::try_from(&setting.name)
         .map_err(|_| format!("{:?} is not the name of a header", setting.name))?;
     let mut value = HeaderValue::try_from(&setting.value)
@@ -296,7 +296,7 @@ fn header(setting: &Setting) -> Result<(HeaderName, HeaderValue), String> {
 }
 
 /// Parameters encoded for a query.
-fn query(settings: &[Setting]) -> String {
+fn query(settings: &[RequestSetting]) -> String {
     let encoded = |text| utf8_percent_encode(text, SEGMENT);
     let each = settings.iter().map(|set| format!("{}={}", encoded(&set.name), encoded(&set.value)));
     each.collect::<Vec<_>>().join("&")
@@ -333,7 +333,8 @@ mod tests {
 
     #[test]
     fn an_address_is_checked_when_it_is_configured() {
-        let made = |base: &str| Endpoint::new(&Upstream::new("one", Kind::Chat, base), None).map(|_| ());
+        let made =
+            |base: &str| Endpoint::new(&UpstreamConfig::new("one", Kind::Chat, base), None).map(|_| ());
         for base in ["http://127.0.0.1:1", "https://api.example/v1", "http://[::1]:8000/v1/"] {
             assert_eq!(made(base), Ok(()), "{base}");
         }
@@ -346,7 +347,7 @@ mod tests {
 
     #[test]
     fn keys_are_not_shown() {
-        let mut upstream = Upstream::new("one", Kind::Chat, "http://127.0.0.1:1");
+        let mut upstream = UpstreamConfig::new("one", Kind::Chat, "http://127.0.0.1:1");
         upstream.keys.push(gatewright::ApiKey::new("canary-91").expect("a key"));
         let endpoint = Endpoint::new(&upstream, None).expect("an endpoint");
         assert!(!format!("{endpoint:?} {:?}", endpoint.keys).contains("canary"));

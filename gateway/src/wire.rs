@@ -4,7 +4,7 @@ mod call;
 pub(crate) mod content_coding;
 mod error;
 pub(crate) mod event_stream;
-mod held;
+mod guarded_body;
 pub(crate) mod json;
 pub(crate) mod lazy_json;
 pub(crate) mod peeked;
@@ -15,10 +15,10 @@ pub(crate) mod sse;
 
 pub use self::call::Call;
 pub use self::error::not_implemented;
-pub(crate) use self::error::{ApiError, Foreign, SHOULD_RETRY};
+pub(crate) use self::error::{ApiError, SHOULD_RETRY, UpstreamError};
 #[cfg(test)]
-pub(crate) use self::held::PIECE;
-pub(crate) use self::held::{held_json, hold};
+pub(crate) use self::guarded_body::PIECE;
+pub(crate) use self::guarded_body::{held_json, hold};
 pub(crate) use self::presence::Presence;
 pub use self::response::Response;
 pub(crate) use self::response::{json_bytes, json_response};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gatewright_gateway::{ApiKey, Config, Gateway, Kind, Model, Target, Upstream};
+use gatewright_gateway::{ApiKey, Config, Gateway, Kind, ModelConfig, TargetConfig, UpstreamConfig};
 use tokio::sync::oneshot;
 
 const MIB: usize = 1024 * 1024;
@@ -168,8 +168,8 @@ impl Setup {
             key: Some(ApiKey::new(KEY).expect("a key")),
             max_held_bytes: budget,
             open_metrics: true,
-            upstreams: vec![Upstream::new("one", Kind::Chat, url)],
-            models: vec![Model::new("mine", "family_one", Target::new("one", "theirs"))],
+            upstreams: vec![UpstreamConfig::new("one", Kind::Chat, url)],
+            models: vec![ModelConfig::new("mine", "family_one", TargetConfig::new("one", "theirs"))],
             ..Config::default()
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();

@@ -5,12 +5,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::fast_path::ValidatedObjects;
 use crate::finding::{Finding, excerpt, quoted};
 use crate::findings::Findings;
 use crate::model::Status;
 use crate::path::Path;
 use crate::read;
-use crate::sure::SureObjects;
 use crate::tree::{Member, Node, Number, Value};
 
 /// Largest integer that every JSON parser represents exactly: 2^53 − 1.
@@ -23,7 +23,7 @@ const FEW_CHECKS: usize = 4;
 pub(crate) fn advise(
     root: &Node<'_>,
     document: &[u8],
-    sure: &SureObjects<'_>,
+    sure: &ValidatedObjects<'_>,
     mut findings: Findings,
 ) -> Findings {
     userinfo(root, &mut findings);
@@ -74,7 +74,7 @@ fn layers(checks: &Node<'_>, findings: &mut Findings) {
 }
 
 /// Id and model of a check; a null model is `None`.
-fn cell<'a>(check: &'a Node<'_>, sure: &'a SureObjects<'_>) -> Option<(&'a str, Option<&'a str>)> {
+fn cell<'a>(check: &'a Node<'_>, sure: &'a ValidatedObjects<'_>) -> Option<(&'a str, Option<&'a str>)> {
     if let Value::Sound(cell) = check.value {
         return sure.cell(cell);
     }
@@ -87,7 +87,7 @@ fn cell<'a>(check: &'a Node<'_>, sure: &'a SureObjects<'_>) -> Option<(&'a str, 
 }
 
 /// Whether a cell may occur twice. Checks known to be sound differ from each other.
-fn may_repeat(checks: &Node<'_>, sure: &SureObjects<'_>) -> bool {
+fn may_repeat(checks: &Node<'_>, sure: &ValidatedObjects<'_>) -> bool {
     let others =
         || checks.items().iter().enumerate().filter(|(_, check)| !matches!(check.value, Value::Sound(_)));
     others().nth(FEW_CHECKS).is_some()
@@ -97,7 +97,7 @@ fn may_repeat(checks: &Node<'_>, sure: &SureObjects<'_>) -> bool {
         })
 }
 
-fn duplicate_cells(checks: &Node<'_>, sure: &SureObjects<'_>, findings: &mut Findings) {
+fn duplicate_cells(checks: &Node<'_>, sure: &ValidatedObjects<'_>, findings: &mut Findings) {
     let mut seen = HashMap::new();
     for (index, check) in checks.items().iter().enumerate() {
         let Some(cell @ (id, model)) = cell(check, sure) else { continue };
@@ -117,7 +117,7 @@ fn model_access(
     root: &Node<'_>,
     document: &[u8],
     checks: &Node<'_>,
-    sure: &SureObjects<'_>,
+    sure: &ValidatedObjects<'_>,
     findings: &mut Findings,
 ) {
     let Some(configuration) = root.get("configuration") else { return };
@@ -156,7 +156,7 @@ fn model_access(
 }
 
 /// The summary counts the checks.
-fn tally(root: &Node<'_>, checks: &Node<'_>, sure: &SureObjects<'_>, findings: &mut Findings) {
+fn tally(root: &Node<'_>, checks: &Node<'_>, sure: &ValidatedObjects<'_>, findings: &mut Findings) {
     let Some(summary) = root.get("summary") else { return };
     for (property, of) in [("passed", Status::Pass), ("failed", Status::Fail), ("skipped", Status::Skip)] {
         let status = of.name();

@@ -10,10 +10,10 @@ use crate::ndjson::is_blank;
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// Maximum number of lines in a block: the results for each may be long.
-const MOST_LINES: usize = 64;
+const MAX_LINES: usize = 64;
 
 /// Buffers to reuse: the system need not clear them again.
-type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
+type SpareBuffers = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// Whole lines of a file, at most 64.
 ///
@@ -41,7 +41,7 @@ pub struct Block {
 #[derive(Debug)]
 struct Buffer {
     bytes: Vec<u8>,
-    spare: Spare,
+    spare: SpareBuffers,
 }
 
 impl Block {
@@ -130,7 +130,7 @@ pub struct Blocks<R> {
     number: usize,
     /// The beginning of the next line.
     begun: Vec<u8>,
-    spare: Spare,
+    spare: SpareBuffers,
     /// Data that has been read but is not in a block yet: from this offset on.
     rest: Option<(Arc<Buffer>, usize)>,
     ended: bool,
@@ -153,7 +153,7 @@ impl<R: Read> Blocks<R> {
             at_once: BLOCK_BYTES,
             number: 0,
             begun: Vec::new(),
-            spare: Spare::default(),
+            spare: SpareBuffers::default(),
             rest: None,
             ended: false,
             failed: None,
@@ -255,13 +255,13 @@ impl<R: Read> Blocks<R> {
     fn next_lines(&mut self) -> Option<Block> {
         while let Some((buffer, start)) = self.rest.take() {
             let unread = buffer.bytes.get(start..).unwrap_or_default();
-            let mut ends = memchr::memchr_iter(b'\n', unread).take(MOST_LINES);
+            let mut ends = memchr::memchr_iter(b'\n', unread).take(MAX_LINES);
             let (mut count, mut length) = (0, 0);
             for end in &mut ends {
                 (count, length) = (count + 1, end + 1);
             }
             // The last line of a file may lack a line break.
-            if count < MOST_LINES {
+            if count < MAX_LINES {
                 length = unread.len();
             }
             let first = self.number + 1;
@@ -326,7 +326,7 @@ mod tests {
         let text = "{}\n".repeat(1000) + "[]";
         let blocks: Vec<Block> =
             Blocks::new(text.as_bytes(), 100).map(|block| block.expect("reads")).collect();
-        assert!(blocks.iter().all(|block| block.lines().count() <= MOST_LINES));
+        assert!(blocks.iter().all(|block| block.lines().count() <= MAX_LINES));
         let numbers: Vec<usize> =
             blocks.iter().flat_map(|block| block.lines().map(|(number, _)| number)).collect();
         assert_eq!(numbers, (1..=1001).collect::<Vec<_>>());

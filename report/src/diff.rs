@@ -431,12 +431,12 @@ fn kind_of_failure(check: &Check) -> Option<(&str, Option<&str>)> {
     check.error.as_ref().map(|error| (error.category.as_str(), error.code.as_deref()))
 }
 
-type Cell<'r> = (CheckId, Option<&'r str>, usize);
+type CellKey<'r> = (CheckId, Option<&'r str>, usize);
 
 /// The cells of both reports: in the order of the new one, then those that only the old one has.
 fn pairs<'r>(old: &'r Report, new: &'r Report) -> Vec<(Option<&'r Check>, Option<&'r Check>)> {
     let old_cells = cells(old);
-    let mut left: HashMap<Cell<'_>, &Check> = old_cells.iter().copied().collect();
+    let mut left: HashMap<CellKey<'_>, &Check> = old_cells.iter().copied().collect();
     let mut pairs: Vec<_> =
         cells(new).into_iter().map(|(cell, check)| (left.remove(&cell), Some(check))).collect();
     let gone = old_cells.into_iter().filter(|(cell, _)| left.contains_key(cell));
@@ -445,7 +445,7 @@ fn pairs<'r>(old: &'r Report, new: &'r Report) -> Vec<(Option<&'r Check>, Option
 }
 
 /// The checks of a report, each with a unique key.
-fn cells(report: &Report) -> Vec<(Cell<'_>, &Check)> {
+fn cells(report: &Report) -> Vec<(CellKey<'_>, &Check)> {
     let mut seen: HashMap<(CheckId, Option<&str>), usize> = HashMap::new();
     report
         .checks

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::finding::{Finding, counted, excerpt, quoted};
 use crate::findings::Findings;
 use crate::rules::OURS;
-use crate::schema::{Broken, Failure, Format, Rules, Type};
+use crate::schema::{FailedKeyword, Failure, Format, Rules, Type};
 use crate::tree::{Member, Node, Value, first_equal_pair};
 
 /// Maximum number of values of a set in a message: a profile may name a thousand models.
@@ -28,13 +28,13 @@ impl<'a> Explainer<'a> {
     pub(crate) fn explain(&self, failure: Failure<'_>, findings: &mut Findings) {
         let Failure { rules, broken, node, path } = failure;
         match broken {
-            Broken::AdditionalProperties(member) => {
+            FailedKeyword::AdditionalProperties(member) => {
                 findings.note(member.name_start(), || Self::unknown(path.pointer(), member));
             }
-            Broken::AnyRequired(names) => {
+            FailedKeyword::AnyRequired(names) => {
                 findings.note(node.start(), || self.missing(path.pointer(), names, rules));
             }
-            Broken::Required(name) => {
+            FailedKeyword::Required(name) => {
                 findings.note(node.start(), || self.missing(path.pointer(), &[name], rules));
             }
             _ => findings.note(node.start(), || self.unsuitable(path.pointer(), node, broken, rules)),
@@ -59,14 +59,20 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    fn unsuitable(&self, pointer: String, node: &Node<'_>, broken: Broken<'_>, rules: &Rules) -> Finding {
+    fn unsuitable(
+        &self,
+        pointer: String,
+        node: &Node<'_>,
+        broken: FailedKeyword<'_>,
+        rules: &Rules,
+    ) -> Finding {
         let found = self.found(node);
         let length = || node.as_str().map_or(0, |text| text.chars().count());
         let limit =
             |limit: &Option<serde_json::Number>| limit.as_ref().map_or_else(String::new, ToString::to_string);
         let count = |count: Option<usize>| count.unwrap_or_default();
         let (keyword, expected, message) = match broken {
-            Broken::Type => {
+            FailedKeyword::Type => {
                 let expected = types(rules.types.as_deref().unwrap_or_default());
                 let message = match type_of(node) {
                     "null" => format!("null is not {expected}"),
@@ -75,65 +81,65 @@ impl<'a> Explainer<'a> {
                 };
                 ("type", expected, message)
             }
-            Broken::Const => {
+            FailedKeyword::Const => {
                 let expected = rules.constant.as_ref().map_or_else(String::new, Json::to_string);
                 let expected = excerpt(&expected);
                 ("const", expected.clone(), format!("{found} is not {expected}"))
             }
-            Broken::Enum => {
+            FailedKeyword::Enum => {
                 let options = alternatives(rules.options.as_deref().unwrap_or_default());
                 ("enum", format!("one of {options}"), format!("{found} is not one of {options}"))
             }
-            Broken::Minimum => {
+            FailedKeyword::Minimum => {
                 let limit = limit(&rules.minimum);
                 ("minimum", format!("at least {limit}"), format!("{found} is less than {limit}"))
             }
-            Broken::Maximum => {
+            FailedKeyword::Maximum => {
                 let limit = limit(&rules.maximum);
                 ("maximum", format!("at most {limit}"), format!("{found} is more than {limit}"))
             }
-            Broken::MinLength if rules.min_length == Some(1) => {
+            FailedKeyword::MinLength if rules.min_length == Some(1) => {
                 ("minLength", "at least 1 character".to_owned(), "the string is empty".to_owned())
             }
-            Broken::MinLength => {
+            FailedKeyword::MinLength => {
                 let limit = count(rules.min_length);
                 let message =
                     format!("the string has {}, fewer than {limit}", counted(length(), "character"));
                 ("minLength", format!("at least {}", counted(limit, "character")), message)
             }
-            Broken::MaxLength => {
+            FailedKeyword::MaxLength => {
                 let limit = count(rules.max_length);
                 let message = format!("the string has {}, more than {limit}", counted(length(), "character"));
                 ("maxLength", format!("at most {}", counted(limit, "character")), message)
             }
-            Broken::MinItems => {
+            FailedKeyword::MinItems => {
                 let (limit, count) = (count(rules.min_items), node.items().len());
                 let message = format!("the array has {}, not {limit} or more", counted(count, "item"));
                 ("minItems", format!("at least {}", counted(limit, "item")), message)
             }
-            Broken::UniqueItems => {
+            FailedKeyword::UniqueItems => {
                 let message = match first_equal_pair(node.items()) {
                     Some((first, second)) => format!("items {first} and {second} are equal"),
                     None => "items are equal".to_owned(),
                 };
                 ("uniqueItems", "items that differ".to_owned(), message)
             }
-            Broken::Pattern => {
+            FailedKeyword::Pattern => {
                 let pattern = rules.pattern.as_ref().map_or("", regex::Regex::as_str);
                 let expected = format!("a string that matches {pattern}");
                 ("pattern", expected, format!("{found} does not match {pattern}"))
             }
-            Broken::Format => {
+            FailedKeyword::Format => {
                 let name = match rules.format {
                     Some(Format::Uri) => "an absolute RFC 3986 URI",
                     _ => "an RFC 3339 date and time",
                 };
                 ("format", name.to_owned(), format!("{found} is not {name}"))
             }
-            Broken::False
-            | Broken::Required(_)
-            | Broken::AdditionalProperties(_)
-            | Broken::AnyRequired(_) => {
+            FailedKeyword::False
+            | FailedKeyword::Required(_)
+            | FailedKeyword::AdditionalProperties(_)
+            | FailedKeyword::AnyRequired(_) => {
                 ("schema", "nothing".to_owned(), format!("{found} is not allowed here"))
             }
         };

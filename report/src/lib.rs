@@ -33,6 +33,7 @@ mod finding;
 mod findings;
 #[rustfmt::skip]
 mod generated;
+mod fast_path;
 mod junit;
 mod matrix;
 mod model;
@@ -48,7 +49,6 @@ mod sarif;
 mod scan;
 mod schema;
 mod skeleton;
-mod sure;
 mod terminal;
 mod tree;
 mod typed;
@@ -70,7 +70,7 @@ pub use model::{
 };
 pub use ndjson::{Line, Lines, Splitter, is_blank_line};
 pub use page::{MAX_TREND_ENDPOINTS, MAX_TREND_REPORTS, PAGE_STYLE, Trend, html};
-pub use pool::{Judged, Pool, Source};
+pub use pool::{Pool, PoolResult, Source};
 pub use profile::{MAX_PROFILE_MODELS, Profile};
 pub use read::MAX_DEPTH;
 pub use rules::{RULES, Rule, RuleKind, SCHEMA};

@@ -57,7 +57,7 @@ impl Source {
 /// A result of a pool.
 ///
 /// ```
-/// use gatewright_report::Judged;
+/// use gatewright_report::PoolResult;
 ///
 /// /// A line for a document.
 /// fn told(judged: Judged<String, bool>) -> String {
@@ -70,7 +70,7 @@ impl Source {
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Judged<K, T> {
+pub struct PoolResult<K, T> {
     /// Number of documents submitted before this one.
     pub index: usize,
     /// The key that the document was submitted with.
@@ -199,8 +199,8 @@ impl<K: Send + 'static, T: Send + 'static> Pool<K, T> {
     /// assert!(!pool.fetch(None).unwrap().result?);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn fetch(&mut self, limit: Option<Duration>) -> Option<Judged<K, T>> {
-        self.0.fetch(limit).map(|(index, (key, result))| Judged { index, key, result })
+    pub fn fetch(&mut self, limit: Option<Duration>) -> Option<PoolResult<K, T>> {
+        self.0.fetch(limit).map(|(index, (key, result))| PoolResult { index, key, result })
     }
 
     /// Validates all documents of an iterator, and returns the results as an iterator. Reads ahead only while
@@ -215,7 +215,7 @@ impl<K: Send + 'static, T: Send + 'static> Pool<K, T> {
     /// }
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn run<I>(mut self, sources: I) -> impl Iterator<Item = Judged<K, T>>
+    pub fn run<I>(mut self, sources: I) -> impl Iterator<Item = PoolResult<K, T>>
     where
         I: IntoIterator<Item = (K, Source)>,
     {

@@ -7,11 +7,11 @@
 
 use std::borrow::Cow;
 
+use crate::fast_path::ValidatedObjects;
 use crate::finding::{Finding, NAMED_CHARS, pointer_of, quoted};
 use crate::findings::Findings;
 use crate::generated::checker::Object;
 use crate::scan;
-use crate::sure::SureObjects;
 use crate::tree::{Member, Node, Number, Value};
 
 /// Maximum nesting of arrays and objects. A report needs 5 levels.
@@ -55,7 +55,7 @@ struct Reader<'a, 'n> {
     findings: Findings,
     /// The input continues after `text`, with bytes that are not UTF-8.
     cut: bool,
-    sure: SureObjects<'n>,
+    sure: ValidatedObjects<'n>,
 }
 
 /// Reads one JSON document of at most `max_bytes`.
@@ -63,7 +63,7 @@ struct Reader<'a, 'n> {
 /// Errors: all findings up to the first fatal one, limited to the capacity of `findings`. Their rules are `size`,
 /// `empty`, `encoding`, `syntax`, `number`, `duplicate_key`, `depth` and `trailing`.
 pub(crate) fn read(bytes: &[u8], max_bytes: usize, findings: Findings) -> Result<Node<'_>, Findings> {
-    read_unsure(bytes, max_bytes, findings, SureObjects::new(None)).map(|(root, _)| root)
+    read_unsure(bytes, max_bytes, findings, ValidatedObjects::new(None)).map(|(root, _)| root)
 }
 
 /// Like [`read`], but builds no tree for objects that the checker is sure of, and returns what the checker knows
@@ -72,8 +72,8 @@ pub(crate) fn read_unsure<'a, 'n>(
     bytes: &'a [u8],
     max_bytes: usize,
     mut findings: Findings,
-    sure: SureObjects<'n>,
-) -> Result<(Node<'a>, SureObjects<'n>), Findings> {
+    sure: ValidatedObjects<'n>,
+) -> Result<(Node<'a>, ValidatedObjects<'n>), Findings> {
     if bytes.len() > max_bytes {
         let finding = Finding::new(String::new(), "size", format!("the document has {} bytes", bytes.len()));
         findings.push(0, finding.expected(format!("at most {max_bytes} bytes")));
@@ -95,7 +95,7 @@ pub(crate) fn read_unsure<'a, 'n>(
 }
 
 impl<'a, 'n> Reader<'a, 'n> {
-    fn new(text: &'a str, findings: Findings, cut: bool, sure: SureObjects<'n>) -> Self {
+    fn new(text: &'a str, findings: Findings, cut: bool, sure: ValidatedObjects<'n>) -> Self {
         let (path, members, items) = (Vec::new(), Vec::new(), Vec::new());
         Self { text, bytes: text.len(), at: 0, path, members, items, findings, cut, sure }
     }
@@ -506,7 +506,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         if !raw.contains('\\') {
             return Cow::Borrowed(raw);
         }
-        let mut again = Reader::new(&self.text[..end], Findings::new(1), false, SureObjects::new(None));
+        let mut again = Reader::new(&self.text[..end], Findings::new(1), false, ValidatedObjects::new(None));
         again.at = start;
         let mut name = String::new();
         while let Some(character) = again.rest().chars().next() {

@@ -25,7 +25,7 @@ mod words;
 pub(crate) use self::formats::{begins, date_time, has_length, uri};
 pub(crate) use self::members::Members;
 pub(crate) use self::unique::{UniqueTexts, UniqueWords};
-pub(crate) use self::words::{MAX_WORDS, Words};
+pub(crate) use self::words::{MAX_WORDS, WordSet};
 
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
 const MARKS: u64 = ONES << 7;

@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 
 use crate::rules::OURS;
 
-pub(crate) use self::walk::{Broken, Failure};
+pub(crate) use self::walk::{FailedKeyword, Failure};
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 

@@ -118,7 +118,7 @@ fn result(check: &Check) -> String {
 }
 
 /// Maximum number of reasons for skipped cells that are shown.
-const MOST_REASONS: usize = 4;
+const MAX_REASONS: usize = 4;
 
 fn explanations(text: &mut String, report: &Report, colour: bool) {
     let failed = causes(report, Status::Fail);
@@ -141,8 +141,8 @@ fn explanations(text: &mut String, report: &Report, colour: bool) {
                 1 => cause.explanation(),
                 _ => format!("{} ({})", cause.explanation(), cause.cells.len()),
             };
-            let mut reasons: Vec<String> = several.iter().take(MOST_REASONS).map(reason).collect();
-            if several.len() > MOST_REASONS {
+            let mut reasons: Vec<String> = several.iter().take(MAX_REASONS).map(reason).collect();
+            if several.len() > MAX_REASONS {
                 reasons.push("…".to_owned());
             }
             text.push('\n');

@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use serde_json::Value as Json;
 
+use crate::fast_path::ValidatedObjects;
 use crate::finding::{Finding, Violation};
 use crate::findings::{Findings, MAX_FINDINGS, MAX_FINDINGS_LIMIT};
 use crate::generated::checker::Names;
@@ -15,9 +16,8 @@ use crate::model::Report;
 use crate::profile::Profile;
 use crate::rules::{OURS, SCHEMA};
 use crate::schema::Schema;
-use crate::sure::SureObjects;
 use crate::tree::Node;
-use crate::{advise, canonical, explain, read, sure, typed};
+use crate::{advise, canonical, explain, fast_path, read, typed};
 
 /// Default maximum size of a document: 16 MiB; see [`ValidatorBuilder::max_bytes`]. Together with [`MAX_FINDINGS`], it
 /// limits the memory of a validation.
@@ -173,7 +173,7 @@ impl Validator {
     /// measurements.
     #[doc(hidden)]
     pub fn validate_by_tree(&self, document: &[u8]) -> Outcome {
-        self.explained(document, true, SureObjects::new(None))
+        self.explained(document, true, ValidatedObjects::new(None))
     }
 
     /// The typed report of a valid document, or else the verdict that explains why there is none.
@@ -260,11 +260,11 @@ impl Validator {
 
     /// The verdict on a document that is certainly valid, which most are: no tree is built. Err: the valid parts of any
     /// other document.
-    fn sound(&self, document: &[u8], wanted: bool) -> Result<Outcome, Box<SureObjects<'_>>> {
+    fn sound(&self, document: &[u8], wanted: bool) -> Result<Outcome, Box<ValidatedObjects<'_>>> {
         let names = self.names.as_ref().as_ref();
-        let unsure = || Box::new(SureObjects::new(names));
+        let unsure = || Box::new(ValidatedObjects::new(names));
         let judged = names.filter(|_| document.len() <= self.max_bytes);
-        sure::decide_document(document, judged.ok_or_else(unsure)?)?;
+        fast_path::decide_document(document, judged.ok_or_else(unsure)?)?;
         let report = wanted.then(|| serde_json::from_slice(document)).transpose().map_err(|_| unsure())?;
         let none = Vec::new;
         Ok(Outcome {
@@ -279,7 +279,7 @@ impl Validator {
     }
 
     /// The verdict on any document: read into a tree, except for objects that are certainly valid, and explained.
-    fn explained(&self, document: &[u8], wanted: bool, sure: SureObjects<'_>) -> Outcome {
+    fn explained(&self, document: &[u8], wanted: bool, sure: ValidatedObjects<'_>) -> Outcome {
         let (root, sure) = match read::read_unsure(document, self.max_bytes, self.findings(), sure) {
             Ok(read) => read,
             Err(findings) => return self.outcome(document, findings, self.findings(), None),

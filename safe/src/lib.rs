@@ -4,7 +4,7 @@
 //!
 //! It has no stable interface: it is a part of the crate `gatewright` and of the program, which are what people use.
 
-pub mod likely;
+pub mod did_you_mean;
 pub mod uri;
 pub mod visible;
 pub mod whole_file;

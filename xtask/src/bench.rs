@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 pub(crate) use gateway::{build_load, load, start_ours, start_stub};
-pub(crate) use peers::{Running, free_port};
+pub(crate) use peers::{RunningPeer, free_port};
 
 /// What can be measured.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -32,7 +32,7 @@ pub(crate) fn build(command: &mut Command) -> Result<()> {
         .stderr(Stdio::piped())
         .spawn()
         .with_context(|| missing(command))?;
-    let mut told = Told::new(watched);
+    let mut told = BuildProgress::new(watched);
     for_each_line(child.stderr.take().context("a piped output")?, |line| told.take(line))?;
     let status = child.wait()?;
     let compiled = told.end();
@@ -46,7 +46,7 @@ pub(crate) fn build(command: &mut Command) -> Result<()> {
 }
 
 /// The progress of a build, and its display.
-struct Told {
+struct BuildProgress {
     bar: ProgressBar,
     watched: bool,
     started: Instant,
@@ -54,7 +54,7 @@ struct Told {
     compiled: usize,
 }
 
-impl Told {
+impl BuildProgress {
     fn new(watched: bool) -> Self {
         let bar = if watched { ProgressBar::new(0) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template("    [{bar:30}] {pos} of {len} crates, {elapsed}: {msg}");

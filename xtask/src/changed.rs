@@ -89,7 +89,7 @@ const NODE: &[&str] = &[
 const PROGRAM: &[&str] = &[
     "codegen",
     "format",
-    "rooms",
+    "layering",
     "clippy",
     "features",
     "rust",
@@ -125,7 +125,7 @@ const PROGRAM: &[&str] = &[
 const GATEWAY: &[&str] = &[
     "codegen",
     "format",
-    "rooms",
+    "layering",
     "clippy",
     "rust",
     "nodes",
@@ -158,7 +158,7 @@ const GATEWAY: &[&str] = &[
 const REPORT: &[&str] = &[
     "codegen",
     "format",
-    "rooms",
+    "layering",
     "clippy",
     "features",
     "rust",

@@ -16,7 +16,7 @@ use self::upstreams::Upstreams;
 use crate::artefacts::{self, npm_ci, python, target, venv};
 use crate::local_gateway::LocalGateway;
 use crate::process::{command, files_of, missing, root, run, shown, step};
-use crate::walkthrough::{Surroundings, run_page};
+use crate::walkthrough::{PageEnvironment, run_page};
 
 /// A program that runs the scenarios with several clients, one after another.
 struct Player {
@@ -96,7 +96,7 @@ pub(crate) fn run_pages() -> Result<()> {
             Some(other) => bail!("{}: there is no environment {other:?}", page.display()),
             None => venv(&root()),
         };
-        let surroundings = Surroundings {
+        let surroundings = PageEnvironment {
             programs: vec![
                 environment.join("bin"),
                 folder.join("agents/node_modules/.bin"),

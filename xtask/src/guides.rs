@@ -15,7 +15,7 @@ use crate::artefacts::{self, python, target};
 use crate::fences::{Block, blocks};
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, files_of, output, root, run};
-use crate::walkthrough::{self, Surroundings, Which, run_page};
+use crate::walkthrough::{self, BlockFilter, PageEnvironment, run_page};
 
 /// Quotes scripts that another step runs.
 const QUOTES: &str = "migrating";
@@ -65,14 +65,14 @@ fn walked(single: &[&str], folders: &[&str]) -> Result<Vec<PathBuf>> {
 /// Runs the code of every guide in docs/guides.
 pub(crate) fn run_guides() -> Result<()> {
     let gateway = LocalGateway::start()?;
-    let ours = Surroundings::ours()?;
+    let ours = PageEnvironment::ours()?;
     let work = target().join("guides");
     std::fs::create_dir_all(&work)?;
     artefacts::link_node_package(&work)?;
     write_reports(&work)?;
     for path in guides()? {
         run_scripts(&gateway, &work, &path)?;
-        walkthrough::run_blocks(&path, Which::Shell, &ours, Some(&gateway))?;
+        walkthrough::run_blocks(&path, BlockFilter::Shell, &ours, Some(&gateway))?;
     }
     for path in references() {
         run_scripts(&gateway, &work, &path)?;

@@ -20,10 +20,10 @@ mod doc_examples;
 mod fences;
 mod fuzz;
 mod generated_requests;
-mod guided;
 mod guides;
 mod hostile_service;
 mod installed;
+mod layering;
 mod local_gateway;
 mod migration;
 mod nextest;
@@ -31,20 +31,20 @@ mod other_api;
 mod other_server;
 mod package;
 mod pages;
+mod pgo;
 mod pictures;
 mod process;
 mod promise;
 mod providers;
 mod readme;
 mod release;
-mod rooms;
 mod runtimes;
+#[cfg(test)]
+mod security_matrix;
 mod setup;
 mod soak;
 mod terminal_pictures;
 mod test;
-#[cfg(test)]
-mod threats;
 mod torture;
 mod transcript;
 mod walkthrough;
@@ -190,7 +190,7 @@ fn main() -> ExitCode {
         Command::Test { steps, changed: None, fast: None, keep_going } => test::run_tests(&steps, keep_going),
         Command::Fuzz { target, seconds } => fuzz::run_fuzz(target.as_deref(), seconds),
         Command::Soak { requests, events, language } => soak::run_soak(requests, events, language.as_deref()),
-        Command::Bench { subject, settings } => bench::run_bench(subject, &settings, guided::program),
+        Command::Bench { subject, settings } => bench::run_bench(subject, &settings, pgo::program),
         Command::Package { source: true, .. } => package::run_source(),
         Command::Package { target, guided, source: false } => package::run_package(target.as_deref(), guided),
         Command::Release { version, dry_run } => release::release(&process::root(), &version, dry_run),

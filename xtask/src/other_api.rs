@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use self::server::Server;
+use self::server::StubServer;
 use crate::artefacts::{self, python, target, venv};
 use crate::codegen;
 use crate::process::{cargo, command, root, run};
@@ -28,7 +28,7 @@ pub(crate) fn generate_and_call() -> Result<()> {
         ("Node", prepare_node),
     ] {
         let mut program = prepare(&source, &folder).with_context(|| format!("the clients in {language}"))?;
-        let server = Server::start(&source.join("exchanges.json"))?;
+        let server = StubServer::start(&source.join("exchanges.json"))?;
         program.env("GATEWRIGHT_BASE_URL", server.address()).env("GATEWRIGHT_API_KEY", "key");
         program
             .env("EXCHANGES", source.join("exchanges.json"))

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::artefacts::{self, Examples, create_venv, install_python_tools, target};
 use crate::building;
-use crate::guided;
+use crate::pgo;
 use crate::process::{cargo, command, files_of, host, output, root, run, step, tests_at_once};
 use zig::Zig;
 
@@ -225,7 +225,7 @@ fn build_to_publish(target: Option<&str>, guided: bool, into: &Path) -> Result<(
         let mut wheel = python::maturin("build", manifest, into);
         wheel.args(["--profile", "dist", "--compatibility", zig.policy, "--target", &zig.target]);
         let wheel = zig.links(wheel.args(["--compression-level", "9"]))?;
-        building::build(guided::with_flags(wheel, &zig.target, flags))
+        building::build(pgo::with_flags(wheel, &zig.target, flags))
     };
     step("package the wheel", || package_wheel(python::CLIENT, &[]))?;
     step("package the tarballs", || {
@@ -235,7 +235,7 @@ fn build_to_publish(target: Option<&str>, guided: bool, into: &Path) -> Result<(
         building::build(zig.links(&mut addon)?)?;
         node::pack(&format!("{}/dist", zig.target), &platform, into)
     })?;
-    let flags = if guided { guided::flags(&zig.target)? } else { Vec::new() };
+    let flags = if guided { pgo::flags(&zig.target)? } else { Vec::new() };
     step("package the server", || {
         package_wheel(python::SERVER, &flags)?;
         node::pack_server(&artefacts::target().join(&zig.target).join("dist"), &platform, into)

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use crate::artefacts::{self, Examples, python};
 use crate::process::{command, root, step};
 use memory::Curve;
-use server::Server;
+use server::SoakServer;
 
 /// The values of `--language`.
 pub(crate) const LANGUAGES: [&str; 3] = ["rust", "python", "node"];
@@ -49,7 +49,7 @@ fn soak(requests: u64, events: u64, language: Option<&str>, bound_mib: u64) -> R
     if chosen.contains(&"rust") {
         artefacts::build_engines(Examples::One("soak"))?;
     }
-    let server = Server::start()?;
+    let server = SoakServer::start()?;
     let mut grown = Vec::new();
     for language in chosen {
         let title = format!("soak {language}: {requests} requests, {events} stream events");
@@ -67,7 +67,13 @@ fn soak(requests: u64, events: u64, language: Option<&str>, bound_mib: u64) -> R
 }
 
 /// Starts the program of a language, and records its memory at each line that it prints: `PHASE DONE`.
-fn watch(language: &str, requests: u64, events: u64, bound_mib: u64, server: &Server) -> Result<Vec<Curve>> {
+fn watch(
+    language: &str,
+    requests: u64,
+    events: u64,
+    bound_mib: u64,
+    server: &SoakServer,
+) -> Result<Vec<Curve>> {
     let mut child = program(language)
         .args([requests.to_string(), events.to_string()])
         .env("GATEWRIGHT_BASE_URL", server.address())

@@ -14,8 +14,8 @@ use crate::container;
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, output, root, run, step, tests_at_once};
 use crate::{
-    book, changed, demo, deny, deploy, doc_examples, generated_requests, guides, migration, nextest,
-    other_api, package, pages, promise, readme, rooms, runtimes, setup, soak, torture, workflows,
+    book, changed, demo, deny, deploy, doc_examples, generated_requests, guides, layering, migration,
+    nextest, other_api, package, pages, promise, readme, runtimes, setup, soak, torture, workflows,
 };
 
 /// A part of the tests that passes or fails on its own.
@@ -47,7 +47,12 @@ const STEPS: &[Step] = &[
     step_of("build", "the program, both packages and the tests build", Needs::Compiler, build_what_is_tested),
     step_of("codegen", "generated files match spec/", Needs::Build, check_generated),
     step_of("format", "Rust is formatted", Needs::Sources, || run(cargo().args(["fmt", "--all", "--check"]))),
-    step_of("rooms", "modules use only what lies below them", Needs::Sources, rooms::check),
+    step_of(
+        "layering",
+        "modules use only what lies below them; type names are unique within a crate",
+        Needs::Sources,
+        layering::check,
+    ),
     step_of(
         "tools",
         "packages of the registries that steps use are installed",

@@ -5,23 +5,23 @@ const ANYTHING: &str = "…";
 
 /// A command in a `console` block, and its expected output.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Command {
+pub(crate) struct ConsoleCommand {
     pub line: String,
     pub printed: String,
 }
 
 /// The commands of a block: lines after `$ `, which continue after a backslash, each with its output below it.
-pub(crate) fn commands(block: &str) -> Vec<Command> {
-    let mut found: Vec<Command> = Vec::new();
+pub(crate) fn commands(block: &str) -> Vec<ConsoleCommand> {
+    let mut found: Vec<ConsoleCommand> = Vec::new();
     let mut goes_on = false;
     for line in block.lines() {
         match (line.strip_prefix("$ "), found.last_mut()) {
             (Some(command), _) => {
-                found.push(Command { line: command.to_owned(), printed: String::new() });
+                found.push(ConsoleCommand { line: command.to_owned(), printed: String::new() });
             }
             (None, Some(command)) if goes_on => command.line.extend(["\n", line]),
             (None, Some(command)) => command.printed.extend([line, "\n"]),
-            (None, None) => found.push(Command { line: String::new(), printed: line.to_owned() }),
+            (None, None) => found.push(ConsoleCommand { line: String::new(), printed: line.to_owned() }),
         }
         goes_on = found.last().is_some_and(|command| command.printed.is_empty() && line.ends_with('\\'));
     }
@@ -70,8 +70,8 @@ mod tests {
     fn commands_are_cut_from_what_they_print() {
         let found = commands("$ one \\\n  more\nA\nB\n$ two\n");
         let expected = [("one \\\n  more", "A\nB\n"), ("two", "")];
-        let expected =
-            expected.map(|(line, printed)| Command { line: line.to_owned(), printed: printed.to_owned() });
+        let expected = expected
+            .map(|(line, printed)| ConsoleCommand { line: line.to_owned(), printed: printed.to_owned() });
         assert_eq!(found, expected);
     }
 

@@ -18,7 +18,7 @@ use crate::database::Database;
 use crate::fences::{blocks, is_file};
 use crate::local_gateway::LocalGateway;
 use crate::process::{command, root};
-use crate::transcript::{Command, agrees, commands};
+use crate::transcript::{ConsoleCommand, agrees, commands};
 
 /// Gateway addresses in the pages; each page gets free ports instead, or the address of the running gateway for the
 /// first.
@@ -33,7 +33,7 @@ const HEAD: &str = "here=1\n\
 
 /// Where the programs of a page come from.
 #[derive(Debug, Clone)]
-pub(crate) struct Surroundings {
+pub(crate) struct PageEnvironment {
     /// Folders before those of PATH.
     pub programs: Vec<PathBuf>,
     /// The folder of Node packages that the page imports; by default ours.
@@ -41,7 +41,7 @@ pub(crate) struct Surroundings {
     pub variables: Vec<(&'static str, String)>,
 }
 
-impl Surroundings {
+impl PageEnvironment {
     /// Our own program and packages.
     pub(crate) fn ours() -> Result<Self> {
         let programs = vec![
@@ -54,7 +54,7 @@ impl Surroundings {
 
 /// Which blocks of a page run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum BlockFilter {
     All,
     /// Not those of Python and JavaScript, which form one script each in the guides.
     Shell,
@@ -66,13 +66,13 @@ struct Script {
     text: String,
     /// The expected output of each command in a `console` block, in order: line of the fence, command,
     /// output.
-    said: Vec<(usize, Command)>,
+    said: Vec<(usize, ConsoleCommand)>,
     /// Whether it needs a Postgres server.
     asks_database: bool,
 }
 
 /// The script of a page; `None` if there is nothing to run.
-fn script(page: &str, which: Which) -> Result<Option<Script>> {
+fn script(page: &str, which: BlockFilter) -> Result<Option<Script>> {
     let mut script = Script::default();
     for block in blocks(page)? {
         let words: Vec<&str> = block.info.split_whitespace().collect();
@@ -80,8 +80,8 @@ fn script(page: &str, which: Which) -> Result<Option<Script>> {
         let programmed = match words.as_slice() {
             ["sh"] => text.clone(),
             ["console"] => script.played(line, text),
-            ["python"] if which == Which::All => format!("python - <<'{END}'\n{text}{END}\n"),
-            ["js"] if which == Which::All => {
+            ["python"] if which == BlockFilter::All => format!("python - <<'{END}'\n{text}{END}\n"),
+            ["js"] if which == BlockFilter::All => {
                 format!("node --input-type=module - <<'{END}'\n{text}{END}\n")
             }
             ["sql"] => {
@@ -139,17 +139,17 @@ fn printed(index: usize) -> String {
 /// Errors: a block failed; the error names the page, and standard error the line.
 pub(crate) fn run_page(
     path: &Path,
-    surroundings: &Surroundings,
+    surroundings: &PageEnvironment,
     gateway: Option<&LocalGateway>,
 ) -> Result<()> {
-    run_blocks(path, Which::All, surroundings, gateway)
+    run_blocks(path, BlockFilter::All, surroundings, gateway)
 }
 
 /// Runs a page like [`run_page`], or some of its blocks.
 pub(crate) fn run_blocks(
     path: &Path,
-    which: Which,
-    surroundings: &Surroundings,
+    which: BlockFilter,
+    surroundings: &PageEnvironment,
     gateway: Option<&LocalGateway>,
 ) -> Result<()> {
     let shown = path.strip_prefix(root()).unwrap_or(path).display().to_string();
@@ -211,32 +211,33 @@ mod tests {
     #[test]
     fn a_page_becomes_one_script_with_the_lines_of_its_blocks() {
         let page = "# A\n```sh\nexport A=1\n```\n```toml conf/a.toml\nb = 2\n```\n```python\nprint(3)\n```\n";
-        let script =
-            script(page, Which::All).expect("the fences are closed").expect("there is something to run");
+        let script = script(page, BlockFilter::All)
+            .expect("the fences are closed")
+            .expect("there is something to run");
         let expected = format!(
             "here=2\nexport A=1\nhere=5\nmkdir -p conf\ncat > conf/a.toml <<'{END}'\nb = 2\n{END}\n\
              here=8\npython - <<'{END}'\nprint(3)\n{END}\n"
         );
         assert_eq!(script.text, expected);
-        let shell = super::script(page, Which::Shell).expect("closed").expect("something to run");
+        let shell = super::script(page, BlockFilter::Shell).expect("closed").expect("something to run");
         assert_eq!(Some(shell.text.as_str()), expected.split("here=8").next());
     }
 
     #[test]
     fn blocks_with_another_word_and_of_other_languages_are_not_run() {
         let page = "```sh fragment\nfalse\n```\n```json\n{}\n```\n```rust\nx\n```\n";
-        assert_eq!(script(page, Which::All).expect("the fences are closed"), None);
+        assert_eq!(script(page, BlockFilter::All).expect("the fences are closed"), None);
     }
 
     #[test]
     fn a_fence_that_is_not_closed_is_named() {
-        let error = script("# A\n\n```sh\ntrue\n", Which::All).expect_err("it is not closed");
+        let error = script("# A\n\n```sh\ntrue\n", BlockFilter::All).expect_err("it is not closed");
         assert_eq!(error.to_string(), "the fence of line 3 is not closed");
     }
 
     /// Without programs and packages.
-    fn bare(folder: &Path) -> Surroundings {
-        Surroundings { programs: Vec::new(), packages: Some(folder.to_owned()), variables: Vec::new() }
+    fn bare(folder: &Path) -> PageEnvironment {
+        PageEnvironment { programs: Vec::new(), packages: Some(folder.to_owned()), variables: Vec::new() }
     }
 
     /// See `.config/nextest.toml`: it starts a server.

@@ -43,26 +43,26 @@ pub(crate) enum NotStarted {
 
 /// How a program ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct ProcessExit {
     /// `None` if a signal or the timeout ended it.
     pub(crate) exit_code: Option<i32>,
     /// Name of the signal that ended it.
     pub(crate) signal: Option<String>,
     pub(crate) timed_out: bool,
-    pub(crate) stdout: Captured,
-    pub(crate) stderr: Captured,
+    pub(crate) stdout: CapturedOutput,
+    pub(crate) stderr: CapturedOutput,
 }
 
 /// One output.
 #[derive(Debug, Default)]
-pub(crate) struct Captured {
+pub(crate) struct CapturedOutput {
     pub(crate) text: String,
     /// The output was truncated.
     pub(crate) cut: bool,
 }
 
 /// Runs a program until it ends or times out. Dropping the future kills all its processes at once.
-pub(super) async fn run(call: &Call, limit: Duration) -> Result<Ended, NotStarted> {
+pub(super) async fn run(call: &Call, limit: Duration) -> Result<ProcessExit, NotStarted> {
     let marker = Uuid::new_v4().simple().to_string();
     let mut command = CommandWrap::with_new(&call.program, |command| {
         command
@@ -96,7 +96,7 @@ pub(super) async fn run(call: &Call, limit: Duration) -> Result<Ended, NotStarte
         .and_then(|status| signal_name(*status))
         .or_else(|| last_signal.map(str::to_owned));
     let exit_code = status.ok().and_then(|status| status.code()).filter(|_| !timed_out);
-    Ok(Ended { exit_code, signal, timed_out, stdout, stderr })
+    Ok(ProcessExit { exit_code, signal, timed_out, stdout, stderr })
 }
 
 /// Reads an output while the program runs.
@@ -124,12 +124,12 @@ impl Capture {
     }
 
     /// The output, once it is closed, but after at most [`DRAIN`].
-    async fn finish(mut self) -> Captured {
+    async fn finish(mut self) -> CapturedOutput {
         if timeout(DRAIN, &mut self.task).await.is_err() {
             self.task.abort();
         }
         let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
-        Captured { text: String::from_utf8_lossy(&kept.0).into_owned(), cut: kept.1 }
+        CapturedOutput { text: String::from_utf8_lossy(&kept.0).into_owned(), cut: kept.1 }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::context::{Context, prompt};
-use crate::agent::{Captured, Ended, NotStarted, Run, Transcript};
+use crate::agent::{AgentRun, CapturedOutput, NotStarted, ProcessExit, Transcript};
 use crate::cell::Cell;
 use crate::failure::{Category, Failure};
 
@@ -38,7 +38,7 @@ pub(super) async fn check(context: &Context<'_>, cell: &mut Cell, model: &str) {
     judge(cell, &ended, context.token, agent.timeout.as_millis());
 }
 
-fn judge(cell: &mut Cell, ended: &Ended, token: &str, timeout_ms: u128) {
+fn judge(cell: &mut Cell, ended: &ProcessExit, token: &str, timeout_ms: u128) {
     let transcript = Transcript::read(&ended.stdout.text);
     let check = &mut cell.check;
     check.exit_code = Some(ended.exit_code.map(i64::from));
@@ -90,19 +90,19 @@ fn judge(cell: &mut Cell, ended: &Ended, token: &str, timeout_ms: u128) {
 }
 
 /// The error that the agent reports: from its events, or else from the end of its standard error.
-fn complaint(transcript: &Transcript, stderr: Option<&Captured>) -> Option<String> {
+fn complaint(transcript: &Transcript, stderr: Option<&CapturedOutput>) -> Option<String> {
     let last_line = || stderr?.text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned);
     transcript.complaint.clone().or_else(last_line)
 }
 
-fn request(run: &Run) -> String {
+fn request(run: &AgentRun) -> String {
     let mut text = run.command_line.join("\n");
     // Writing to a string succeeds.
     let _ = write!(text, "\n\n--- environment\n{}\n", run.environment.join("\n"));
     text
 }
 
-fn response(ended: &Ended) -> String {
+fn response(ended: &ProcessExit) -> String {
     let mut text = String::new();
     for (name, output) in [("stdout", &ended.stdout), ("stderr", &ended.stderr)] {
         let cut = if output.cut { "\n[cut]" } else { "" };

@@ -3,7 +3,7 @@
 use gatewright::report::{AgentMode, CheckId, Profile};
 use serde_json::{Map, Value};
 
-use super::{Refused, bounds};
+use super::{InvalidOptions, bounds};
 use crate::generated::options::{MEMBERS, Options};
 use crate::member::Member;
 
@@ -14,8 +14,8 @@ impl Options {
     /// Reads the options from a JSON object; a null member counts as missing.
     ///
     /// Errors: the value is not a JSON object, or has unknown or mistyped members (all of them at once).
-    pub fn read(json: &str) -> Result<Self, Refused> {
-        let refused = |problem: String| Refused { problems: vec![problem] };
+    pub fn read(json: &str) -> Result<Self, InvalidOptions> {
+        let refused = |problem: String| InvalidOptions { problems: vec![problem] };
         let mut members: Map<String, Value> = serde_json::from_str(json)
             .map_err(|error| refused(format!("options: not a JSON object ({error})")))?;
         members.retain(|_, value| !value.is_null());
@@ -25,7 +25,7 @@ impl Options {
             problems.push("endpoint is missing: set it to the service's address".to_owned());
         }
         if !problems.is_empty() {
-            return Err(Refused { problems });
+            return Err(InvalidOptions { problems });
         }
         serde_json::from_value(Value::Object(members)).map_err(|error| refused(format!("options: {error}")))
     }

@@ -201,10 +201,10 @@ fn run_in_the_background_that_panics_leaves_an_internal_error_behind() {
     let options = json!({ "endpoint": "http://127.0.0.1:1", "models": ["model-sol"] });
     let options = Options::read(&options.to_string()).expect("options");
     let kit = CheckKit::new(options, &key()).expect("within bounds");
-    on_purpose::panic_at(on_purpose::Place::Check);
+    on_purpose::panic_at(on_purpose::PanicPoint::Check);
     let run = BackgroundRun::start(kit).expect("a thread");
     while !matches!(run.next(Duration::from_millis(100)), Next::Done) {}
-    on_purpose::panic_at(on_purpose::Place::Nowhere);
+    on_purpose::panic_at(on_purpose::PanicPoint::Nowhere);
     let broke = run.finished().expect("it is done").expect_err("it panicked");
     assert_eq!(broke.kind(), ErrorKind::Internal);
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gatewright::report::{Profile, Report, Validator};
-use gatewright_checkkit::{ApiKey, CancellationToken, CheckKit, Finished, Options};
+use gatewright_checkkit::{ApiKey, CancellationToken, CheckKit, Options, RunResult};
 
 /// A key that must be found nowhere.
 const CANARY: &str = "sk-Canary/7d+f=f0e1";
@@ -22,7 +22,7 @@ fn key() -> ApiKey {
     ApiKey::new(CANARY).expect("a key")
 }
 
-async fn run(options: Options) -> Finished {
+async fn run(options: Options) -> RunResult {
     let kit = CheckKit::new(options, &key()).expect("options within bounds");
     kit.run(&|_| {}, &CancellationToken::new()).await
 }

@@ -16,14 +16,14 @@ use crate::models::unless_known;
 const LONGEST: usize = 8 << 20;
 
 /// Why an answer is incomplete.
-pub(super) enum Broken {
+pub(super) enum IncompleteAnswer {
     Call(Box<Error>),
     /// It broke off after it had begun.
     Off(Box<Error>),
     Output(io::Error),
 }
 
-impl Broken {
+impl IncompleteAnswer {
     /// The failure, as a message for the user.
     pub(super) async fn told(self, client: &Client, model: &str) -> Failure {
         match self {
@@ -46,13 +46,13 @@ fn broke_off(error: &Error) -> Failure {
     Failure::worded(&format!("the answer {what}{after}: {}{request}", error.message()), error)
 }
 
-impl From<Error> for Broken {
+impl From<Error> for IncompleteAnswer {
     fn from(error: Error) -> Self {
         Self::Call(Box::new(error))
     }
 }
 
-impl From<io::Error> for Broken {
+impl From<io::Error> for IncompleteAnswer {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }
@@ -64,7 +64,7 @@ pub(super) async fn print(
     client: &Client,
     request: &ChatCompletionRequest,
     said: &mut String,
-) -> Result<(), Broken> {
+) -> Result<(), IncompleteAnswer> {
     let mut chunks = client.chat().completions().stream(request).await?;
     let mut out = io::stdout();
     let to_terminal = out.is_terminal();
@@ -73,7 +73,7 @@ pub(super) async fn print(
             Ok(chunk) => chunk,
             Err(error) => {
                 end_line(&mut out, said)?;
-                return Err(Broken::Off(Box::new(error)));
+                return Err(IncompleteAnswer::Off(Box::new(error)));
             }
         };
         for choice in chunk.choices.iter().filter(|choice| choice.index == 0) {

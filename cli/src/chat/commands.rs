@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gatewright::likely::offer;
+use gatewright::did_you_mean::suggestion;
 
 /// The commands, and what they do.
 pub(super) const COMMANDS: [(&str, &str); 6] = [
@@ -57,7 +57,7 @@ pub(super) fn read(line: &str) -> Result<Line, String> {
         ("/quit" | "/exit", None) => Ok(Line::Quit),
         ("/clear" | "/help" | "/quit" | "/exit", Some(_)) => Err(format!("{name} takes no arguments")),
         _ => {
-            let offer = offer(name, names());
+            let offer = suggestion(name, names());
             let offer = if offer.is_empty() { "; /help lists all commands" } else { &offer };
             Err(format!("unknown command {name}{offer} (start a line with // to send it with a leading /)"))
         }

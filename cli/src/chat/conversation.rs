@@ -6,14 +6,14 @@ use std::path::Path;
 
 use futures_util::FutureExt as _;
 use gatewright::Client;
-use gatewright::likely::offer;
+use gatewright::did_you_mean::suggestion;
 use gatewright::types::{ChatCompletionRequest, ChatMessage, Model};
 use gatewright::visible::visible;
 
 use super::MAX_PROMPT_BYTES;
-use super::answer::{self, Broken};
+use super::answer::{self, IncompleteAnswer};
 use super::commands::{self, COMMANDS, Line};
-use super::editor::{LineEditor, Typed};
+use super::editor::{LineEditor, LineInput};
 use crate::exit::{Exit, Failure, say};
 use crate::models::{LOOK, kind};
 use crate::signals::Interrupts;
@@ -21,7 +21,7 @@ use crate::terminal::{BOLD, DIM, Paint};
 use crate::{amount, places};
 
 /// Maximum number of models that `/model` completes.
-const MOST_OFFERED: usize = 1_000;
+const MAX_OFFERED: usize = 1_000;
 
 /// The author of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(super) struct Conversation {
 
 /// Whether the conversation continues.
 #[derive(PartialEq, Eq)]
-enum Then {
+enum NextStep {
     On,
     Leave,
 }
@@ -72,10 +72,10 @@ impl Conversation {
             // The runtime has other threads for concurrent work.
             let typed = tokio::task::block_in_place(|| editor.read()).map_err(unusable)?;
             let line = match typed {
-                Typed::Line(line) => line,
-                Typed::Ended => return Ok(0),
-                Typed::Interrupted if was_interrupted => return Ok(0),
-                Typed::Interrupted => {
+                LineInput::Line(line) => line,
+                LineInput::Ended => return Ok(0),
+                LineInput::Interrupted if was_interrupted => return Ok(0),
+                LineInput::Interrupted => {
                     self.note("press Ctrl-C again or Ctrl-D to quit")?;
                     was_interrupted = true;
                     continue;
@@ -85,7 +85,7 @@ impl Conversation {
             match commands::read(&line) {
                 Err(problem) => say(&problem),
                 Ok(line) => {
-                    if self.take(line, &mut editor, &mut interrupts).await? == Then::Leave {
+                    if self.take(line, &mut editor, &mut interrupts).await? == NextStep::Leave {
                         return Ok(0);
                     }
                 }
@@ -98,7 +98,7 @@ impl Conversation {
         line: Line,
         editor: &mut LineEditor,
         interrupts: &mut Interrupts,
-    ) -> Result<Then, Failure> {
+    ) -> Result<NextStep, Failure> {
         match line {
             Line::Nothing => {}
             Line::Prompt(prompt) => self.ask(prompt, interrupts).await?,
@@ -128,9 +128,9 @@ impl Conversation {
                 Err(failure) => say(failure.message()),
             },
             Line::Help => self.help()?,
-            Line::Quit => return Ok(Then::Leave),
+            Line::Quit => return Ok(NextStep::Leave),
         }
-        Ok(Then::On)
+        Ok(NextStep::On)
     }
 
     /// Asks the model. What it said before the user interrupted it remains part of the conversation.
@@ -154,7 +154,7 @@ impl Conversation {
         };
         match answered {
             Some(Ok(())) => {}
-            Some(Err(Broken::Output(error))) => return Err(error.into()),
+            Some(Err(IncompleteAnswer::Output(error))) => return Err(error.into()),
             Some(Err(broken)) => say(broken.told(&self.client, &self.model).await.message()),
             None => {
                 begin_line(&said)?;
@@ -200,7 +200,7 @@ impl Conversation {
             return String::new();
         }
         let ids = list.data.iter().filter(|model| talks(model)).map(|model| model.id.as_str());
-        format!(", which the gateway does not list{}", visible(&offer(name, ids)))
+        format!(", which the gateway does not list{}", visible(&suggestion(name, ids)))
     }
 
     async fn list_models(&self, editor: &mut LineEditor, interrupts: &mut Interrupts) -> Result<(), Failure> {
@@ -219,7 +219,7 @@ impl Conversation {
                 }
                 // Completions are written to the terminal unescaped.
                 let plain = ids.into_iter().filter(|id| visible(id) == id.as_str());
-                editor.offer(plain.take(MOST_OFFERED).collect());
+                editor.offer(plain.take(MAX_OFFERED).collect());
             }
             Err(error) => say(Failure::from(error).message()),
         }

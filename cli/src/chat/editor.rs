@@ -17,7 +17,7 @@ use crate::state;
 use crate::terminal::{CYAN, Paint};
 
 /// Maximum number of lines in the history.
-const MOST_LINES: usize = 500;
+const MAX_LINES: usize = 500;
 /// Maximum length of a line in the history, in bytes.
 const LONGEST_LINE: usize = 4 << 10;
 /// Maximum size of a history that is read, in bytes; a larger one is started anew.
@@ -28,7 +28,7 @@ const HISTORY: &str = "chat-history";
 const PROMPT: &str = "> ";
 
 /// The result of reading a line.
-pub(super) enum Typed {
+pub(super) enum LineInput {
     Line(String),
     /// Ctrl-C.
     Interrupted,
@@ -47,7 +47,7 @@ impl LineEditor {
     /// Errors: the terminal can't be used.
     pub(super) fn new(keeps_history: bool, paint: Paint) -> Result<Self, ReadlineError> {
         let config = Config::builder()
-            .max_history_size(MOST_LINES)?
+            .max_history_size(MAX_LINES)?
             .history_ignore_dups(true)?
             .history_ignore_space(true)
             .auto_add_history(false)
@@ -87,15 +87,15 @@ impl LineEditor {
     }
 
     /// Reads a line. Blocks until there is one. Errors: the terminal can't be used.
-    pub(super) fn read(&mut self) -> Result<Typed, ReadlineError> {
+    pub(super) fn read(&mut self) -> Result<LineInput, ReadlineError> {
         match self.editor.readline(&self.prompt) {
             Ok(line) => {
                 self.keep(&line);
                 // A backslash at the end of a line continues it on the next one.
-                Ok(Typed::Line(line.replace("\\\n", "\n")))
+                Ok(LineInput::Line(line.replace("\\\n", "\n")))
             }
-            Err(ReadlineError::Interrupted) => Ok(Typed::Interrupted),
-            Err(ReadlineError::Eof) => Ok(Typed::Ended),
+            Err(ReadlineError::Interrupted) => Ok(LineInput::Interrupted),
+            Err(ReadlineError::Eof) => Ok(LineInput::Ended),
             Err(error) => Err(error),
         }
     }

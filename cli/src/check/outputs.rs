@@ -7,24 +7,24 @@ use std::path::{Path, PathBuf};
 use gatewright::report::{EvidenceFile, html, junit};
 use gatewright::visible::visible;
 use gatewright::whole_file::{check_place, same_place, write_file};
-use gatewright_checkkit::{Finished, write_evidence};
+use gatewright_checkkit::{RunResult, write_evidence};
 
 use crate::exit::Failure;
 use crate::places::same_file;
 
 pub(super) struct Outputs {
-    report: Place,
-    html: Option<Place>,
-    junit: Option<Place>,
+    report: OutputTarget,
+    html: Option<OutputTarget>,
+    junit: Option<OutputTarget>,
     evidence: Option<PathBuf>,
 }
 
-enum Place {
+enum OutputTarget {
     StandardOutput,
     File(PathBuf),
 }
 
-impl Place {
+impl OutputTarget {
     fn of(path: &Path) -> Self {
         if path.as_os_str() == "-" { Self::StandardOutput } else { Self::File(path.to_owned()) }
     }
@@ -49,10 +49,10 @@ impl Outputs {
         evidence: Option<&Path>,
         inputs: &[(&str, &Path)],
     ) -> Result<Self, Failure> {
-        let report = Place::of(out);
-        let (html, junit) = (html.map(Place::of), junit.map(Place::of));
+        let report = OutputTarget::of(out);
+        let (html, junit) = (html.map(OutputTarget::of), junit.map(OutputTarget::of));
         let places = [("--out", Some(&report)), ("--html", html.as_ref()), ("--junit", junit.as_ref())];
-        let places: Vec<(&str, &Place)> =
+        let places: Vec<(&str, &OutputTarget)> =
             places.into_iter().filter_map(|(option, place)| Some((option, place?))).collect();
         apart(&places, inputs)?;
         for place in places.iter().filter_map(|(_, place)| place.file()) {
@@ -76,7 +76,7 @@ impl Outputs {
 
     /// Where everything was written, for the user; empty if nothing is in a file.
     pub(super) fn places(&self) -> String {
-        let of = |place: Option<&Place>| place.and_then(Place::file).map(Path::to_owned);
+        let of = |place: Option<&OutputTarget>| place.and_then(OutputTarget::file).map(Path::to_owned);
         let places = [
             ("report", of(Some(&self.report))),
             ("page", of(self.html.as_ref())),
@@ -97,13 +97,13 @@ impl Outputs {
     /// file goes to standard output.
     ///
     /// Errors: the files that could not be written.
-    pub(super) fn write(&self, finished: &Finished) -> Result<(), String> {
+    pub(super) fn write(&self, finished: &RunResult) -> Result<(), String> {
         let mut problems = Vec::new();
         let document = finished.report.to_json();
         let mut out = StandardOutput::default();
         match &self.report {
-            Place::StandardOutput => out.write("the report", &document, &mut problems),
-            Place::File(place) => {
+            OutputTarget::StandardOutput => out.write("the report", &document, &mut problems),
+            OutputTarget::File(place) => {
                 if let Err(error) = write_file(place, document.as_bytes()) {
                     problems.push(format!(
                         "{}; the report was written to standard output instead",
@@ -127,10 +127,10 @@ impl Outputs {
     }
 
     /// The evidence, with the path from the page to each file.
-    fn write_evidence(&self, finished: &Finished) -> Result<Vec<EvidenceFile>, String> {
+    fn write_evidence(&self, finished: &RunResult) -> Result<Vec<EvidenceFile>, String> {
         let Some(folder) = &self.evidence else { return Ok(Vec::new()) };
         let names = write_evidence(folder, &finished.evidence).map_err(|error| unwritable(folder, &error))?;
-        let way = EvidenceFile::way(self.html.as_ref().and_then(Place::file), folder)
+        let way = EvidenceFile::way(self.html.as_ref().and_then(OutputTarget::file), folder)
             .map_err(|error| unwritable(folder, &error))?;
         let written = names.into_iter().zip(&finished.evidence);
         Ok(written
@@ -144,16 +144,16 @@ impl Outputs {
 
 /// Errors: two outputs name the same file, or an output names an input. A report may replace its own baseline, which
 /// has been read by then.
-fn apart(places: &[(&str, &Place)], inputs: &[(&str, &Path)]) -> Result<(), Failure> {
+fn apart(places: &[(&str, &OutputTarget)], inputs: &[(&str, &Path)]) -> Result<(), Failure> {
     for (index, (option, place)) in places.iter().enumerate() {
         for (earlier, other) in &places[..index] {
             match (place, other) {
-                (Place::StandardOutput, Place::StandardOutput) => {
+                (OutputTarget::StandardOutput, OutputTarget::StandardOutput) => {
                     return Err(Failure::Usage(format!(
                         "{earlier} and {option} are both -: only one document can go to standard output"
                     )));
                 }
-                (Place::File(file), Place::File(other)) if same_place(file, other) => {
+                (OutputTarget::File(file), OutputTarget::File(other)) if same_place(file, other) => {
                     return Err(same_file(earlier, option, file));
                 }
                 _ => {}
@@ -188,10 +188,10 @@ impl StandardOutput {
     }
 }
 
-fn write(place: &Place, what: &str, text: &str, out: &mut StandardOutput, problems: &mut Vec<String>) {
+fn write(place: &OutputTarget, what: &str, text: &str, out: &mut StandardOutput, problems: &mut Vec<String>) {
     match place {
-        Place::StandardOutput => out.write(what, text, problems),
-        Place::File(file) => {
+        OutputTarget::StandardOutput => out.write(what, text, problems),
+        OutputTarget::File(file) => {
             if let Err(error) = write_file(file, text.as_bytes()) {
                 problems.push(unwritable(file, &error));
             }

@@ -9,7 +9,7 @@ use gatewright::visible::visible;
 use gatewright_gateway::{ConfigPush, ConfigPushed, ConfigRevision, SharedConfig};
 
 use crate::exit::{Exit, FAILED, Failure, say};
-use crate::operator::Place;
+use crate::operator::OperatorTarget;
 use crate::{places, table};
 
 /// Maximum size of a document, in bytes.
@@ -22,7 +22,7 @@ pub(super) struct Push {
     #[command(flatten)]
     change: Change,
     #[command(flatten)]
-    place: Place,
+    place: OperatorTarget,
 }
 
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub(super) struct Show {
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    place: Place,
+    place: OperatorTarget,
 }
 
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ pub(super) struct History {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    place: OperatorTarget,
 }
 
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub(super) struct Rollback {
     #[command(flatten)]
     change: Change,
     #[command(flatten)]
-    place: Place,
+    place: OperatorTarget,
 }
 
 /// What is said of a change.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::terminal::{BOLD, DIM, GREEN, Paint, RED, YELLOW};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum FindingLevel {
     Ok,
     /// It works, but may be a mistake, or stop working soon.
     Warn,
@@ -22,14 +22,14 @@ pub(super) enum Verdict {
 pub(super) struct Finding {
     /// What was checked.
     pub(super) name: String,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: FindingLevel,
     pub(super) found: String,
     /// What to do; empty if nothing.
     pub(super) advice: String,
 }
 
 impl Finding {
-    pub(super) fn new(name: impl Into<String>, verdict: Verdict, found: impl Into<String>) -> Self {
+    pub(super) fn new(name: impl Into<String>, verdict: FindingLevel, found: impl Into<String>) -> Self {
         Self { name: name.into(), verdict, found: found.into(), advice: String::new() }
     }
 
@@ -39,7 +39,7 @@ impl Finding {
     }
 }
 
-impl Verdict {
+impl FindingLevel {
     fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -79,7 +79,7 @@ pub(super) fn text(finding: &Finding, paint: Paint) -> String {
 
 /// All findings, for programs.
 pub(super) fn json(address: Option<&str>, findings: &[Finding]) -> Value {
-    let worst = [Verdict::Fail, Verdict::Warn, Verdict::Ok]
+    let worst = [FindingLevel::Fail, FindingLevel::Warn, FindingLevel::Ok]
         .into_iter()
         .find(|verdict| findings.iter().any(|finding| finding.verdict == *verdict));
     let of = |finding: &Finding| {
@@ -92,7 +92,7 @@ pub(super) fn json(address: Option<&str>, findings: &[Finding]) -> Value {
     };
     json!({
         "gateway": address,
-        "verdict": worst.unwrap_or(Verdict::Ok).word(),
+        "verdict": worst.unwrap_or(FindingLevel::Ok).word(),
         "findings": findings.iter().map(of).collect::<Vec<_>>(),
     })
 }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_finding_is_a_line_with_what_to_do_below_it() {
         let finding =
-            Finding::new("name", Verdict::Fail, "there is\u{1b}[2J none\nat all").advise("make one");
+            Finding::new("name", FindingLevel::Fail, "there is\u{1b}[2J none\nat all").advise("make one");
         assert_eq!(
             text(&finding, Paint::none()),
             "fail  name           there is\\u{1b}[2J none\n                     at all\n                     → make one\n"
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn the_worst_finding_is_the_verdict() {
         let (ok, warn) =
-            (Finding::new("a", Verdict::Ok, ""), Finding::new("b", Verdict::Warn, "x").advise("y"));
+            (Finding::new("a", FindingLevel::Ok, ""), Finding::new("b", FindingLevel::Warn, "x").advise("y"));
         let document = json(Some("http://h"), &[ok.clone(), warn]);
         assert_eq!((&document["verdict"], &document["findings"][1]["advice"]), (&json!("warn"), &json!("y")));
         let document = json(None, &[ok]);

@@ -11,22 +11,22 @@ use tokio::time::timeout;
 use url::{Host, Url};
 
 use super::connection::Connection;
-use super::finding::{Finding, Verdict};
+use super::finding::{Finding, FindingLevel};
 use super::tls::Tls;
-use super::{Examined, proxy};
+use super::{DoctorReport, proxy};
 use crate::amount;
 
 /// Maximum number of addresses of a name that are tried.
-const MOST_ADDRESSES: usize = 8;
+const MAX_ADDRESSES: usize = 8;
 
 /// The peer of a step: the gateway, or the proxy in front of it.
-struct Peer<'a> {
+struct NetworkPeer<'a> {
     server: &'a Url,
     /// The gateway, if the peer is a proxy.
     before: Option<&'a Url>,
 }
 
-impl Peer<'_> {
+impl NetworkPeer<'_> {
     /// "the proxy " before its address, if it is one.
     fn shown(&self) -> &'static str {
         if self.before.is_some() { "the proxy " } else { "" }
@@ -59,7 +59,7 @@ pub(super) async fn examine(
     gateway: &Url,
     proxy: Option<&Url>,
     limit: Duration,
-    examined: &mut Examined,
+    examined: &mut DoctorReport,
 ) -> io::Result<bool> {
     match reach(gateway, proxy, limit, examined).await? {
         Ok(()) => Ok(true),
@@ -75,7 +75,7 @@ async fn reach(
     gateway: &Url,
     proxy: Option<&Url>,
     limit: Duration,
-    examined: &mut Examined,
+    examined: &mut DoctorReport,
 ) -> io::Result<Result<(), Finding>> {
     let bundle = std::env::var_os(CA_BUNDLE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
     if let Some(bundle) = &bundle {
@@ -85,11 +85,11 @@ async fn reach(
         }
     }
     examined.add(match proxy {
-        Some(proxy) => Finding::new("proxy", Verdict::Ok, format!("calls go through {proxy}"))
+        Some(proxy) => Finding::new("proxy", FindingLevel::Ok, format!("calls go through {proxy}"))
             .advise(format!("to reach the gateway without it, add {} to NO_PROXY", proxy::host(gateway))),
-        None => Finding::new("proxy", Verdict::Ok, "none: calls go directly to the gateway"),
+        None => Finding::new("proxy", FindingLevel::Ok, "none: calls go directly to the gateway"),
     })?;
-    let peer = Peer { server: proxy.unwrap_or(gateway), before: proxy.map(|_| gateway) };
+    let peer = NetworkPeer { server: proxy.unwrap_or(gateway), before: proxy.map(|_| gateway) };
     let addresses = match resolve(&peer, limit).await {
         Ok((finding, addresses)) => {
             finding.map_or(Ok(()), |finding| examined.add(finding))?;
@@ -129,7 +129,7 @@ async fn behind(
     gateway: &Url,
     stream: Box<dyn Connection>,
     tls: Tls<'_>,
-    examined: &mut Examined,
+    examined: &mut DoctorReport,
 ) -> io::Result<Result<Option<Box<dyn Connection>>, Finding>> {
     let stream = if proxy.scheme() == "https" {
         match tls.examine("proxy's TLS", proxy, false, stream).await {
@@ -159,10 +159,10 @@ fn authorities(bundle: &Path) -> Result<Finding, Finding> {
     let shown = bundle.display();
     match gatewright_trust::roots(Some(bundle)) {
         Ok(_) => {
-            Ok(Finding::new("authorities", Verdict::Ok, format!("those of this machine and in {shown}")))
+            Ok(Finding::new("authorities", FindingLevel::Ok, format!("those of this machine and in {shown}")))
         }
         Err(error) => {
-            Err(Finding::new("authorities", Verdict::Fail, format!("{shown} cannot be used: {error}"))
+            Err(Finding::new("authorities", FindingLevel::Fail, format!("{shown} cannot be used: {error}"))
                 .advise(format!("{CA_BUNDLE_VARIABLE} must name a PEM file of certificates")))
         }
     }
@@ -177,14 +177,17 @@ fn plain(gateway: &Url) -> Finding {
         None => false,
     };
     if is_here {
-        return Finding::new("TLS", Verdict::Ok, "none, and none needed on this machine");
+        return Finding::new("TLS", FindingLevel::Ok, "none, and none needed on this machine");
     }
-    Finding::new("TLS", Verdict::Warn, "none: anyone on the network path can read the key")
+    Finding::new("TLS", FindingLevel::Warn, "none: anyone on the network path can read the key")
         .advise("use an https address; the guide to operating a gateway explains how to turn on TLS")
 }
 
 /// The addresses of a server, and a finding about its name. Errors: it has none.
-async fn resolve(peer: &Peer<'_>, limit: Duration) -> Result<(Option<Finding>, Vec<SocketAddr>), Finding> {
+async fn resolve(
+    peer: &NetworkPeer<'_>,
+    limit: Duration,
+) -> Result<(Option<Finding>, Vec<SocketAddr>), Finding> {
     let server = peer.server;
     let port = server.port_or_known_default().unwrap_or(80);
     let name = match server.host() {
@@ -196,12 +199,12 @@ async fn resolve(peer: &Peer<'_>, limit: Duration) -> Result<(Option<Finding>, V
     let began = Instant::now();
     let fail = |why: String| {
         let told = format!("{}{name} has no address: {why}", peer.shown());
-        Finding::new("name", Verdict::Fail, told).advise(peer.advise_name())
+        Finding::new("name", FindingLevel::Fail, told).advise(peer.advise_name())
     };
     let found = match timeout(limit, tokio::net::lookup_host((name, port))).await {
         Err(_) => return Err(fail(format!("no answer within {}", amount::time(limit)))),
         Ok(Err(error)) => return Err(fail(error.to_string())),
-        Ok(Ok(found)) => found.take(MOST_ADDRESSES).collect::<Vec<_>>(),
+        Ok(Ok(found)) => found.take(MAX_ADDRESSES).collect::<Vec<_>>(),
     };
     if found.is_empty() {
         return Err(fail("DNS has none".to_owned()));
@@ -213,12 +216,12 @@ async fn resolve(peer: &Peer<'_>, limit: Duration) -> Result<(Option<Finding>, V
         shown.join(", "),
         amount::time(began.elapsed())
     );
-    Ok((Some(Finding::new("name", Verdict::Ok, told)), found))
+    Ok((Some(Finding::new("name", FindingLevel::Ok, told)), found))
 }
 
 /// A connection to the first address that accepts one. Errors: none does.
 async fn connect(
-    peer: &Peer<'_>,
+    peer: &NetworkPeer<'_>,
     addresses: &[SocketAddr],
     limit: Duration,
 ) -> Result<(Finding, Box<dyn Connection>), Finding> {
@@ -235,10 +238,10 @@ async fn connect(
                     amount::time(began.elapsed())
                 );
                 let finding = if refused.is_empty() {
-                    Finding::new("connection", Verdict::Ok, told)
+                    Finding::new("connection", FindingLevel::Ok, told)
                 } else {
                     let told = format!("{told}, but {}", refused.join("; "));
-                    Finding::new("connection", Verdict::Warn, told)
+                    Finding::new("connection", FindingLevel::Warn, told)
                         .advise("calls try each address in turn, which takes time: fix the failing ones")
                 };
                 return Ok((finding, Box::new(stream)));
@@ -252,5 +255,5 @@ async fn connect(
         refused.push(format!("{address}: {why}"));
     }
     let told = format!("{}{}", peer.shown(), refused.join("\n"));
-    Err(Finding::new("connection", Verdict::Fail, told).advise(peer.advise_connection(is_silent)))
+    Err(Finding::new("connection", FindingLevel::Fail, told).advise(peer.advise_connection(is_silent)))
 }

@@ -13,7 +13,7 @@ use tower_service::Service;
 use url::Url;
 
 use super::connection::Connection;
-use super::finding::{Finding, Verdict};
+use super::finding::{Finding, FindingLevel};
 use crate::amount;
 
 /// The URI type of the library.
@@ -47,7 +47,7 @@ pub(super) async fn tunnel(
         } else {
             format!("ask the proxy's administrator to allow {to}, or fix {}", variables(gateway))
         };
-        Finding::new("tunnel", Verdict::Fail, format!("the proxy did not connect to {to}: {why}"))
+        Finding::new("tunnel", FindingLevel::Fail, format!("the proxy did not connect to {to}: {why}"))
             .advise(advice)
     };
     match timeout(limit, opened(proxy, gateway, stream)).await {
@@ -55,7 +55,7 @@ pub(super) async fn tunnel(
         Ok(Err(error)) => Err(fail(error.to_string())),
         Ok(Ok(stream)) => {
             let told = format!("the proxy connects to {to}");
-            Ok((Finding::new("tunnel", Verdict::Ok, told), stream))
+            Ok((Finding::new("tunnel", FindingLevel::Ok, told), stream))
         }
     }
 }
@@ -76,7 +76,7 @@ async fn opened(
     // The credentials are available only here.
     let found = Matcher::from_system().intercept(&to);
     let at: Uri = proxy.as_str().parse()?;
-    let given = Given(Some(TokioIo::new(stream)));
+    let given = ReadyConnection(Some(TokioIo::new(stream)));
     let is_resolved_here = matches!(proxy.scheme(), "socks4" | "socks5");
     let stream = match proxy.scheme() {
         "socks5" | "socks5h" => {
@@ -101,9 +101,9 @@ async fn opened(
 }
 
 /// The existing connection, for a library that opens its own.
-struct Given(Option<TokioIo<Box<dyn Connection>>>);
+struct ReadyConnection(Option<TokioIo<Box<dyn Connection>>>);
 
-impl Service<Uri> for Given {
+impl Service<Uri> for ReadyConnection {
     type Response = TokioIo<Box<dyn Connection>>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;

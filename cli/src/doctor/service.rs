@@ -15,8 +15,8 @@ use gatewright::{
 use http::HeaderMap;
 use serde_json::json;
 
-use super::finding::{Finding, Verdict};
-use super::{Arguments, Examined};
+use super::finding::{Finding, FindingLevel};
+use super::{DoctorArguments, DoctorReport};
 use crate::amount;
 use crate::exit::Failure;
 use crate::models::{kind, protocols, unless_known};
@@ -44,25 +44,25 @@ pub(super) fn client(target: &Target, limit: Duration) -> Result<Client, Finding
             None => "settings",
             Some(_) if is_set => "key",
             Some(_) => {
-                return Finding::new("key", Verdict::Fail, message).advise(format!(
+                return Finding::new("key", FindingLevel::Fail, message).advise(format!(
                     "export {API_KEY_VARIABLE}=…; `gatewright serve` prints a key, `gatewright keys create` makes one"
                 ));
             }
         };
-        Finding::new(name, Verdict::Fail, message)
+        Finding::new(name, FindingLevel::Fail, message)
     })
 }
 
 /// The same, but without a key. None: the address or the settings can't be used.
 pub(super) fn keyless(target: &Target, limit: Duration) -> Option<Client> {
     let quick = |builder: ClientBuilder| builder.timeout(limit).max_retries(0);
-    target.client_with(|builder| quick(builder).api_key("none").middleware(Arc::new(Keyless))).ok()
+    target.client_with(|builder| quick(builder).api_key("none").middleware(Arc::new(KeylessClient))).ok()
 }
 
 /// Removes the key from every request.
-struct Keyless;
+struct KeylessClient;
 
-impl Middleware for Keyless {
+impl Middleware for KeylessClient {
     fn before<'a>(&'a self, attempt: &'a mut Attempt) -> BoxFuture<'a, Result<(), Error>> {
         attempt.headers_mut().remove("authorization");
         Box::pin(async { Ok(()) })
@@ -76,14 +76,22 @@ pub(super) struct Gateway<'a> {
 }
 
 impl Gateway<'_> {
-    pub(super) async fn examine(&self, arguments: &Arguments, examined: &mut Examined) -> io::Result<()> {
+    pub(super) async fn examine(
+        &self,
+        arguments: &DoctorArguments,
+        examined: &mut DoctorReport,
+    ) -> io::Result<()> {
         let asked = SystemTime::now();
         match self.client.call(Call::new(&LIST_MODELS)).await {
             Ok(answer) => {
                 let told = format!("answers in {}", amount::time(answer.elapsed));
-                examined.add(Finding::new("gateway", Verdict::Ok, told))?;
+                examined.add(Finding::new("gateway", FindingLevel::Ok, told))?;
                 examined.add(clock(Some(&answer.headers), asked))?;
-                examined.add(Finding::new("key", Verdict::Ok, format!("{API_KEY_VARIABLE} is accepted")))?;
+                examined.add(Finding::new(
+                    "key",
+                    FindingLevel::Ok,
+                    format!("{API_KEY_VARIABLE} is accepted"),
+                ))?;
                 match answer.parse::<ModelList>(&LIST_MODELS) {
                     Ok(list) => {
                         examined.add(models(&list.data))?;
@@ -104,20 +112,23 @@ impl Gateway<'_> {
     }
 
     /// What a gateway tells anybody: that it is there, and its time.
-    pub(super) async fn examine_without_key(&self, examined: &mut Examined) -> io::Result<()> {
+    pub(super) async fn examine_without_key(&self, examined: &mut DoctorReport) -> io::Result<()> {
         let (asked, began) = (SystemTime::now(), Instant::now());
         let answer = self.client.call(Call::new(&LIST_MODELS)).await;
         let time = amount::time(began.elapsed());
         let (finding, headers) = match answer {
             Ok(answer) => {
                 let told = format!("answers in {time}, and requires no key");
-                let finding = Finding::new("gateway", Verdict::Ok, told)
+                let finding = Finding::new("gateway", FindingLevel::Ok, told)
                     .advise(format!("the clients still need one: set {API_KEY_VARIABLE} to any text"));
                 (finding, Some(answer.headers))
             }
             Err(error) if wants_key(&error) => {
-                let finding =
-                    Finding::new("gateway", Verdict::Ok, format!("answers in {time}, and requires a key"));
+                let finding = Finding::new(
+                    "gateway",
+                    FindingLevel::Ok,
+                    format!("answers in {time}, and requires a key"),
+                );
                 (finding, error.headers().cloned())
             }
             Err(error) => {
@@ -128,21 +139,21 @@ impl Gateway<'_> {
         examined.add(finding)?;
         examined.add(clock(headers.as_ref(), asked))?;
         for name in ["models", "protocols"] {
-            examined.add(Finding::new(name, Verdict::Skip, "the gateway lists them only with a key"))?;
+            examined.add(Finding::new(name, FindingLevel::Skip, "the gateway lists them only with a key"))?;
         }
         Ok(())
     }
 
     async fn call_protocols(
         &self,
-        arguments: &Arguments,
+        arguments: &DoctorArguments,
         models: &[Model],
-        examined: &mut Examined,
+        examined: &mut DoctorReport,
     ) -> io::Result<()> {
         if !arguments.call {
             let found = format!("not called: {}", PROTOCOLS.join(", "));
             return examined.add(
-                Finding::new("protocols", Verdict::Skip, found)
+                Finding::new("protocols", FindingLevel::Skip, found)
                     .advise("--call sends a short prompt over each, which costs a few tokens"),
             );
         }
@@ -152,13 +163,17 @@ impl Gateway<'_> {
                 None => models.iter().find(|model| may_serve(protocol, model)).map(|model| model.id.as_str()),
             };
             let Some(model) = model else {
-                examined.add(Finding::new(protocol, Verdict::Skip, "it serves none of the listed models"))?;
+                examined.add(Finding::new(
+                    protocol,
+                    FindingLevel::Skip,
+                    "it serves none of the listed models",
+                ))?;
                 continue;
             };
             let finding = match self.client.call(small(protocol, model)).await {
                 Ok(answer) => {
                     let told = format!("{model} answers in {}", amount::time(answer.elapsed));
-                    Finding::new(protocol, Verdict::Ok, told)
+                    Finding::new(protocol, FindingLevel::Ok, told)
                 }
                 // All protocols report an unlisted model as unknown.
                 Err(error)
@@ -167,7 +182,7 @@ impl Gateway<'_> {
                 {
                     let failure = unless_known(self.client, model, error).await;
                     return examined.add(
-                        Finding::new(protocol, Verdict::Fail, failure.message())
+                        Finding::new(protocol, FindingLevel::Fail, failure.message())
                             .advise("`gatewright models` lists the models that the key may use"),
                     );
                 }
@@ -190,7 +205,7 @@ impl Gateway<'_> {
             }
             _ => advice(error.kind()),
         };
-        Finding::new(name, Verdict::Fail, Failure::from(error).message()).advise(advice)
+        Finding::new(name, FindingLevel::Fail, Failure::from(error).message()).advise(advice)
     }
 }
 
@@ -203,7 +218,7 @@ fn clock(headers: Option<&HeaderMap>, here: SystemTime) -> Finding {
     let date = headers.and_then(|headers| headers.get("date")?.to_str().ok());
     let there = date.and_then(|date| httpdate::parse_http_date(date).ok());
     let Some(there) = there else {
-        return Finding::new("clock", Verdict::Skip, "the gateway's response has no date");
+        return Finding::new("clock", FindingLevel::Skip, "the gateway's response has no date");
     };
     let (apart, is_ahead) = match here.duration_since(there) {
         Ok(ahead) => (ahead, true),
@@ -216,11 +231,10 @@ fn clock(headers: Option<&HeaderMap>, here: SystemTime) -> Finding {
     );
     // Its time is in whole seconds, and the response took a while.
     match apart {
-        apart if apart < SKEW_TOLD => Finding::new("clock", Verdict::Ok, "agrees with the gateway's"),
-        apart if apart < SKEW_REFUSED => {
-            Finding::new("clock", Verdict::Warn, told).advise("synchronize both clocks with a time server")
-        }
-        _ => Finding::new("clock", Verdict::Fail, told).advise(
+        apart if apart < SKEW_TOLD => Finding::new("clock", FindingLevel::Ok, "agrees with the gateway's"),
+        apart if apart < SKEW_REFUSED => Finding::new("clock", FindingLevel::Warn, told)
+            .advise("synchronize both clocks with a time server"),
+        _ => Finding::new("clock", FindingLevel::Fail, told).advise(
             "synchronize both clocks with a time server: certificates and webhook signatures depend on them",
         ),
     }
@@ -229,7 +243,7 @@ fn clock(headers: Option<&HeaderMap>, here: SystemTime) -> Finding {
 fn models(models: &[Model]) -> Finding {
     const KINDS: [&str; 3] = ["text", "image", "video"];
     if models.is_empty() {
-        return Finding::new("models", Verdict::Fail, "the key may not use any")
+        return Finding::new("models", FindingLevel::Fail, "the key may not use any")
             .advise("create a key for other models with `gatewright keys`, or configure some");
     }
     let count = |wanted: &str| models.iter().filter(|model| kind(model) == Some(wanted)).count();
@@ -237,7 +251,11 @@ fn models(models: &[Model]) -> Finding {
     let others = models.len() - known.iter().map(|(_, count)| count).sum::<usize>();
     let counted = known.into_iter().chain([("other", others)]).filter(|(_, count)| *count > 0);
     let counted: Vec<String> = counted.map(|(kind, count)| format!("{count} {kind}")).collect();
-    Finding::new("models", Verdict::Ok, format!("the key may use {}: {}", models.len(), counted.join(", ")))
+    Finding::new(
+        "models",
+        FindingLevel::Ok,
+        format!("the key may use {}: {}", models.len(), counted.join(", ")),
+    )
 }
 
 /// Whether a protocol may serve a model. A model without further information is tried.
@@ -306,19 +324,19 @@ mod tests {
             let headers = HeaderMap::from_iter([(DATE, date.parse().expect("a value"))]);
             clock(Some(&headers), here)
         };
-        assert_eq!(verdict("Fri, 31 Jul 2026 12:00:02 GMT").verdict, Verdict::Ok);
+        assert_eq!(verdict("Fri, 31 Jul 2026 12:00:02 GMT").verdict, FindingLevel::Ok);
         let warned = verdict("Fri, 31 Jul 2026 11:58:00 GMT");
         assert_eq!(
             (warned.verdict, &*warned.found),
-            (Verdict::Warn, "this machine's clock is 2 min 0 s ahead of the gateway's")
+            (FindingLevel::Warn, "this machine's clock is 2 min 0 s ahead of the gateway's")
         );
         let failed = verdict("Fri, 31 Jul 2026 13:00:00 GMT");
         assert_eq!(
             (failed.verdict, &*failed.found),
-            (Verdict::Fail, "this machine's clock is 60 min 0 s behind the gateway's")
+            (FindingLevel::Fail, "this machine's clock is 60 min 0 s behind the gateway's")
         );
-        assert_eq!(clock(None, here).verdict, Verdict::Skip);
-        assert_eq!(verdict("tomorrow").verdict, Verdict::Skip);
+        assert_eq!(clock(None, here).verdict, FindingLevel::Skip);
+        assert_eq!(verdict("tomorrow").verdict, FindingLevel::Skip);
     }
 
     #[test]

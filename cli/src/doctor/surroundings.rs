@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
-use gatewright::likely::likely;
+use gatewright::did_you_mean::closest;
 use gatewright::webhook::WEBHOOK_SECRET_VARIABLE;
 use gatewright::whole_file::check_place;
 use gatewright::{API_KEY_VARIABLE, BASE_URL_VARIABLE, CA_BUNDLE_VARIABLE, LOG_VARIABLE};
@@ -13,14 +13,14 @@ use gatewright_checkkit::AGENT_PROGRAM_VARIABLE;
 #[cfg(feature = "server")]
 use gatewright_gateway::ConfigFile;
 
-use super::finding::{Finding, Verdict};
+use super::finding::{Finding, FindingLevel};
 use crate::state;
 
 /// Prefix of our variables.
 const OURS: &str = "GATEWRIGHT_";
 /// Maximum number of configuration problems shown.
 #[cfg(feature = "server")]
-const MOST_PROBLEMS: usize = 5;
+const MAX_PROBLEMS: usize = 5;
 /// The configuration file to look for if no variable names one.
 const CONFIG_FILE: &str = "gatewright.toml";
 /// Prefix of a gateway's own variables. The program without the server doesn't know all of them.
@@ -44,7 +44,7 @@ pub(super) fn examine() -> Vec<Finding> {
     findings.extend(data.map(|folder| writable("data folder", &folder)));
     findings.push(match state::place() {
         Some(folder) => writable("state folder", &folder),
-        None => Finding::new("state folder", Verdict::Warn, "its location is unknown")
+        None => Finding::new("state folder", FindingLevel::Warn, "its location is unknown")
             .advise("set HOME; without it, chat saves no history"),
     });
     findings
@@ -80,7 +80,7 @@ fn meant(name: &str, known: &BTreeSet<String>) -> Option<String> {
         None => OURS,
     };
     let others = known.iter().filter(|known| known.starts_with(SERVES) == (prefix == SERVES));
-    let rest = likely(name.strip_prefix(prefix)?, others.filter_map(|known| known.strip_prefix(prefix)))?;
+    let rest = closest(name.strip_prefix(prefix)?, others.filter_map(|known| known.strip_prefix(prefix)))?;
     Some(format!("{prefix}{rest}"))
 }
 
@@ -95,11 +95,13 @@ fn variables(set: BTreeSet<String>) -> Finding {
     // A configuration file may use its own variables; one that is almost ours is a typo.
     let slip = unknown.iter().find_map(|name| Some((name, meant(name, &known)?)));
     match slip {
-        None => Finding::new("variables", Verdict::Ok, told),
-        Some((name, meant)) => {
-            Finding::new("variables", Verdict::Warn, format!("{told}; {name} is set, but nothing reads it"))
-                .advise(format!("did you mean {meant}?"))
-        }
+        None => Finding::new("variables", FindingLevel::Ok, told),
+        Some((name, meant)) => Finding::new(
+            "variables",
+            FindingLevel::Warn,
+            format!("{told}; {name} is set, but nothing reads it"),
+        )
+        .advise(format!("did you mean {meant}?")),
     }
 }
 
@@ -112,7 +114,7 @@ fn configuration() -> (Finding, Option<PathBuf>) {
     let file = named.or_else(|| Some(PathBuf::from(CONFIG_FILE)).filter(|file| file.is_file()));
     let Some(file) = file else {
         let found = format!("no {CONFIG_FILE} here: `serve` would use a simulated provider");
-        return (Finding::new("configuration", Verdict::Ok, found), data);
+        return (Finding::new("configuration", FindingLevel::Ok, found), data);
     };
     let (finding, of_file) = read(&file);
     (finding, data.or(of_file))
@@ -122,7 +124,7 @@ fn configuration() -> (Finding, Option<PathBuf>) {
 #[cfg(not(feature = "server"))]
 fn read(file: &Path) -> (Finding, Option<PathBuf>) {
     let told = format!("{} is here; `gatewright config check` validates it", file.display());
-    (Finding::new("configuration", Verdict::Ok, told), None)
+    (Finding::new("configuration", FindingLevel::Ok, told), None)
 }
 
 #[cfg(feature = "server")]
@@ -131,18 +133,18 @@ fn read(file: &Path) -> (Finding, Option<PathBuf>) {
     match ConfigFile::check(file) {
         Err(problems) => {
             let problems: Vec<String> = problems.to_string().lines().map(str::to_owned).collect();
-            let mut told = problems[..problems.len().min(MOST_PROBLEMS)].join("\n");
-            if problems.len() > MOST_PROBLEMS {
+            let mut told = problems[..problems.len().min(MAX_PROBLEMS)].join("\n");
+            if problems.len() > MAX_PROBLEMS {
                 told.push_str("\n…");
             }
             let advice = format!("fix {shown}; `gatewright config check` lists every problem");
-            (Finding::new("configuration", Verdict::Fail, told).advise(advice), None)
+            (Finding::new("configuration", FindingLevel::Fail, told).advise(advice), None)
         }
         Ok(read) => {
             let told = format!("{shown} is valid: {}", read.config.offer());
             let finding = match read.warnings.first() {
-                None => Finding::new("configuration", Verdict::Ok, told),
-                Some(first) => Finding::new("configuration", Verdict::Warn, format!("{told}\n{first}"))
+                None => Finding::new("configuration", FindingLevel::Ok, told),
+                Some(first) => Finding::new("configuration", FindingLevel::Warn, format!("{told}\n{first}"))
                     .advise("`gatewright config check` lists every warning"),
             };
             (finding, read.config.data)
@@ -156,14 +158,16 @@ fn writable(name: &'static str, folder: &Path) -> Finding {
     let there = folder.ancestors().find(|folder| folder.exists());
     match there.map(|there| (there, check_place(&there.join("doctor")))) {
         Some((there, Ok(()))) if there == folder => {
-            Finding::new(name, Verdict::Ok, format!("{shown} is writable"))
+            Finding::new(name, FindingLevel::Ok, format!("{shown} is writable"))
         }
-        Some((_, Ok(()))) => Finding::new(name, Verdict::Ok, format!("{shown} will be created when needed")),
+        Some((_, Ok(()))) => {
+            Finding::new(name, FindingLevel::Ok, format!("{shown} will be created when needed"))
+        }
         Some((there, Err(error))) => {
-            Finding::new(name, Verdict::Fail, format!("{} is not writable: {error}", there.display()))
+            Finding::new(name, FindingLevel::Fail, format!("{} is not writable: {error}", there.display()))
                 .advise("give this user write access, or choose another folder")
         }
-        None => Finding::new(name, Verdict::Ok, format!("{shown} will be created when needed")),
+        None => Finding::new(name, FindingLevel::Ok, format!("{shown} will be created when needed")),
     }
 }
 
@@ -178,23 +182,23 @@ mod tests {
     #[test]
     fn a_variable_that_is_almost_ours_is_told() {
         let finding = set(&["GATEWRIGHT_API_KEY", "GATEWRIGHT_BASEURL"]);
-        assert_eq!(finding.verdict, Verdict::Warn);
+        assert_eq!(finding.verdict, FindingLevel::Warn);
         assert!(finding.advice.contains("GATEWRIGHT_BASE_URL"), "{finding:?}");
         let finding =
             set(&["GATEWRIGHT_API_KEY", "GATEWRIGHT_SERVE_MAX_BODY_BYTES", "GATEWRIGHT_SERVE_PEPPER"]);
-        assert_eq!(finding.verdict, Verdict::Ok, "{finding:?}");
+        assert_eq!(finding.verdict, FindingLevel::Ok, "{finding:?}");
         assert!(finding.found.contains("GATEWRIGHT_SERVE_PEPPER"), "{finding:?}");
     }
 
     #[test]
     fn a_folder_is_writable_if_it_or_the_one_above_it_is() {
         let folder = tempfile::tempdir().expect("a folder");
-        assert_eq!(writable("x", folder.path()).verdict, Verdict::Ok);
+        assert_eq!(writable("x", folder.path()).verdict, FindingLevel::Ok);
         let missing = folder.path().join("a/b");
         assert!(writable("x", &missing).found.ends_with("will be created when needed"));
         assert_eq!(std::fs::read_dir(&folder).expect("listed").count(), 0, "nothing is left over");
         let file = folder.path().join("file");
         std::fs::write(&file, "").expect("written");
-        assert_eq!(writable("x", &file.join("below")).verdict, Verdict::Fail);
+        assert_eq!(writable("x", &file.join("below")).verdict, FindingLevel::Fail);
     }
 }

@@ -16,7 +16,7 @@ use url::Url;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 use super::connection::Connection;
-use super::finding::{Finding, Verdict};
+use super::finding::{Finding, FindingLevel};
 use crate::amount;
 
 /// A certificate that expires within this many days is reported.
@@ -42,7 +42,7 @@ impl Tls<'_> {
         is_behind_proxy: bool,
         stream: Box<dyn Connection>,
     ) -> Result<(Finding, Box<dyn Connection>), Finding> {
-        let fail = |why: String| Finding::new(name, Verdict::Fail, why);
+        let fail = |why: String| Finding::new(name, FindingLevel::Fail, why);
         let host = server.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let Ok(host_name) = ServerName::try_from(host.clone()) else {
             return Err(fail(format!("{host} is not a name that a certificate can have")));
@@ -67,9 +67,9 @@ impl Tls<'_> {
                 };
                 let told = format!("{version}, and the certificate is trusted{}", shown(&chain, now));
                 let finding = match days_left(&chain, now) {
-                    Some(days) if days < SOON_DAYS => Finding::new(name, Verdict::Warn, told)
+                    Some(days) if days < SOON_DAYS => Finding::new(name, FindingLevel::Warn, told)
                         .advise(format!("renew the certificate: calls fail in {days} days")),
-                    _ => Finding::new(name, Verdict::Ok, told),
+                    _ => Finding::new(name, FindingLevel::Ok, told),
                 };
                 Ok((finding, Box::new(stream)))
             }
@@ -77,14 +77,14 @@ impl Tls<'_> {
     }
 }
 
-fn connector(bundle: Option<&Path>) -> Result<(Arc<Watching>, TlsConnector), String> {
+fn connector(bundle: Option<&Path>) -> Result<(Arc<ChainRecorder>, TlsConnector), String> {
     let roots = gatewright_trust::roots(bundle).map_err(|error| error.to_string())?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
     let verifier = verifier.map_err(|error| format!("TLS cannot be set up: {error}"))?;
-    let watching = Arc::new(Watching { verifier, chain: Mutex::default() });
+    let watching = Arc::new(ChainRecorder { verifier, chain: Mutex::default() });
     // It rejects what every client's verifier rejects, and otherwise only observes.
-    let verifier: Arc<dyn ServerCertVerifier> = Arc::<Watching>::clone(&watching);
+    let verifier: Arc<dyn ServerCertVerifier> = Arc::<ChainRecorder>::clone(&watching);
     let config = gatewright_trust::client()?
         .dangerous()
         .with_custom_certificate_verifier(verifier)
@@ -178,18 +178,18 @@ fn parse<'a>(der: &'a CertificateDer<'static>) -> Option<X509Certificate<'a>> {
 }
 
 /// Verifies as clients do, and records the chain.
-struct Watching {
+struct ChainRecorder {
     verifier: Arc<WebPkiServerVerifier>,
     chain: Mutex<Vec<CertificateDer<'static>>>,
 }
 
-impl fmt::Debug for Watching {
+impl fmt::Debug for ChainRecorder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Watching").finish_non_exhaustive()
+        formatter.debug_struct("ChainRecorder").finish_non_exhaustive()
     }
 }
 
-impl ServerCertVerifier for Watching {
+impl ServerCertVerifier for ChainRecorder {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -15,12 +15,12 @@ use serde_json::Value;
 
 use self::providers::provider;
 use self::setting::{Key, Section, Setting};
-use super::writing::{Model, Plan, Price, Target, Upstream};
+use super::writing::{ImportedTarget, Model, Plan, Price, Upstream};
 
 /// Maximum number of deployments.
 const MOST: usize = 10_000;
 /// Maximum number of notes.
-const MOST_LISTED: usize = 200;
+const MAX_LISTED: usize = 200;
 /// Variable for the client key, if the file contains the key itself.
 const KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_KEY";
 /// Numbers of requests, within our configuration's limits.
@@ -58,7 +58,7 @@ pub(super) fn import(yaml: &str, source: &str) -> Result<Imported, String> {
     if deployments.len() > MOST {
         return Err(format!("its model_list has more than {MOST} entries"));
     }
-    let mut import = Import::default();
+    let mut import = LitellmImport::default();
     let mut settings = ["router_settings", "litellm_settings", "general_settings"].map(|name| {
         document.take(name).and_then(|section| import.noted(section.section())).unwrap_or_default()
     });
@@ -97,7 +97,7 @@ fn bounds() -> serde_saphyr::Options {
 }
 
 #[derive(Default)]
-struct Import {
+struct LitellmImport {
     plan: Plan,
     /// Position of a model by its id.
     by_id: HashMap<String, usize>,
@@ -109,7 +109,7 @@ struct Import {
     unlisted: usize,
 }
 
-impl Import {
+impl LitellmImport {
     /// Errors: why it has no counterpart.
     fn deployment(&mut self, deployment: Setting) -> Result<(), String> {
         let at = deployment.path.clone();
@@ -175,7 +175,7 @@ impl Import {
             },
             alone,
         );
-        let target = Target { upstream, model, weight: thousandths(weight), order, price };
+        let target = ImportedTarget { upstream, model, weight: thousandths(weight), order, price };
         let position = *self.by_id.entry(id.clone()).or_insert_with(|| {
             self.plan.models.push(Model { id, makes, ..Model::default() });
             self.plan.models.len() - 1
@@ -250,8 +250,9 @@ impl Import {
         for model in &mut self.plan.models {
             let weighted = model.targets.iter().filter(|target| target.weight > 0);
             let weighted: HashSet<u64> = weighted.map(|target| target.order).collect();
-            let place =
-                |target: &Target| (target.order, target.weight == 0 && weighted.contains(&target.order));
+            let place = |target: &ImportedTarget| {
+                (target.order, target.weight == 0 && weighted.contains(&target.order))
+            };
             let places: BTreeSet<(u64, bool)> = model.targets.iter().map(place).collect();
             if places.iter().any(|(_, is_behind)| *is_behind) {
                 behind.push(model.id.clone());
@@ -431,7 +432,7 @@ impl Import {
     }
 
     fn note(&mut self, note: String) {
-        if self.notes.len() < MOST_LISTED {
+        if self.notes.len() < MAX_LISTED {
             self.notes.push(note);
         } else {
             self.unlisted += 1;
@@ -490,6 +491,6 @@ fn made_by(model: &str) -> Result<Option<&'static str>, &'static str> {
     if begins(&["omni-moderation", "text-moderation"]) { Err("moderation") } else { Ok(None) }
 }
 
-fn same_place(one: &Target, other: &Target) -> bool {
+fn same_place(one: &ImportedTarget, other: &ImportedTarget) -> bool {
     one.upstream == other.upstream && one.model == other.model
 }

@@ -35,11 +35,11 @@ pub(super) struct Model {
     pub(super) aliases: Vec<String>,
     /// The limit for requests that set none.
     pub(super) default_max_tokens: Option<u64>,
-    pub(super) targets: Vec<Target>,
+    pub(super) targets: Vec<ImportedTarget>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Target {
+pub(super) struct ImportedTarget {
     pub(super) upstream: String,
     pub(super) model: String,
     pub(super) weight: u64,
@@ -87,7 +87,7 @@ impl Plan {
     fn translates(&self) -> impl Fn(&Model) -> bool {
         let speaking = self.upstreams.iter().filter(|upstream| upstream.kind == "responses");
         let speaking: HashSet<&str> = speaking.map(|upstream| upstream.name.as_str()).collect();
-        let speaks = move |target: &Target| speaking.contains(target.upstream.as_str());
+        let speaks = move |target: &ImportedTarget| speaking.contains(target.upstream.as_str());
         move |model| model.makes.is_none() && !model.targets.iter().all(&speaks)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gatewright::likely::offer;
+use gatewright::did_you_mean::suggestion;
 use gatewright::visible::visible;
 use gatewright_gateway::{ListedModel, PriceList, PricesOf, presets};
 
@@ -17,7 +17,7 @@ const MAX_ID_LENGTH: usize = 256;
 
 /// Which models are requested, and for whom.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct ModelFilter {
     /// By our names or by the list's. Empty: all that a configuration may name.
     pub(super) providers: Vec<String>,
     /// The upstream that the models are for, instead of their provider.
@@ -26,7 +26,7 @@ pub(super) struct Wanted {
 
 /// A provider, with the list's name and ours.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Provider<'n> {
+pub(super) struct ListedProvider<'n> {
     pub(super) listed_as: &'n str,
     /// Our names: a provider with two protocols has two. Empty: there is none.
     pub(super) names: &'n [&'n str],
@@ -36,7 +36,7 @@ pub(super) struct Provider<'n> {
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     pub(super) list: PriceList,
-    wanted: Wanted,
+    wanted: ModelFilter,
     /// The names of all providers in the list, which may be requested.
     known: BTreeSet<String>,
     seen: usize,
@@ -49,14 +49,14 @@ pub(super) struct Collected {
 }
 
 impl Collected {
-    pub(super) fn new(wanted: Wanted) -> Self {
+    pub(super) fn new(wanted: ModelFilter) -> Self {
         Self { wanted, ..Self::default() }
     }
 
     /// Adds a model. `read`: none if the list has no price for it. Errors: there are too many.
     pub(super) fn add(
         &mut self,
-        provider: Provider<'_>,
+        provider: ListedProvider<'_>,
         id: &str,
         read: Result<Option<ListedModel>, String>,
     ) -> Result<(), String> {
@@ -83,7 +83,7 @@ impl Collected {
     }
 
     /// Records a model of a kind that gateways don't serve, such as an embedding model.
-    pub(super) fn not_served(&mut self, provider: Provider<'_>) {
+    pub(super) fn not_served(&mut self, provider: ListedProvider<'_>) {
         if !self.names_of(provider).is_empty() {
             self.not_served += 1;
         }
@@ -99,8 +99,8 @@ impl Collected {
     }
 
     /// Our requested names for a provider.
-    fn names_of(&mut self, provider: Provider<'_>) -> Vec<String> {
-        let Provider { listed_as, names } = provider;
+    fn names_of(&mut self, provider: ListedProvider<'_>) -> Vec<String> {
+        let ListedProvider { listed_as, names } = provider;
         for name in names.iter().chain([&listed_as]) {
             if !self.known.contains(*name) {
                 self.known.insert((*name).to_owned());
@@ -142,7 +142,7 @@ impl Collected {
     pub(super) fn check_wanted(&self) -> Result<(), String> {
         let known: Vec<&str> = self.known.iter().map(String::as_str).collect();
         match self.wanted.providers.iter().find(|name| !self.known.contains(*name)) {
-            Some(name) => Err(format!("it has no provider {name:?}{}", offer(name, &known))),
+            Some(name) => Err(format!("it has no provider {name:?}{}", suggestion(name, &known))),
             None => Ok(()),
         }
     }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use gatewright_gateway::{ListedModel, Price, PriceTier, TokenPrice};
+use gatewright_gateway::{ListedModel, ModelPrice, TieredPrice, TokenPrice};
 use serde_json::{Map, Value};
 
-use super::collected::{Collected, Provider};
-use super::number::{Members, Unit, limit, price, whole};
+use super::collected::{Collected, ListedProvider};
+use super::number::{Members, PriceUnit, limit, price, whole};
 use super::source::{Entries, members};
 
 /// Entries that are not models.
@@ -72,8 +72,8 @@ pub(super) fn read(entries: &Entries<'_>, collected: &mut Collected) -> Result<(
             continue;
         };
         let (prefix, names) = provider(listed_as);
-        let provider = Provider { listed_as, names };
-        match Mode::of(&model) {
+        let provider = ListedProvider { listed_as, names };
+        match PricedMedium::of(&model) {
             Some(mode) => {
                 let id = id.strip_prefix(prefix).and_then(|id| id.strip_prefix('/')).unwrap_or(id);
                 collected.add(provider, id, listed(&model, mode))?;
@@ -95,13 +95,13 @@ fn provider(listed_as: &str) -> (&str, &'static [&'static str]) {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum PricedMedium {
     Text,
     Image,
     Video,
 }
 
-impl Mode {
+impl PricedMedium {
     /// `None`: a gateway doesn't serve such models.
     fn of(members: &Members) -> Option<Self> {
         match members.get("mode").and_then(Value::as_str) {
@@ -115,16 +115,19 @@ impl Mode {
 }
 
 /// A model, if it has a price. Errors: a number makes no sense.
-fn listed(members: &Members, mode: Mode) -> Result<Option<ListedModel>, String> {
+fn listed(members: &Members, mode: PricedMedium) -> Result<Option<ListedModel>, String> {
     let media = |names: &[&str]| {
-        let mut stated = names.iter().map(|name| price(members, name, Unit::ImageOrSecond));
+        let mut stated = names.iter().map(|name| price(members, name, PriceUnit::ImageOrSecond));
         stated.find_map(Result::transpose).transpose()
     };
-    let image =
-        if mode == Mode::Image { media(&["output_cost_per_image", "input_cost_per_image"])? } else { None };
+    let image = if mode == PricedMedium::Image {
+        media(&["output_cost_per_image", "input_cost_per_image"])?
+    } else {
+        None
+    };
     let video_second = match mode {
-        Mode::Video => media(&["output_cost_per_video_per_second", "output_cost_per_second"])?,
-        Mode::Text | Mode::Image => None,
+        PricedMedium::Video => media(&["output_cost_per_video_per_second", "output_cost_per_second"])?,
+        PricedMedium::Text | PricedMedium::Image => None,
     };
     let by_range = ranges(members)?;
     let (tokens, tiers) = match (token_price(members, "", None)?, by_range) {
@@ -135,7 +138,7 @@ fn listed(members: &Members, mode: Mode) -> Result<Option<ListedModel>, String> 
     if tokens.is_none() && image.is_none() && video_second.is_none() {
         return Ok(None);
     }
-    let mut stated = Price::default();
+    let mut stated = ModelPrice::default();
     stated.tokens = tokens.unwrap_or_default();
     (stated.tiers, stated.image, stated.video_second) = (tiers, image, video_second);
     let mut model = ListedModel::new(stated);
@@ -150,10 +153,10 @@ fn token_price(
     ending: &str,
     before: Option<TokenPrice>,
 ) -> Result<Option<TokenPrice>, String> {
-    let stated = |name: &str| price(members, &format!("{name}{ending}"), Unit::Token);
+    let stated = |name: &str| price(members, &format!("{name}{ending}"), PriceUnit::Token);
     let (input, output) = (stated(INPUT)?, stated(OUTPUT)?);
     let cached = match stated(CACHED_INPUT)? {
-        None if ending.is_empty() => price(members, CACHE_HIT, Unit::Token)?,
+        None if ending.is_empty() => price(members, CACHE_HIT, PriceUnit::Token)?,
         cached => cached,
     };
     let stated_or = |stated: Option<f64>, of: fn(TokenPrice) -> f64| stated.or(before.map(of));
@@ -173,7 +176,7 @@ fn token_price(
 
 /// The prices for large prompts: members such as `input_cost_per_token_above_200k_tokens`. Each replaces one price and keeps
 /// the others as for smaller prompts.
-fn tiers(members: &Members, base: TokenPrice) -> Result<Vec<PriceTier>, String> {
+fn tiers(members: &Members, base: TokenPrice) -> Result<Vec<TieredPrice>, String> {
     let thousands = |name: &String| {
         let of = |member: &str| name.strip_prefix(member)?.strip_prefix("_above_")?.strip_suffix("k_tokens");
         let size = [INPUT, OUTPUT, CACHED_INPUT, CACHE_WRITE, REASONING].into_iter().find_map(of)?;
@@ -185,7 +188,7 @@ fn tiers(members: &Members, base: TokenPrice) -> Result<Vec<PriceTier>, String> 
     let mut tiers = Vec::new();
     for size in sizes {
         if let Some(tokens) = token_price(members, &format!("_above_{size}k_tokens"), Some(before))? {
-            tiers.push(PriceTier::new(size * 1000, tokens));
+            tiers.push(TieredPrice::new(size * 1000, tokens));
             before = tokens;
         }
     }
@@ -193,7 +196,7 @@ fn tiers(members: &Members, base: TokenPrice) -> Result<Vec<PriceTier>, String> 
 }
 
 /// The prices in `tiered_pricing`: one per range of prompt sizes.
-fn ranges(members: &Members) -> Result<Option<(TokenPrice, Vec<PriceTier>)>, String> {
+fn ranges(members: &Members) -> Result<Option<(TokenPrice, Vec<TieredPrice>)>, String> {
     let Some(ranges) = members.get("tiered_pricing").and_then(Value::as_array) else { return Ok(None) };
     let mut tiers = Vec::new();
     for range in ranges {
@@ -201,7 +204,7 @@ fn ranges(members: &Members) -> Result<Option<(TokenPrice, Vec<PriceTier>)>, Str
         let prices = range.as_object().unwrap_or(&empty);
         let begins = prices.get("range").and_then(|range| whole(range.get(0)?));
         let (Some(above), Some(tokens)) = (begins, token_price(prices, "", None)?) else { return Ok(None) };
-        tiers.push(PriceTier::new(above, tokens));
+        tiers.push(TieredPrice::new(above, tokens));
     }
     tiers.sort_by_key(|tier| tier.above);
     if tiers.windows(2).any(|pair| pair[0].above == pair[1].above) {

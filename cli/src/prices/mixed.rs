@@ -5,8 +5,8 @@ use gatewright_gateway::PriceList;
 use serde_json::{Value, json};
 
 use super::collect;
-use super::collected::Wanted;
-use crate::import::mixed::{Chance, within};
+use super::collected::ModelFilter;
+use crate::import::mixed::{RandomNumbers, within};
 
 /// Number of lists tried per kind of change; many more each night.
 const TRIED: u64 = 200;
@@ -16,7 +16,7 @@ fn lists() -> [Value; 2] {
     [super::tests::LITELLM, super::tests::MODELS_DEV].map(read)
 }
 
-fn mutate(list: &mut Value, chance: &mut Chance) {
+fn mutate(list: &mut Value, chance: &mut RandomNumbers) {
     let piece = within(&mut lists()[chance.below(2)], chance).clone();
     let odd = [
         json!(null),
@@ -43,7 +43,7 @@ fn whatever_is_in_a_list_it_is_imported_or_refused_and_a_gateway_reads_the_resul
     let tried = std::env::var("GATEWRIGHT_MUTATIONS").ok().and_then(|count| count.parse().ok());
     let mut imported = 0;
     for number in 0..tried.unwrap_or(TRIED) {
-        let mut chance = Chance::of(number);
+        let mut chance = RandomNumbers::of(number);
         let mut list = lists()[chance.below(2)].clone();
         for _ in 0..chance.below(6) {
             mutate(&mut list, &mut chance);
@@ -53,7 +53,7 @@ fn whatever_is_in_a_list_it_is_imported_or_refused_and_a_gateway_reads_the_resul
             let cut = chance.below(text.len());
             text.truncate((0..=cut).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0));
         }
-        match collect(&text, Wanted::default()) {
+        match collect(&text, ModelFilter::default()) {
             Err(why) => assert!(!why.is_empty(), "number {number}: {text}"),
             Ok(collected) => {
                 let written = collected.list.to_toml();

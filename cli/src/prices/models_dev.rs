@@ -1,11 +1,11 @@
 //! The `api.json` of models.dev: an object of providers, each with its models and their prices per million tokens.
 
-use gatewright_gateway::{ListedModel, Price, PriceTier, TokenPrice};
+use gatewright_gateway::{ListedModel, ModelPrice, TieredPrice, TokenPrice};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::collected::{Collected, Provider};
-use super::number::{Members, Unit, limit, price, whole};
+use super::collected::{Collected, ListedProvider};
+use super::number::{Members, PriceUnit, limit, price, whole};
 use super::source::{Entries, members};
 
 /// Providers by their name in the list, with our names.
@@ -49,7 +49,7 @@ fn models(entry: &RawValue) -> Option<Entries<'_>> {
 pub(super) fn read(entries: &Entries<'_>, collected: &mut Collected) -> Result<(), String> {
     for (listed_as, entry) in entries {
         let names = PROVIDERS.iter().find(|(name, _)| name == listed_as).map_or(&[][..], |(_, names)| names);
-        let provider = Provider { listed_as, names };
+        let provider = ListedProvider { listed_as, names };
         let Some(models) = models(entry) else {
             collected.leave_out(format!("{listed_as}: it has no models"));
             continue;
@@ -76,7 +76,7 @@ fn is_served(members: &Members) -> bool {
 fn listed(members: &Members) -> Result<Option<ListedModel>, String> {
     let Some(cost) = members.get("cost").and_then(Value::as_object) else { return Ok(None) };
     let Some(tokens) = token_price(cost)? else { return Ok(None) };
-    let mut stated = Price::default();
+    let mut stated = ModelPrice::default();
     (stated.tokens, stated.tiers) = (tokens, tiers(cost)?);
     let mut model = ListedModel::new(stated);
     if let Some(limits) = members.get("limit").and_then(Value::as_object) {
@@ -86,7 +86,7 @@ fn listed(members: &Members) -> Result<Option<ListedModel>, String> {
 }
 
 fn token_price(cost: &Members) -> Result<Option<TokenPrice>, String> {
-    let stated = |name: &str| price(cost, name, Unit::MillionTokens);
+    let stated = |name: &str| price(cost, name, PriceUnit::MillionTokens);
     let (input, output) = match (stated("input")?, stated("output")?) {
         (None, None) => return Ok(None),
         (Some(input), Some(output)) => (input, output),
@@ -101,7 +101,7 @@ fn token_price(cost: &Members) -> Result<Option<TokenPrice>, String> {
 }
 
 /// The prices for large prompts: those of `tiers`, or the older `context_over_200k`.
-fn tiers(cost: &Members) -> Result<Vec<PriceTier>, String> {
+fn tiers(cost: &Members) -> Result<Vec<TieredPrice>, String> {
     let mut tiers = Vec::new();
     if let Some(listed) = cost.get("tiers").and_then(Value::as_array) {
         for listed in listed.iter().filter_map(Value::as_object) {
@@ -112,10 +112,10 @@ fn tiers(cost: &Members) -> Result<Vec<PriceTier>, String> {
             }
             let above = of("size").and_then(whole).filter(|size| *size > 0);
             let above = above.ok_or("a tier has no size")?;
-            tiers.extend(token_price(listed)?.map(|tokens| PriceTier::new(above, tokens)));
+            tiers.extend(token_price(listed)?.map(|tokens| TieredPrice::new(above, tokens)));
         }
     } else if let Some(large) = cost.get("context_over_200k").and_then(Value::as_object) {
-        tiers.extend(token_price(large)?.map(|tokens| PriceTier::new(LARGE_PROMPT, tokens)));
+        tiers.extend(token_price(large)?.map(|tokens| TieredPrice::new(LARGE_PROMPT, tokens)));
     }
     tiers.sort_by_key(|tier| tier.above);
     if tiers.windows(2).any(|pair| pair[0].above == pair[1].above) {

@@ -17,7 +17,7 @@ const BILLIONTH: f64 = 1e-9;
 
 /// What a price in a list is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum PriceUnit {
     Token,
     MillionTokens,
     ImageOrSecond,
@@ -25,21 +25,21 @@ pub(super) enum Unit {
 
 /// The price of a million tokens, or of an image or a second. `None`: the entry doesn't state it. Errors: it states
 /// something else.
-pub(super) fn price(members: &Members, name: &str, unit: Unit) -> Result<Option<f64>, String> {
+pub(super) fn price(members: &Members, name: &str, unit: PriceUnit) -> Result<Option<f64>, String> {
     let number = match members.get(name) {
         None | Some(Value::Null) => return Ok(None),
         Some(value) => value.as_f64().ok_or_else(|| format!("{name} is not a number"))?,
     };
     let (amount, most) = match unit {
-        Unit::Token => (number * 1e6, MAX_TOKEN_PRICE),
-        Unit::MillionTokens => (number, MAX_TOKEN_PRICE),
-        Unit::ImageOrSecond => (number, MAX_MEDIA_PRICE),
+        PriceUnit::Token => (number * 1e6, MAX_TOKEN_PRICE),
+        PriceUnit::MillionTokens => (number, MAX_TOKEN_PRICE),
+        PriceUnit::ImageOrSecond => (number, MAX_MEDIA_PRICE),
     };
     if amount < 0.0 {
         return Err(format!("{name} is negative"));
     }
     if amount > most {
-        let each = if unit == Unit::ImageOrSecond { "each" } else { "per million tokens" };
+        let each = if unit == PriceUnit::ImageOrSecond { "each" } else { "per million tokens" };
         return Err(format!("{name} is more than {most} {each}"));
     }
     // The conversion error is smaller than this.
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    fn read(value: Value, unit: Unit) -> Result<Option<f64>, String> {
+    fn read(value: Value, unit: PriceUnit) -> Result<Option<f64>, String> {
         price(&Members::from_iter([("p".to_owned(), value)]), "p", unit)
     }
 
@@ -92,22 +92,26 @@ mod tests {
         for (token, million) in
             [(2.5e-6, 2.5), (1.5e-7, 0.15), (7.5e-8, 0.075), (3.125e-8, 0.031_25), (6e-4, 600.0)]
         {
-            assert_eq!(read(json!(token), Unit::Token), Ok(Some(million)));
+            assert_eq!(read(json!(token), PriceUnit::Token), Ok(Some(million)));
         }
-        assert_eq!(read(json!(5.000_000_000_000_001e-7), Unit::Token), Ok(Some(0.5)), "noise of the list");
-        assert_eq!(read(json!(0.1 + 0.2), Unit::MillionTokens), Ok(Some(0.3)));
-        assert_eq!(read(json!(0), Unit::Token), Ok(Some(0.0)));
-        assert_eq!(read(Value::Null, Unit::Token), Ok(None));
+        assert_eq!(
+            read(json!(5.000_000_000_000_001e-7), PriceUnit::Token),
+            Ok(Some(0.5)),
+            "noise of the list"
+        );
+        assert_eq!(read(json!(0.1 + 0.2), PriceUnit::MillionTokens), Ok(Some(0.3)));
+        assert_eq!(read(json!(0), PriceUnit::Token), Ok(Some(0.0)));
+        assert_eq!(read(Value::Null, PriceUnit::Token), Ok(None));
     }
 
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
         let why = |value, unit| read(value, unit).expect_err("no sense");
-        assert_eq!(why(json!(-1e-6), Unit::Token), "p is negative");
-        assert_eq!(why(json!("0.1"), Unit::Token), "p is not a number");
-        assert_eq!(why(json!(2.5), Unit::Token), "p is more than 10000 per million tokens");
-        assert_eq!(why(json!(1e-17), Unit::Token), "p is less than a billionth");
-        assert_eq!(why(json!(5000), Unit::ImageOrSecond), "p is more than 1000 each");
+        assert_eq!(why(json!(-1e-6), PriceUnit::Token), "p is negative");
+        assert_eq!(why(json!("0.1"), PriceUnit::Token), "p is not a number");
+        assert_eq!(why(json!(2.5), PriceUnit::Token), "p is more than 10000 per million tokens");
+        assert_eq!(why(json!(1e-17), PriceUnit::Token), "p is less than a billionth");
+        assert_eq!(why(json!(5000), PriceUnit::ImageOrSecond), "p is more than 1000 each");
     }
 
     #[test]

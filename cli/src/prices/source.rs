@@ -41,12 +41,12 @@ pub(super) fn members(entry: &RawValue) -> Option<Entries<'_>> {
 
 /// Where a list is.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum PriceSource {
     File(PathBuf),
     Url(String),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for PriceSource {
     /// Omits the parts of a URL that may be secret.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -70,7 +70,7 @@ impl fmt::Display for Source {
     }
 }
 
-impl Source {
+impl PriceSource {
     pub(super) fn new(argument: String) -> Self {
         let is_url = ["https://", "http://"].iter().any(|scheme| argument.starts_with(scheme));
         if is_url { Self::Url(argument) } else { Self::File(argument.into()) }

@@ -1,7 +1,7 @@
 use gatewright_gateway::{PriceList, PricesOf};
 
 use super::collect;
-use super::collected::{Collected, Wanted};
+use super::collected::{Collected, ModelFilter};
 
 /// In LiteLLM's format: each kind of entry, with made-up prices.
 pub(super) const LITELLM: &str = include_str!("../../tests/program/prices/litellm.json");
@@ -9,12 +9,12 @@ pub(super) const LITELLM: &str = include_str!("../../tests/program/prices/litell
 pub(super) const MODELS_DEV: &str = include_str!("../../tests/program/prices/models-dev.json");
 
 fn all(text: &str) -> Collected {
-    collect(text, Wanted::default()).unwrap_or_else(|why| panic!("{why}"))
+    collect(text, ModelFilter::default()).unwrap_or_else(|why| panic!("{why}"))
 }
 
 fn of(text: &str, providers: &[&str], upstream: Option<&str>) -> Result<Collected, String> {
     let providers = providers.iter().map(|name| (*name).to_owned()).collect();
-    collect(text, Wanted { providers, upstream: upstream.map(str::to_owned) })
+    collect(text, ModelFilter { providers, upstream: upstream.map(str::to_owned) })
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn the_first_of_two_entries_that_differ_is_taken_and_the_other_named() {
 
 #[test]
 fn what_has_neither_form_or_exceeds_a_bound_is_refused() {
-    let why = |text: &str| collect(text, Wanted::default()).map(drop).expect_err("refused");
+    let why = |text: &str| collect(text, ModelFilter::default()).map(drop).expect_err("refused");
     assert!(
         why("{\"a\": {\"b\": 1}}")
             .starts_with("it is neither LiteLLM's model_prices_and_context_window.json")

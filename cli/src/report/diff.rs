@@ -13,10 +13,10 @@ use crate::places;
 use crate::terminal::colour;
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct DiffArguments {
     /// text: regressions first; json: one object; html: a page
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
+    format: DiffFormat,
     /// Changes that cause exit code 1: worse (a cell no longer passes, or a skipped one fails), slower, model
     /// (another model responds), never
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT", default_value = "worse")]
@@ -41,7 +41,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
+enum DiffFormat {
     Text,
     Json,
     Html,
@@ -56,7 +56,7 @@ enum FailOn {
     Model,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Exit {
+pub(super) fn run(arguments: &DiffArguments) -> Exit {
     let inputs = [
         ("OLD", Some(&*arguments.old)),
         ("NEW", Some(&*arguments.new)),
@@ -68,9 +68,9 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
     let thresholds = Thresholds { percent: arguments.slower_percent, ms: arguments.slower_ms };
     let diff = Diff::of(&old, &new, thresholds);
     let text = match arguments.format {
-        Format::Text => diff.to_text(arguments.out.is_none() && colour(&io::stdout())),
-        Format::Json => diff.to_json() + "\n",
-        Format::Html => diff.to_html(),
+        DiffFormat::Text => diff.to_text(arguments.out.is_none() && colour(&io::stdout())),
+        DiffFormat::Json => diff.to_json() + "\n",
+        DiffFormat::Html => diff.to_html(),
     };
     places::write(&text, arguments.out.as_deref())?;
     let failed = arguments.fail_on.iter().any(|what| match what {

@@ -3,27 +3,27 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use gatewright::likely::offer;
+use gatewright::did_you_mean::suggestion;
 use gatewright::report::{CheckId, RULES, Rule, RuleKind};
 
 use crate::exit::{Exit, Failure};
 use crate::places;
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct ExplainArguments {
     /// Rule of a violation or advisory, as `validate` names it, or a check [default: list all]
     #[arg(value_name = "RULE")]
     rule: Option<String>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Exit {
+pub(super) fn run(arguments: &ExplainArguments) -> Exit {
     let text = match &arguments.rule {
         Some(name) => match (Rule::named(name), check(name)) {
             (Some(rule), _) => rule.to_text(),
             (None, Some(check)) => format!("{check}, a check: {}\n", check.meaning()),
             (None, None) => {
                 let checks = CheckId::ALL.map(CheckId::name);
-                let offer = offer(name, RULES.iter().map(|rule| rule.name).chain(checks));
+                let offer = suggestion(name, RULES.iter().map(|rule| rule.name).chain(checks));
                 let problem = format!("no rule or check is named {name}{offer}");
                 return Err(Failure::Usage(format!("{problem}\n{}", list().trim_end())));
             }

@@ -10,7 +10,7 @@ use crate::exit::{Exit, FAILED, Failure, USAGE, say};
 use crate::places::{self, is_stdin};
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct FmtArguments {
     /// Only list the files that are not in canonical form; write nothing
     #[arg(long)]
     check: bool,
@@ -19,7 +19,7 @@ pub(super) struct Arguments {
     files: Vec<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Exit {
+pub(super) fn run(arguments: &FmtArguments) -> Exit {
     let validator = Validator::default();
     let mut code = 0;
     for file in &arguments.files {

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::places;
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct HtmlArguments {
     /// Folder with the evidence of the check kit, which the page shows in its cells and links to
     #[arg(long, value_name = "DIR")]
     evidence: Option<PathBuf>,
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     file: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Exit {
+pub(super) fn run(arguments: &HtmlArguments) -> Exit {
     let inputs = [("FILE", Some(&*arguments.file)), ("--profile", arguments.profile.file())];
     places::keep(&inputs, arguments.out.as_deref())?;
     let report = input::report(&arguments.file, &arguments.profile.validator(false)?)?;

@@ -190,30 +190,30 @@ fn lines<R: BufRead + 'static>(name: String, lines: Lines<R>) -> Inputs {
 }
 
 /// What a thread validates at once.
-pub(super) enum Work {
+pub(super) enum InputJob {
     Document(String, Source),
     /// Lines of the file with this name.
     Lines(String, Block),
 }
 
 /// The documents of [`inputs`], with files of lines in blocks.
-pub(super) fn work(places: &[PathBuf], reading: Reading) -> impl Iterator<Item = Work> {
+pub(super) fn work(places: &[PathBuf], reading: Reading) -> impl Iterator<Item = InputJob> {
     places.iter().flat_map(|place| files(place)).flat_map(move |file| match file {
         Ok(file) if reading.by_line || is_lines(&file) => blocks(&file, reading.max_bytes),
-        Ok(file) => {
-            Box::new(documents(file, reading).map(|Input { name, source, .. }| Work::Document(name, source)))
-        }
+        Ok(file) => Box::new(
+            documents(file, reading).map(|Input { name, source, .. }| InputJob::Document(name, source)),
+        ),
         Err((name, error)) => failed(name, error),
     })
 }
 
-type Works = Box<dyn Iterator<Item = Work>>;
+type InputJobs = Box<dyn Iterator<Item = InputJob>>;
 
-fn failed(name: String, error: io::Error) -> Works {
-    Box::new(std::iter::once(Work::Document(name, Source::Failed(error))))
+fn failed(name: String, error: io::Error) -> InputJobs {
+    Box::new(std::iter::once(InputJob::Document(name, Source::Failed(error))))
 }
 
-fn blocks(file: &Path, max_bytes: usize) -> Works {
+fn blocks(file: &Path, max_bytes: usize) -> InputJobs {
     let name = file.to_string_lossy().into_owned();
     let reader: Box<dyn Read> = if is_stdin(file) {
         Box::new(io::stdin())
@@ -228,8 +228,8 @@ fn blocks(file: &Path, max_bytes: usize) -> Works {
         return failed(name, no_document());
     }
     Box::new(blocks.map(move |block| match block {
-        Ok(block) => Work::Lines(name.clone(), block),
-        Err(error) => Work::Document(name.clone(), Source::Failed(error)),
+        Ok(block) => InputJob::Lines(name.clone(), block),
+        Err(error) => InputJob::Document(name.clone(), Source::Failed(error)),
     }))
 }
 

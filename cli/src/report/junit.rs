@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::places;
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct JunitArguments {
     #[command(flatten)]
     profile: ProfileOption,
     /// Output file [default: standard output]
@@ -22,7 +22,7 @@ pub(super) struct Arguments {
     file: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Exit {
+pub(super) fn run(arguments: &JunitArguments) -> Exit {
     let inputs = [("FILE", Some(&*arguments.file)), ("--profile", arguments.profile.file())];
     places::keep(&inputs, arguments.out.as_deref())?;
     let report = input::report(&arguments.file, &arguments.profile.validator(false)?)?;

@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::places;
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct NewArguments {
     /// Absolute URI of the service
     #[arg(
         long = "base-url",
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     out: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Exit {
+pub(super) fn run(arguments: &NewArguments) -> Exit {
     places::keep(&[("--profile", arguments.profile.file())], arguments.out.as_deref())?;
     let profile = arguments.profile.read()?;
     let report = Report::skeleton(&profile, &arguments.endpoint).to_json();

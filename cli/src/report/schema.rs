@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::places;
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct SchemaArguments {
     #[command(flatten)]
     profile: ProfileOption,
     /// Output file [default: standard output]
@@ -17,7 +17,7 @@ pub(super) struct Arguments {
     out: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Exit {
+pub(super) fn run(arguments: &SchemaArguments) -> Exit {
     places::keep(&[("--profile", arguments.profile.file())], arguments.out.as_deref())?;
     places::write(&arguments.profile.validator(false)?.schema(), arguments.out.as_deref())?;
     Ok(0)

@@ -13,10 +13,10 @@ use crate::places;
 use crate::terminal::colour;
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct ShowArguments {
     /// text: for a terminal; github: one GitHub Actions annotation per failed check
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ShowFormat::Text)]
+    format: ShowFormat,
     #[command(flatten)]
     profile: ProfileOption,
     /// Report; - is standard input
@@ -25,16 +25,16 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
+enum ShowFormat {
     Text,
     Github,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Exit {
+pub(super) fn run(arguments: &ShowArguments) -> Exit {
     let report = input::report(&arguments.file, &arguments.profile.validator(false)?)?;
     let text = match arguments.format {
-        Format::Text => terminal(&report, colour(&io::stdout())),
-        Format::Github => annotations(&report),
+        ShowFormat::Text => terminal(&report, colour(&io::stdout())),
+        ShowFormat::Github => annotations(&report),
     };
     places::write(&text, None)?;
     Ok(0)

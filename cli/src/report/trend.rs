@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure, USAGE, say};
 use crate::places;
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct TrendArguments {
     #[command(flatten)]
     profile: ProfileOption,
     /// Output file [default: standard output]
@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     places: Vec<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Exit {
+pub(super) fn run(arguments: &TrendArguments) -> Exit {
     places::keep(&[("--profile", arguments.profile.file())], arguments.out.as_deref())?;
     if arguments.out.is_some() {
         for place in &arguments.places {

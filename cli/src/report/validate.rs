@@ -9,7 +9,7 @@ use gatewright::report::{MAX_FINDINGS, Outcome as Verdict, SARIF_FOOT, Validator
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::input::{Reading, Work, say_unreadable, size, title, work};
+use super::input::{InputJob, Reading, say_unreadable, size, title, work};
 use super::profile::ProfileOption;
 use crate::exit::{Exit, FAILED, Failure, USAGE};
 use crate::terminal::colour;
@@ -23,11 +23,11 @@ const HELD_TIME: Duration = Duration::from_millis(100);
 const BETWEEN_RESULTS: &[u8] = b",\n";
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct ValidateArguments {
     /// text: diagnostics with source lines; json: one object per document, one per line; sarif: one SARIF 2.1.0
     /// log; github: GitHub Actions annotations
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ValidateFormat::Text)]
+    format: ValidateFormat,
     /// Count advisories (such as wrong tallies or duplicates) as violations
     #[arg(long)]
     strict: bool,
@@ -52,7 +52,7 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ValidateFormat {
     Text,
     Json,
     Sarif,
@@ -71,16 +71,16 @@ struct Record<'a> {
 }
 
 /// How documents are judged.
-struct Judge {
+struct ValidationRun {
     validator: Validator,
-    format: Format,
+    format: ValidateFormat,
     quiet: bool,
     colour: bool,
 }
 
 /// The results of some documents.
 #[derive(Default)]
-struct Judgement {
+struct ValidationResults {
     text: Vec<u8>,
     invalid: bool,
     documents: u64,
@@ -90,22 +90,22 @@ struct Judgement {
     unreadable: Option<(String, io::Error)>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Exit {
-    let &Arguments { format, quiet, .. } = arguments;
+pub(super) fn run(arguments: &ValidateArguments) -> Exit {
+    let &ValidateArguments { format, quiet, .. } = arguments;
     let most = arguments.max_findings.map_or(MAX_FINDINGS, |most| most as usize);
     let validator = arguments.profile.builder()?.strict(arguments.strict).max_findings(most).build();
     let reading = Reading { by_line: arguments.ndjson, max_bytes: validator.max_bytes() };
-    let judge = Judge { validator, format, quiet, colour: colour(&io::stdout()) };
+    let judge = ValidationRun { validator, format, quiet, colour: colour(&io::stdout()) };
     let workers = Workers::new(arguments.jobs.into(), true, move |work| judge.judge(work))
         .map_err(|error| Failure::Failed(format!("cannot start threads: {error}")))?;
-    let mut out = Out::new(&arguments.files);
+    let mut out = ProgressOutput::new(&arguments.files);
     let mut code = 0;
     let mut is_first = true;
-    if format == Format::Sarif {
+    if format == ValidateFormat::Sarif {
         out.write(sarif_head().as_bytes())?;
     }
     for judgement in workers.run(work(&arguments.files, reading)) {
-        let Judgement { text, invalid, documents, bytes, unreadable } = judgement;
+        let ValidationResults { text, invalid, documents, bytes, unreadable } = judgement;
         if let Some((name, error)) = unreadable {
             out.flush()?;
             out.progress.suspend(|| say_unreadable(&name, &error));
@@ -113,7 +113,7 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
             continue;
         }
         if !text.is_empty() {
-            if format == Format::Sarif && !is_first {
+            if format == ValidateFormat::Sarif && !is_first {
                 out.write(BETWEEN_RESULTS)?;
             }
             is_first = false;
@@ -124,7 +124,7 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
         }
         out.advance(documents, bytes);
     }
-    if format == Format::Sarif {
+    if format == ValidateFormat::Sarif {
         out.write(SARIF_FOOT.as_bytes())?;
     }
     out.flush()?;
@@ -132,15 +132,15 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
     Ok(code)
 }
 
-impl Judge {
-    fn judge(&self, work: Work) -> Judgement {
-        let mut judgement = Judgement::default();
+impl ValidationRun {
+    fn judge(&self, work: InputJob) -> ValidationResults {
+        let mut judgement = ValidationResults::default();
         match work {
-            Work::Document(name, source) => match source.read(self.validator.max_bytes()) {
+            InputJob::Document(name, source) => match source.read(self.validator.max_bytes()) {
                 Ok(document) => self.add(&name, None, &document, &mut judgement),
                 Err(error) => judgement.unreadable = Some((name, error)),
             },
-            Work::Lines(name, block) => {
+            InputJob::Lines(name, block) => {
                 for (number, line) in block.lines() {
                     self.add(&name, Some(number), line, &mut judgement);
                 }
@@ -149,7 +149,7 @@ impl Judge {
         judgement
     }
 
-    fn add(&self, file: &str, line: Option<usize>, document: &[u8], to: &mut Judgement) {
+    fn add(&self, file: &str, line: Option<usize>, document: &[u8], to: &mut ValidationResults) {
         let verdict = self.validator.check(document).from_line(line.unwrap_or(1));
         to.invalid |= !verdict.valid;
         to.documents += 1;
@@ -158,7 +158,7 @@ impl Judge {
             return;
         }
         let known = to.text.len();
-        if self.format == Format::Sarif && known > 0 {
+        if self.format == ValidateFormat::Sarif && known > 0 {
             to.text.extend_from_slice(BETWEEN_RESULTS);
         }
         let before = to.text.len();
@@ -177,19 +177,19 @@ impl Judge {
         to: &mut Vec<u8>,
     ) {
         let text = match self.format {
-            Format::Json => {
+            ValidateFormat::Json => {
                 let record = Record { file, line, verdict };
                 serde_json::to_writer(&mut *to, &record).expect("strings and numbers serialise");
                 "\n".to_owned()
             }
-            Format::Text => {
+            ValidateFormat::Text => {
                 let file = title(file);
                 let place = line.map(|line| format!(":{line}")).unwrap_or_default();
                 let findings = verdict.to_text(file, document, self.colour);
                 format!("{findings}{file}{place}: {}\n", summary(verdict))
             }
-            Format::Sarif => verdict.to_sarif(title(file)),
-            Format::Github => verdict.to_annotations(title(file)),
+            ValidateFormat::Sarif => verdict.to_sarif(title(file)),
+            ValidateFormat::Github => verdict.to_annotations(title(file)),
         };
         to.extend_from_slice(text.as_bytes());
     }
@@ -214,13 +214,13 @@ fn summary(verdict: &Verdict) -> String {
 }
 
 /// Standard output, with a progress bar on standard error if that is a terminal.
-struct Out {
+struct ProgressOutput {
     held: Vec<u8>,
     since: Instant,
     progress: ProgressBar,
 }
 
-impl Out {
+impl ProgressOutput {
     /// files: the inputs to validate.
     fn new(files: &[PathBuf]) -> Self {
         let style = |template: &str| ProgressStyle::with_template(template).expect("the templates are sound");

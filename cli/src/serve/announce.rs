@@ -12,7 +12,7 @@ use crate::amount::bytes;
 use crate::terminal::{BOLD, DIM, Paint};
 
 /// Maximum number of names in a line.
-const MOST_NAMES: usize = 5;
+const MAX_NAMES: usize = 5;
 
 /// What a configuration enables, for the user; determined before the gateway gets it.
 pub(super) struct Announcement {
@@ -173,8 +173,8 @@ fn upstreams(config: &Config) -> String {
 
 /// The first names, and the number of further ones.
 fn list(names: &[&str]) -> String {
-    let shown = names[..names.len().min(MOST_NAMES)].join(", ");
-    match names.len().saturating_sub(MOST_NAMES) {
+    let shown = names[..names.len().min(MAX_NAMES)].join(", ");
+    match names.len().saturating_sub(MAX_NAMES) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }

@@ -27,20 +27,20 @@ pub(super) struct KeyArguments {
     key_file: Option<PathBuf>,
     /// The key itself, for testing only: process lists show it
     #[arg(long)]
-    key: Option<Shown>,
+    key: Option<RedactedKey>,
 }
 
 /// A key given on the command line. `Debug` hides it.
 #[derive(Clone)]
-struct Shown(String);
+struct RedactedKey(String);
 
-impl From<String> for Shown {
+impl From<String> for RedactedKey {
     fn from(key: String) -> Self {
         Self(key)
     }
 }
 
-impl fmt::Debug for Shown {
+impl fmt::Debug for RedactedKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("redacted")
     }
@@ -55,7 +55,7 @@ impl KeyArguments {
     ) -> Result<Option<(ApiKey, Origin)>, Failure> {
         // Read here rather than by clap, so that the help never shows the value of a variable.
         let (key, place) = match (&self.key, &self.key_file) {
-            (Some(Shown(key)), _) => (key.clone(), "--key".to_owned()),
+            (Some(RedactedKey(key)), _) => (key.clone(), "--key".to_owned()),
             (None, Some(file)) => (read(file)?, file.display().to_string()),
             (None, None) => match (variable(KEY_VARIABLE)?, of_file) {
                 (Some(key), _) => (key, KEY_VARIABLE.to_owned()),

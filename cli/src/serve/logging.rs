@@ -28,14 +28,14 @@ pub(super) struct Logging {
     quiet: bool,
     /// Format of the log [default: short lines on a terminal, else text]
     #[arg(long, value_enum)]
-    log_format: Option<Format>,
+    log_format: Option<LogFormatFlag>,
     /// Address of an OpenTelemetry collector that receives a trace of each request over OTLP/HTTP, such as http://127.0.0.1:4318
     #[arg(long, value_name = "URL", env = "GATEWRIGHT_SERVE_OTLP_ENDPOINT", hide_env_values = true)]
     otlp_endpoint: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
+enum LogFormatFlag {
     /// One record per line, with all its fields
     Text,
     /// One JSON object per line
@@ -99,8 +99,8 @@ impl Logging {
     /// An explicitly chosen format is for programs.
     fn reader(&self, of_file: LogFormat, is_terminal: bool) -> Reader {
         match self.log_format {
-            Some(Format::Json) => Reader::Program(LogFormat::Json),
-            Some(Format::Text) => Reader::Program(LogFormat::Text),
+            Some(LogFormatFlag::Json) => Reader::Program(LogFormat::Json),
+            Some(LogFormatFlag::Text) => Reader::Program(LogFormat::Text),
             None if is_terminal && of_file != LogFormat::Json => Reader::Person,
             None => Reader::Program(of_file),
         }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use gatewright_gateway::{Config, ConfigFile, Control, Log, Problem, Watch};
 
-use super::Arguments;
+use super::ServeArguments;
 use crate::exit::say;
 use crate::signals::Hangups;
 
 /// Keeps the configuration of a running gateway in sync with its file.
 pub(super) struct Reloading {
-    pub(super) arguments: Arc<Arguments>,
+    pub(super) arguments: Arc<ServeArguments>,
     pub(super) path: PathBuf,
     /// The log settings at the start.
     pub(super) log: Log,
@@ -22,20 +22,20 @@ pub(super) struct Reloading {
 }
 
 /// Why the file is not used.
-struct Refused {
+struct ReloadError {
     why: String,
     /// Line and column of the first problem, from 1.
     place: Option<(usize, usize)>,
 }
 
-impl From<String> for Refused {
+impl From<String> for ReloadError {
     fn from(why: String) -> Self {
         Self { why, place: None }
     }
 }
 
 /// The content of the file, with the command line applied.
-struct Read {
+struct ReadConfig {
     config: Config,
     log: Log,
     warnings: Vec<Problem>,
@@ -56,7 +56,7 @@ impl Reloading {
                     AssertUnwindSafe(|| self.control.reload(&read.config).map_err(|error| error.to_string()));
                 let mut reloaded = catch_unwind(reload)
                     .unwrap_or_else(|_| Err("the gateway failed".to_owned()))
-                    .map_err(Refused::from)?;
+                    .map_err(ReloadError::from)?;
                 self.watch.set(&read.files);
                 reloaded.waiting.extend(self.arguments.logging.waiting(&self.log, &read.log));
                 Ok((read.config, read.warnings, reloaded))
@@ -81,7 +81,7 @@ impl Reloading {
                         say(&format!("changes that take effect only after a restart: {keys}"));
                     }
                 }
-                Err(Refused { why, place }) => {
+                Err(ReloadError { why, place }) => {
                     self.control.mark_stale(place);
                     say(&format!("{why}\ncannot reload {path}: the previous configuration stays in use"));
                 }
@@ -91,7 +91,7 @@ impl Reloading {
 
     /// Reads the file. From now on, the files it refers to are watched, even if it is rejected: a missing secret may
     /// appear.
-    async fn read(&mut self) -> Result<Read, Refused> {
+    async fn read(&mut self) -> Result<ReadConfig, ReloadError> {
         loop {
             // Before the file is read, so that a change in the meantime is noticed.
             self.watch.look();
@@ -103,7 +103,7 @@ impl Reloading {
                         let place = problems.as_ref().first().and_then(|problem| problem.place);
                         return (
                             problems.files().to_vec(),
-                            Err(Refused { why: problems.to_string(), place }),
+                            Err(ReloadError { why: problems.to_string(), place }),
                         );
                     }
                 };
@@ -116,7 +116,7 @@ impl Reloading {
                     Err(failure) => return (file.files, Err(failure.message().to_owned().into())),
                 };
                 let (log, warnings, files) = (file.log, file.warnings, file.files);
-                (files.clone(), Ok(Read { config: settled.config, log, warnings, files }))
+                (files.clone(), Ok(ReadConfig { config: settled.config, log, warnings, files }))
             });
             let (files, read) =
                 read.await.unwrap_or_else(|error| (Vec::new(), Err(error.to_string().into())));

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use crate::exit::{Exit, Failure, say};
 
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ListenArguments {
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9090")]
     listen: String,
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 
 /// Prints each reported task as a line of JSON. A notification that is not signed with one of the secrets in
 /// `GATEWRIGHT_WEBHOOK_SECRET` is rejected with 401.
-pub(crate) async fn run(arguments: Arguments) -> Exit {
+pub(crate) async fn run(arguments: ListenArguments) -> Exit {
     let secrets = Arc::new(Secret::from_env()?);
     let failed =
         |error: io::Error| Failure::Failed(format!("cannot listen on {}: {error}", arguments.listen));

@@ -12,7 +12,7 @@ use crate::names;
 
 /// `core/src/api/generated/catalog.rs`.
 pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
-    let types = Types { schemas: &api.catalog_types };
+    let types = CatalogTypes { schemas: &api.catalog_types };
     let catalog = types.schemas.values().next().context("the catalog has a type")?;
     let data = serde_json::to_value(&api.catalog)?;
     let (mut structs, mut tables, mut constants) = (String::new(), String::new(), String::new());
@@ -36,11 +36,11 @@ pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
     Ok(vec![File { path: "core/src/api/generated/catalog.rs".to_owned(), contents }])
 }
 
-struct Types<'a> {
+struct CatalogTypes<'a> {
     schemas: &'a IndexMap<String, Schema>,
 }
 
-impl<'a> Types<'a> {
+impl<'a> CatalogTypes<'a> {
     /// What a type is once its aliases are followed; an object keeps its name.
     fn resolved<'t>(&self, ty: &'t Type) -> &'t Type
     where

@@ -31,7 +31,7 @@ pub(crate) fn emit_suite(suite: &Suite) -> File {
 
 /// What decides: types and methods.
 fn decider(checker: &Checker) -> String {
-    let places = Places::of(checker);
+    let places = WordMembers::of(checker);
     let objects: Vec<String> = checker.objects.keys().map(|name| names::pascal(name)).collect();
     let root = checker.objects.keys().last().map_or("", String::as_str);
     let mut code = format!(
@@ -77,7 +77,7 @@ pub(crate) const CASES: &[(&str, usize, &str, Object)] = &[
 const IMPORTS: &str = "
 use serde_json::Value as Json;
 
-use crate::scan::{Members, Scan, UniqueTexts, UniqueWords, Words, begins, date_time, has_length, uri};
+use crate::scan::{Members, Scan, UniqueTexts, UniqueWords, WordSet, begins, date_time, has_length, uri};
 ";
 
 const WATCH: &str = "
@@ -124,9 +124,9 @@ struct Checker<'a, 'n, W> {
 ";
 
 /// Members and items that have a word or an integer.
-struct Places(Vec<String>);
+struct WordMembers(Vec<String>);
 
-impl Places {
+impl WordMembers {
     fn of(checker: &Checker) -> Self {
         let members = checker.objects.iter().flat_map(|(name, form)| {
             let members = form.members.iter();
@@ -154,8 +154,8 @@ fn configured(checker: &Checker) -> String {
     let mut fields = String::new();
     let mut values = String::new();
     for (name, pointer) in &checker.configured {
-        _ = writeln!(fields, "    /// `{pointer}`\n    pub(crate) {name}: Words,");
-        _ = writeln!(values, "            {name}: Words::at(schema, {pointer:?})?,");
+        _ = writeln!(fields, "    /// `{pointer}`\n    pub(crate) {name}: WordSet,");
+        _ = writeln!(values, "            {name}: WordSet::at(schema, {pointer:?})?,");
     }
     format!(
         "\n/// The words that a deployment chooses.\n#[derive(Debug)]\npub(crate) struct Names {{\n{fields}}}\n\n\

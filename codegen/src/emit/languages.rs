@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 
 use super::docs::{SOURCE, cell, link, sentence};
 use super::rust::Signatures;
-use super::told::{Argument, Form, Told, errors_of};
+use super::signature::{ArgumentSignature, DisplayType, OperationSignature, errors_of};
 use super::{header, origin, python, resources, typescript};
 use crate::errors::ErrorKind;
 use crate::model::{Api, File, Operation};
 use crate::names;
 
 /// A language of the reference.
-struct Language {
+struct ReferenceLanguage {
     /// Of the file and of the fences.
     file: &'static str,
     fence: &'static str,
@@ -21,15 +21,15 @@ struct Language {
     title: &'static str,
     /// What comes before the first operation.
     opening: &'static str,
-    told: fn(&Api, &Signatures, &Operation) -> Told,
+    told: fn(&Api, &Signatures, &Operation) -> OperationSignature,
     /// Around each example.
     frame: (&'static str, &'static str),
     /// What an error is called.
     error: fn(&ErrorKind) -> String,
 }
 
-const LANGUAGES: [Language; 3] = [
-    Language {
+const LANGUAGES: [ReferenceLanguage; 3] = [
+    ReferenceLanguage {
         file: "rust",
         fence: "rust",
         signature: "text",
@@ -45,7 +45,7 @@ const LANGUAGES: [Language; 3] = [
         ),
         error: |kind| format!("ErrorKind::{}", names::pascal(&kind.name)),
     },
-    Language {
+    ReferenceLanguage {
         file: "python",
         fence: "python",
         signature: "python fragment",
@@ -58,7 +58,7 @@ const LANGUAGES: [Language; 3] = [
         frame: ("", ""),
         error: |kind| kind.class.clone(),
     },
-    Language {
+    ReferenceLanguage {
         file: "node",
         fence: "js",
         signature: "ts",
@@ -87,8 +87,8 @@ pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
         .collect()
 }
 
-fn page(api: &Api, signatures: &Signatures, language: &Language) -> String {
-    let told: Vec<(&Operation, Told)> = api
+fn page(api: &Api, signatures: &Signatures, language: &ReferenceLanguage) -> String {
+    let told: Vec<(&Operation, OperationSignature)> = api
         .operations
         .iter()
         .map(|operation| (operation, (language.told)(api, signatures, operation)))
@@ -114,7 +114,12 @@ fn anchor(heading: &str) -> String {
     heading.to_lowercase().chars().filter(|c| c.is_alphanumeric() || *c == '_' || *c == '-').collect()
 }
 
-fn section(api: &Api, language: &Language, operation: &Operation, told: &Told) -> String {
+fn section(
+    api: &Api,
+    language: &ReferenceLanguage,
+    operation: &Operation,
+    told: &OperationSignature,
+) -> String {
     let mut out = format!(
         "\n## {}\n\n{}. {} {}\n\n```{}\n{}\n```\n",
         told.name,
@@ -139,11 +144,11 @@ fn section(api: &Api, language: &Language, operation: &Operation, told: &Told) -
     out
 }
 
-fn row(argument: &Argument) -> String {
-    let Argument { name, ty, required, about, rules } = argument;
+fn row(argument: &ArgumentSignature) -> String {
+    let ArgumentSignature { name, ty, required, about, rules } = argument;
     let ty = match ty {
-        Form::Code(code) => format!("`{code}`"),
-        Form::Words(ty) => link(ty),
+        DisplayType::Code(code) => format!("`{code}`"),
+        DisplayType::Words(ty) => link(ty),
     };
     let rules = rules.join("; ");
     let rules = if rules.is_empty() { rules } else { format!(" {}.", sentence(&rules)) };

@@ -18,13 +18,13 @@ use self::words::Words;
 use super::header;
 use crate::model::{Api, File};
 use crate::options::{Language, Options, Scope};
-use crate::write::Part;
+use crate::write::GeneratedPart;
 
 const SPEC: &str = "spec/options.json";
 
 /// The files.
 pub(crate) fn emit(api: &Api) -> Vec<File> {
-    let all = All { api, options: &api.options };
+    let all = EmitterInput { api, options: &api.options };
     [
         rust::emit(all),
         kit::emit(all),
@@ -38,18 +38,18 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
 }
 
 /// The tables within guides.
-pub(crate) fn parts(api: &Api) -> Vec<Part> {
-    guide::parts(All { api, options: &api.options })
+pub(crate) fn parts(api: &Api) -> Vec<GeneratedPart> {
+    guide::parts(EmitterInput { api, options: &api.options })
 }
 
 /// What emitters are given.
 #[derive(Clone, Copy)]
-struct All<'a> {
+struct EmitterInput<'a> {
     api: &'a Api,
     options: &'a Options,
 }
 
-impl<'a> All<'a> {
+impl<'a> EmitterInput<'a> {
     fn words(self, scope: &'a Scope, language: Language) -> Words<'a> {
         Words { options: self.options, errors: &self.api.errors, scope, language }
     }

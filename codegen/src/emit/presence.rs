@@ -15,8 +15,8 @@ const EACH: &str = "*";
 /// `core/src/api/generated/presence.rs`.
 pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
     let mut code = format!(
-        "// {}\n//! Members of answers that have to be there, by operation.\n\nuse crate::api::presence::Presence;\n\n\
-         /// All rules, in the order of the specification.\npub(crate) static PRESENCE: &[Presence] = &[\n",
+        "// {}\n//! Members of answers that have to be there, by operation.\n\nuse crate::api::presence::RequiredMembers;\n\n\
+         /// All rules, in the order of the specification.\npub(crate) static PRESENCE: &[RequiredMembers] = &[\n",
         header("spec/openapi.yaml")
     );
     let mut reached = BTreeSet::new();
@@ -31,7 +31,7 @@ pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
             reached.insert(name);
             _ = writeln!(
                 code,
-                "    Presence {{\n        operation: {:?},\n        path: &{path:?},\n        when: {when:?},\n        \
+                "    RequiredMembers {{\n        operation: {:?},\n        path: &{path:?},\n        when: {when:?},\n        \
                  any_of: &{any_of:?},\n        section: {section:?},\n    }},",
                 operation.id
             );

@@ -85,7 +85,7 @@ enum Direction {
 
 /// Writes types as Python expressions.
 #[derive(Clone, Copy)]
-struct Types<'a> {
+struct PythonTypes<'a> {
     api: &'a Api,
     direction: Direction,
     /// Prefix of the names of builtins: `builtins.` if a member of the class hides one.
@@ -94,7 +94,7 @@ struct Types<'a> {
     schemas: &'static str,
 }
 
-impl Types<'_> {
+impl PythonTypes<'_> {
     fn expression(self, ty: &Type) -> String {
         let builtins = self.builtins;
         match ty {

@@ -19,7 +19,7 @@ const KEYWORDS: &[&str] = &["as", "enum", "fn", "in", "loop", "match", "mod", "r
 
 /// `report/src/generated/mod.rs`.
 pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
-    let types = Types { schemas: &api.report, samples: Samples::of(&api.report) };
+    let types = ReportTypes { schemas: &api.report, samples: Samples::of(&api.report) };
     let mut code = format!(
         "// {}\n//! The report as typed values. They hold what a valid report can hold; whether a document is valid, the\n\
          //! schema says. A member that may be missing is an `Option`; one that may be missing or null is an\n\
@@ -47,12 +47,12 @@ pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
     Ok(vec![File { path: "report/src/generated/mod.rs".to_owned(), contents: code }])
 }
 
-struct Types<'a> {
+struct ReportTypes<'a> {
     schemas: &'a IndexMap<String, Schema>,
     samples: Samples<'a>,
 }
 
-impl Types<'_> {
+impl ReportTypes<'_> {
     fn structure(&self, schema: &Schema, object: &Object) -> Result<String> {
         let fields: Vec<(&Field, String)> =
             object.fields.iter().map(|field| Ok((field, self.field(field)?))).collect::<Result<_>>()?;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::Problem;
 use crate::errors::Errors;
 use crate::options::references::{Reference, references};
-use crate::options::{Entry, Kind, Language, Options};
+use crate::options::{Entry, Language, OptionKind, Options};
 
 /// Broken rules of `spec/options.json`, resolved: every option has a type and a text, its default is of that type, and
 /// what the texts refer to is there.
@@ -78,10 +78,10 @@ fn default(option: &Entry, report: &mut impl FnMut(&str, String)) {
     }
     let Some(value) = &option.default else { return };
     let fits = match option.kind() {
-        Kind::Text | Kind::Path | Kind::AgentMode => value.is_string(),
-        Kind::Time => value.as_u64().is_some_and(|seconds| seconds > 0),
-        Kind::Milliseconds | Kind::Count | Kind::Bytes => value.is_u64(),
-        Kind::Boolean => value.is_boolean(),
+        OptionKind::Text | OptionKind::Path | OptionKind::AgentMode => value.is_string(),
+        OptionKind::Time => value.as_u64().is_some_and(|seconds| seconds > 0),
+        OptionKind::Milliseconds | OptionKind::Count | OptionKind::Bytes => value.is_u64(),
+        OptionKind::Boolean => value.is_boolean(),
         _ => false,
     };
     if !fits {
@@ -110,22 +110,22 @@ fn program(option: &Entry, report: &mut impl FnMut(&str, String)) {
         report("/flag_name", "only a flag has a name; remove it, or add flag".to_owned());
     }
     if let Some(value) = &option.flag {
-        let is_switch = option.kind() == Kind::Boolean;
+        let is_switch = option.kind() == OptionKind::Boolean;
         if is_switch != value.is_empty() {
             report("/flag", "a switch has no value and everything else has one; correct it".to_owned());
         }
         let is_readable = matches!(
             option.kind(),
-            Kind::Text
-                | Kind::Path
-                | Kind::Time
-                | Kind::Milliseconds
-                | Kind::Boolean
-                | Kind::Names
-                | Kind::Checks
-                | Kind::AgentMode
-                | Kind::Annotations
-                | Kind::Profile
+            OptionKind::Text
+                | OptionKind::Path
+                | OptionKind::Time
+                | OptionKind::Milliseconds
+                | OptionKind::Boolean
+                | OptionKind::Names
+                | OptionKind::Checks
+                | OptionKind::AgentMode
+                | OptionKind::Annotations
+                | OptionKind::Profile
         );
         if !is_readable {
             report("/flag", "the program cannot read a value of this type from a flag; remove it".to_owned());

@@ -1,6 +1,6 @@
 //! Lowers a JSON Schema to what a checker does while it reads a document.
 //!
-//! The keywords it knows are in [`KEYWORDS`] and in [`Lowering::condition`]; any other is an error, and so is a known one
+//! The keywords it knows are in [`KEYWORDS`] and in [`CheckerLowering::condition`]; any other is an error, and so is a known one
 //! in a place or a form that the checker could not decide. What a checker leaves undecided when it runs is not its
 //! concern: unknown members, for one, whether the schema allows them or not.
 
@@ -54,7 +54,7 @@ pub(crate) fn checker(schema: &Value) -> Result<Checker> {
 
 /// The checker of a schema whose document is an object, which is called `name`.
 pub(super) fn checker_of(schema: &Value, name: &str) -> Result<Checker> {
-    let mut lowering = Lowering { schema, checker: Checker::default(), inside: Vec::new() };
+    let mut lowering = CheckerLowering { schema, checker: Checker::default(), inside: Vec::new() };
     let root = lowering.value("", schema, name);
     let root = root.map_err(|error| anyhow!("spec/report.schema.json#{error:#}"))?;
     ensure!(matches!(root.form, Form::Object(_)), "spec/report.schema.json: the document is no object");
@@ -65,14 +65,14 @@ pub(super) fn checker_of(schema: &Value, name: &str) -> Result<Checker> {
     Ok(lowering.checker)
 }
 
-struct Lowering<'a> {
+struct CheckerLowering<'a> {
     schema: &'a Value,
     checker: Checker,
     /// Places of the objects that the present place is in.
     inside: Vec<String>,
 }
 
-impl Lowering<'_> {
+impl CheckerLowering<'_> {
     /// The form of the values at a place of the schema; `name` is what they are called.
     fn value(&mut self, at: &str, node: &Value, name: &str) -> Result<ValueForm> {
         if let Some(reference) = node.get("$ref").and_then(Value::as_str) {

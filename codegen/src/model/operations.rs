@@ -44,13 +44,13 @@ pub(crate) struct Operation {
     /// Arguments of an example call for the documentation, by wire name; empty if the specification has none.
     pub example: serde_json::Map<String, Value>,
     /// `x-example-from` of a parameter: the earlier call whose answer the example takes it from.
-    pub earlier: Option<Earlier>,
+    pub earlier: Option<PrerequisiteCall>,
 }
 
 /// The call that an example has to make first.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Earlier {
+pub(crate) struct PrerequisiteCall {
     /// Wire name of the parameter; that of the document is beside it.
     #[serde(skip)]
     pub argument: String,
@@ -183,12 +183,12 @@ pub(crate) struct Stream {
     /// Names of the events that end the stream.
     pub last_events: Vec<String>,
     /// The method that reads the stream to its end and returns the whole document.
-    pub last: Option<Final>,
+    pub last: Option<FinalDocument>,
 }
 
 /// The whole document that a stream's events add up to.
 #[derive(Debug, Clone)]
-pub(crate) struct Final {
+pub(crate) struct FinalDocument {
     /// The operation's JSON response, else the type of one event.
     pub ty: Type,
     /// Name of the method.

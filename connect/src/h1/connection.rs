@@ -17,18 +17,18 @@ use super::head;
 use crate::error::Error;
 use crate::request::RequestRef;
 use crate::socket::Socket;
-use crate::tcp::Watched;
+use crate::tcp::WatchedSocket;
 use crate::watching;
 
 /// Maximum number of bytes per read. The buffer is on the stack: a waiting connection holds none.
-const MOST_READ: usize = 16 * 1024;
+const MAX_READ: usize = 16 * 1024;
 /// How soon after a request begins the end of a used connection suggests that the server had closed it before. Later, it has
 /// probably worked on the request.
 const STALE: Duration = Duration::from_secs(1);
 
 /// A connection without a request in progress.
 #[derive(Debug)]
-pub(crate) struct Connection<S> {
+pub(crate) struct H1Connection<S> {
     socket: S,
     runtime: Option<Id>,
     /// Whether it has served a request.
@@ -48,7 +48,7 @@ pub(crate) struct Reading<S> {
     held: BytesMut,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> H1Connection<S> {
     /// `socket`: one that belongs to the current runtime.
     pub(crate) fn new(socket: S) -> Self {
         Self { socket, runtime: current(), is_used: false }
@@ -147,13 +147,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reading<S> {
     }
 
     /// The connection, if it can be reused.
-    pub(crate) fn into_connection(self) -> Option<Connection<S>> {
+    pub(crate) fn into_connection(self) -> Option<H1Connection<S>> {
         let is_free = self.framing.is_done() && self.lasts && self.outgoing.is_sent() && self.held.is_empty();
-        is_free.then_some(Connection { socket: self.socket, runtime: self.runtime, is_used: true })
+        is_free.then_some(H1Connection { socket: self.socket, runtime: self.runtime, is_used: true })
     }
 }
 
-impl Connection<Socket> {
+impl H1Connection<Socket> {
     /// Whether this runtime watches the socket, or can: a socket that another runtime watches may never
     /// become ready here.
     pub(crate) fn is_of_this_runtime(&self) -> bool {
@@ -175,7 +175,7 @@ impl Connection<Socket> {
 
 impl Reading<Socket> {
     /// Lets somebody else watch the connection; none while the request is still being sent.
-    pub(crate) fn watch(&mut self) -> Option<Watched> {
+    pub(crate) fn watch(&mut self) -> Option<WatchedSocket> {
         if self.outgoing.is_sent() { self.socket.watch() } else { None }
     }
 
@@ -277,7 +277,7 @@ fn poll_packet<S: AsyncRead + Unpin, T>(
     context: &mut Context<'_>,
     take: impl FnOnce(&[u8]) -> T,
 ) -> Poll<io::Result<Option<T>>> {
-    let mut space = [const { MaybeUninit::uninit() }; MOST_READ];
+    let mut space = [const { MaybeUninit::uninit() }; MAX_READ];
     let mut buffer = ReadBuf::uninit(&mut space);
     ready!(Pin::new(socket).poll_read(context, &mut buffer))?;
     let packet = buffer.filled();

@@ -7,9 +7,9 @@ use http::{HeaderMap, Method, StatusCode, Version};
 use crate::error::Error;
 
 /// Maximum number of bytes in a chunked body that carry no data: chunk extensions and trailers.
-const MOST_IGNORED: u32 = 16 * 1024;
+const MAX_IGNORED: u32 = 16 * 1024;
 /// Maximum number of digits of a chunk size.
-const MOST_DIGITS: u8 = 15;
+const MAX_DIGITS: u8 = 15;
 
 /// The part of a body that is still to come.
 #[derive(Debug, PartialEq, Eq)]
@@ -215,7 +215,7 @@ impl Chunks {
     /// Reads a byte that is not data. Returns whether it is the last byte of the body.
     fn step(&mut self, byte: u8) -> Result<bool, Error> {
         self.at = match (&self.at, byte) {
-            (At::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if *digits < MOST_DIGITS => {
+            (At::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if *digits < MAX_DIGITS => {
                 let digit = char::from(byte).to_digit(16).unwrap_or_default();
                 At::Size { size: size * 16 + u64::from(digit), digits: digits + 1 }
             }
@@ -253,7 +253,7 @@ impl Chunks {
 
     fn ignore(&mut self) -> Result<(), Error> {
         self.ignored += 1;
-        if self.ignored > MOST_IGNORED {
+        if self.ignored > MAX_IGNORED {
             return Err(Error::Invalid("the body's chunk extensions or trailers are too long"));
         }
         Ok(())

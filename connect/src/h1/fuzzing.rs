@@ -9,13 +9,13 @@ use bytes::Bytes;
 use http::{Request, Uri};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::Connection;
+use super::H1Connection;
 
 /// The body of the response that `bytes` represent, if they are a valid response. `packet`: the size of the
 /// packets they arrive in.
 pub fn answer(bytes: &[u8], packet: usize) -> Option<Vec<u8>> {
     let reading = async {
-        let connection = Connection::new(Server { bytes, packet: packet.max(1) });
+        let connection = H1Connection::new(Server { bytes, packet: packet.max(1) });
         let server = Uri::from_static("http://server");
         let (_, mut reading) = connection.send((&Request::new(Bytes::new())).into(), &server).await.ok()?;
         let mut body = reading.arrived().ok()?.to_vec();

@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::request::RequestRef;
 
 /// Maximum length of the heads of a response, including informational ones (1xx).
-pub(super) const MOST_BYTES: usize = 128 * 1024;
-const MOST_HEADERS: usize = 128;
+pub(super) const MAX_BYTES: usize = 128 * 1024;
+const MAX_HEADERS: usize = 128;
 
 /// The head of a request. `server`: scheme and authority.
 pub(super) fn write(request: RequestRef<'_>, server: &Uri) -> Vec<u8> {
@@ -63,7 +63,7 @@ fn write_host(head: &mut Vec<u8>, server: &Uri) {
 /// Looks for the end of a head. Each byte is examined once.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    seen: Seen,
+    seen: ScanOffset,
     /// The length of the informational heads before the response.
     before: usize,
 }
@@ -71,7 +71,7 @@ pub(super) struct Reader {
 impl Reader {
     /// The head of the response, if it is complete; `held` then contains the bytes after it. Skips informational heads.
     pub(super) fn read(&mut self, held: &mut BytesMut) -> Result<Option<response::Parts>, Error> {
-        while let Some(end) = self.seen.end(held, MOST_BYTES.saturating_sub(self.before)) {
+        while let Some(end) = self.seen.end(held, MAX_BYTES.saturating_sub(self.before)) {
             let parts = parse(&held.split_to(end).freeze())?;
             if !parts.status.is_informational() {
                 return Ok(Some(parts));
@@ -81,7 +81,7 @@ impl Reader {
             }
             self.before += end;
         }
-        if self.before + held.len() > MOST_BYTES {
+        if self.before + held.len() > MAX_BYTES {
             return Err(Error::Invalid("its head is too long"));
         }
         Ok(None)
@@ -90,9 +90,9 @@ impl Reader {
 
 /// How many of the buffered bytes have been searched for the end of a head. Each byte is examined once.
 #[derive(Debug, Default)]
-pub struct Seen(usize);
+pub struct ScanOffset(usize);
 
-impl Seen {
+impl ScanOffset {
     /// Where the head at the beginning of `held` ends, if it does so within `most` bytes; the next search then starts from
     /// the beginning.
     pub fn end(&mut self, held: &[u8], most: usize) -> Option<usize> {
@@ -118,7 +118,7 @@ impl Seen {
 }
 
 fn parse(head: &Bytes) -> Result<response::Parts, Error> {
-    let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut parsed = httparse::Response::new(&mut []);
     let parsing = ParserConfig::default();
     match parsing.parse_response_with_uninit_headers(&mut parsed, head, &mut headers) {

@@ -7,7 +7,7 @@ use http::{Method, Request, StatusCode, Uri, header};
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
-use super::{Connection, Reading};
+use super::{H1Connection, Reading};
 use crate::error::Error;
 
 fn server() -> Uri {
@@ -28,7 +28,7 @@ async fn answer(request: Request<Bytes>, packets: &[&[u8]]) -> Result<(StatusCod
             tokio::task::yield_now().await;
         }
     });
-    let (head, mut reading) = Connection::new(ours).send((&request).into(), &server()).await?;
+    let (head, mut reading) = H1Connection::new(ours).send((&request).into(), &server()).await?;
     let body = body(&mut reading).await?;
     serving.await.expect("the server has sent all");
     Ok((head.status, body, reading.into_connection().is_some()))
@@ -56,7 +56,7 @@ async fn a_request_is_written_with_its_host_its_headers_and_its_length() {
         .expect("a request");
     let sending =
         tokio::spawn(
-            async move { Connection::new(ours).send((&request).into(), &server()).await.map(|_| ()) },
+            async move { H1Connection::new(ours).send((&request).into(), &server()).await.map(|_| ()) },
         );
     let mut received = vec![0; 4096];
     let expected =
@@ -218,7 +218,7 @@ async fn a_server_may_refuse_a_request_before_it_has_read_all_of_it() {
             .expect("there is room");
     });
     let (head, mut reading) =
-        Connection::new(ours).send((&request).into(), &server()).await.expect("an answer");
+        H1Connection::new(ours).send((&request).into(), &server()).await.expect("an answer");
     assert_eq!(
         (head.status, body(&mut reading).await.expect("a body")),
         (StatusCode::PAYLOAD_TOO_LARGE, b"no".to_vec())
@@ -249,7 +249,8 @@ async fn the_rest_of_a_request_is_sent_while_its_answer_is_read() {
         theirs.write_all(b"i").await.expect("there is room");
         theirs
     });
-    let (_, mut reading) = Connection::new(ours).send((&request).into(), &server()).await.expect("an answer");
+    let (_, mut reading) =
+        H1Connection::new(ours).send((&request).into(), &server()).await.expect("an answer");
     assert_eq!(body(&mut reading).await.expect("a body"), b"hi");
     assert!(reading.into_connection().is_some());
     drop(serving.await.expect("no panic"));
@@ -290,7 +291,7 @@ async fn a_request_of_which_nothing_was_written_is_not_taken_for_one_that_may_ha
         let (ours, mut theirs) = duplex(1 << 16);
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
         theirs.write_all(answer).await.expect("there is room");
-        let first = Connection::new(ours).send((&get()).into(), &server()).await;
+        let first = H1Connection::new(ours).send((&get()).into(), &server()).await;
         let (_, mut reading) = first.expect("an answer");
         reading.arrived().expect("no body");
         let connection = reading.into_connection().expect("it can be used again");

@@ -22,14 +22,14 @@ struct Row {
     query_parameters: Vec<String>,
     fixed_query: Vec<(String, String)>,
     has_body: bool,
-    response: Body,
+    response: BodyKind,
     resource: String,
     name: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Body {
+enum BodyKind {
     Object,
     Array,
     Nothing,
@@ -69,11 +69,11 @@ fn kept(row: Row) -> &'static Operation {
             .leak(),
         has_body: row.has_body,
         response: match row.response {
-            Body::Object => ResponseBody::Object,
-            Body::Array => ResponseBody::Array,
-            Body::Nothing => ResponseBody::Nothing,
-            Body::Text(media_type) => ResponseBody::Text(text(media_type)),
-            Body::Bytes(media_type) => ResponseBody::Bytes(text(media_type)),
+            BodyKind::Object => ResponseBody::Object,
+            BodyKind::Array => ResponseBody::Array,
+            BodyKind::Nothing => ResponseBody::Nothing,
+            BodyKind::Text(media_type) => ResponseBody::Text(text(media_type)),
+            BodyKind::Bytes(media_type) => ResponseBody::Bytes(text(media_type)),
         },
         stream: StreamMode::Never,
         terminator: None,

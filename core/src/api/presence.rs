@@ -3,7 +3,7 @@
 
 /// Members of a response, at least one of which must be present.
 #[derive(Debug)]
-pub(crate) struct Presence {
+pub(crate) struct RequiredMembers {
     /// Id of the operation.
     pub(crate) operation: &'static str,
     /// The path from the response to the object; `*` stands for every item of an array.

@@ -11,7 +11,7 @@ mod responses;
 
 use serde_json::{Map, Value};
 
-use super::shape::{self, Mending};
+use super::shape::{self, RepairLevel};
 use crate::api::form::Form;
 use crate::api::generated::forms::chunk_form;
 use crate::api::operation::{Operation, Protocol};
@@ -40,9 +40,9 @@ pub struct Accumulator {
 #[derive(Debug, Clone)]
 enum Document {
     Chat(chat::Completion),
-    Responses(responses::Building),
-    Messages(messages::Building),
-    Native(native::Content),
+    Responses(responses::ResponseBuilder),
+    Messages(messages::MessageBuilder),
+    Native(native::ContentBuilder),
     /// The last chunk, for a protocol whose chunks do not add up.
     Last(Value),
 }
@@ -59,9 +59,9 @@ impl Accumulator {
     pub fn new(operation: &Operation) -> Self {
         let document = match operation.protocol {
             Protocol::Chat => Document::Chat(chat::Completion::default()),
-            Protocol::Responses => Document::Responses(responses::Building::default()),
-            Protocol::Messages => Document::Messages(messages::Building::default()),
-            Protocol::Native => Document::Native(native::Content::default()),
+            Protocol::Responses => Document::Responses(responses::ResponseBuilder::default()),
+            Protocol::Messages => Document::Messages(messages::MessageBuilder::default()),
+            Protocol::Native => Document::Native(native::ContentBuilder::default()),
             Protocol::Media | Protocol::Models => Document::Last(Value::Null),
         };
         Self { form: chunk_form(operation), begun: false, document }
@@ -80,7 +80,7 @@ impl Accumulator {
     /// assert_eq!(content["parts"][0]["text"], "Hello");
     /// ```
     pub fn push(&mut self, chunk: Value) {
-        let chunk = shape::mend(self.form, chunk, Mending::Structure);
+        let chunk = shape::mend(self.form, chunk, RepairLevel::Structure);
         self.begun = true;
         match &mut self.document {
             Document::Chat(completion) => completion.push(chunk),
@@ -113,7 +113,7 @@ impl Accumulator {
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     pub fn push_json(&mut self, chunk: &str) -> Result<(), serde_json::Error> {
-        self.push(super::mend::value(chunk)?);
+        self.push(super::repair::value(chunk)?);
         Ok(())
     }
 

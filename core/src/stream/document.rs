@@ -7,8 +7,8 @@ use bytes::Bytes;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use super::meaning::is_error;
-use super::mend;
+use super::classify::is_error;
+use super::repair;
 use crate::api::operation::{Operation, Protocol};
 use crate::wire::error::{Error, ErrorKind};
 use crate::wire::sse::StreamEvent;
@@ -75,7 +75,7 @@ pub(super) fn events(
         }
         return Ok(());
     }
-    let value = mend::value(text).map_err(described)?;
+    let value = repair::value(text).map_err(described)?;
     let event = match (operation.protocol, value) {
         (Protocol::Messages, message) if !is_error(text) => {
             take(event(Some("message_start"), &json!({"type": "message_start", "message": message})))?;
@@ -107,7 +107,7 @@ pub(super) struct Elements<'a> {
 impl<'a> Elements<'a> {
     /// list: the array after its opening bracket.
     pub(super) fn of(list: &'a str) -> Self {
-        Self { mended: mend::text(list), at: 0 }
+        Self { mended: repair::text(list), at: 0 }
     }
 
     /// The next element. Errors: the rest of the array is not JSON.
@@ -143,7 +143,7 @@ pub(super) fn chunk_of_completion(data: &str) -> Option<String> {
     if !data.contains("\"chat.completion\"") {
         return None;
     }
-    match mend::value(data) {
+    match repair::value(data) {
         Ok(Value::Object(completion)) => Some(chat_chunk(completion).to_string()),
         _ => None,
     }

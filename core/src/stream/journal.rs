@@ -5,7 +5,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::accumulate::{Accumulator, memory};
-use super::mend;
+use super::repair;
 use crate::api::operation::Operation;
 use crate::wire::error::{Error, ErrorKind};
 
@@ -137,7 +137,7 @@ impl Journal {
         let unread = std::mem::take(&mut self.unread);
         for entry in unread.split_terminator(SEPARATOR) {
             let Some(accumulator) = &mut self.accumulator else { return };
-            match mend::value(entry) {
+            match repair::value(entry) {
                 Ok(Value::String(text)) if entry.starts_with('"') => {
                     self.grown = self.grown.saturating_add(text.len());
                     accumulator.push_text(&text);

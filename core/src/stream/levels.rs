@@ -5,12 +5,12 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::copies::Copies;
+use super::chunk_template::ChunkTemplate;
 use super::journal::Journal;
-use super::pattern::Like;
-use super::reading::{Chunk, Ready};
-use super::shape::{self, Mending};
-use super::{document, meaning, mend, text};
+use super::pattern::TemplateMatch;
+use super::reading::{ReadChunk, Ready};
+use super::shape::{self, RepairLevel};
+use super::{classify, document, repair, text};
 use crate::api::chunk::Chunk as TypedChunk;
 use crate::api::form::Form;
 use crate::api::generated::forms::chunk_form;
@@ -39,7 +39,7 @@ impl Levels {
 
     /// As delivered by [`RawStream::next_batch`](super::RawStream::next_batch).
     pub(super) fn chunk(&mut self, ready: Ready) -> Result<Option<StreamEvent>, Error> {
-        let Some(Chunk { mut event, like }) = ready.into_chunk() else { return Ok(None) };
+        let Some(ReadChunk { mut event, like }) = ready.into_chunk() else { return Ok(None) };
         if let Some(like) = like {
             self.keep_like(&event.data, &like);
             if let Some(mended) = like.mended(&event.data) {
@@ -52,8 +52,8 @@ impl Levels {
         let mended = if is_sound {
             None
         } else {
-            let mended = shape::mend_text(self.form, &event.data, Mending::Structure);
-            Some(mended.map_err(|error| meaning::not_json(&event.data, error))?)
+            let mended = shape::mend_text(self.form, &event.data, RepairLevel::Structure);
+            Some(mended.map_err(|error| classify::not_json(&event.data, error))?)
         };
         self.keep(&event.data);
         if let Some(mended) = mended {
@@ -63,15 +63,15 @@ impl Levels {
     }
 
     /// As delivered by [`RawStream::next_rows`](super::RawStream::next_rows): as it arrived, if it is like the last one.
-    pub(super) fn alike(&mut self, ready: Ready) -> Result<Option<Chunk>, Error> {
+    pub(super) fn alike(&mut self, ready: Ready) -> Result<Option<ReadChunk>, Error> {
         match ready.into_chunk() {
-            Some(Chunk { event, like: Some(like) }) => {
+            Some(ReadChunk { event, like: Some(like) }) => {
                 self.keep_like(&event.data, &like);
-                Ok(Some(Chunk { event, like: Some(like) }))
+                Ok(Some(ReadChunk { event, like: Some(like) }))
             }
             Some(chunk) => {
                 let event = self.chunk(Ready::Chunk(chunk))?;
-                Ok(event.map(|event| Chunk { event, like: None }))
+                Ok(event.map(|event| ReadChunk { event, like: None }))
             }
             None => Ok(None),
         }
@@ -81,9 +81,9 @@ impl Levels {
     pub(super) fn typed<T: TypedChunk>(
         &mut self,
         ready: Ready,
-        copies: &mut Copies<T>,
+        copies: &mut ChunkTemplate<T>,
     ) -> Result<Option<T>, Error> {
-        let Some(Chunk { mut event, like }) = ready.into_chunk() else { return Ok(None) };
+        let Some(ReadChunk { mut event, like }) = ready.into_chunk() else { return Ok(None) };
         let Some(like) = like else {
             self.normalise(&mut event);
             let value = self.parsed(&event.data)?;
@@ -103,10 +103,10 @@ impl Levels {
     /// The data of an event as a value, mended as far as its type needs it.
     fn parsed<T: TypedChunk>(&self, data: &str) -> Result<T, Error> {
         serde_json::from_str(data).or_else(|_| {
-            let whole = shape::mend_text(self.form, data, Mending::Whole)
-                .map_err(|error| meaning::not_json(data, error))?;
+            let whole = shape::mend_text(self.form, data, RepairLevel::Whole)
+                .map_err(|error| classify::not_json(data, error))?;
             serde_json::from_str(&whole).or_else(|error| {
-                let forced = shape::mend_text(self.form, &whole, Mending::Forced);
+                let forced = shape::mend_text(self.form, &whole, RepairLevel::Forced);
                 let value = forced.and_then(|forced| serde_json::from_str(&forced));
                 value.map_err(|_| of_another_form(data, error))
             })
@@ -115,14 +115,14 @@ impl Levels {
 
     /// As delivered by [`RawStream::next_text`](super::RawStream::next_text).
     pub(super) fn text(&mut self, ready: Ready) -> Result<Option<String>, Error> {
-        let Some(Chunk { mut event, like }) = ready.into_chunk() else { return Ok(None) };
+        let Some(ReadChunk { mut event, like }) = ready.into_chunk() else { return Ok(None) };
         if let Some(like) = like {
             self.keep_like(&event.data, &like);
             return Ok(like.first_text(&event.data));
         }
         self.normalise(&mut event);
         let text = text::text(self.protocol, &event.data);
-        let text = text.map_err(|error| meaning::not_json(&event.data, error))?;
+        let text = text.map_err(|error| classify::not_json(&event.data, error))?;
         self.keep(&event.data);
         Ok(text)
     }
@@ -131,7 +131,7 @@ impl Levels {
     /// delivered together with the error that ends the stream.
     pub(super) fn frame(&mut self, ready: Ready) -> (Option<Frame>, Result<(), Error>) {
         let (frame, is_chunk, like) = match ready {
-            Ready::Chunk(Chunk { event, like }) => (Frame::from(event), true, like),
+            Ready::Chunk(ReadChunk { event, like }) => (Frame::from(event), true, like),
             Ready::Element(chunk) => return (None, self.chunk(Ready::Chunk(chunk)).map(drop)),
             Ready::Frame { frame, is_chunk, like } => (*frame, is_chunk, like),
         };
@@ -140,7 +140,7 @@ impl Levels {
             (Some(data), Some(like)) => self.keep_like(data, &like),
             (Some(data), None) if is_chunk => {
                 let event = StreamEvent { event: frame.event.clone(), data: data.clone(), id: None };
-                kept = self.chunk(Ready::Chunk(Chunk { event, like: None })).map(drop);
+                kept = self.chunk(Ready::Chunk(ReadChunk { event, like: None })).map(drop);
             }
             _ => {}
         }
@@ -154,19 +154,19 @@ impl Levels {
     }
 
     /// Keeps a chunk that is like the last one.
-    fn keep_like(&mut self, data: &str, like: &Like) {
+    fn keep_like(&mut self, data: &str, like: &TemplateMatch) {
         self.received.events += 1;
         self.journal.keep_text(like.quoted(data), like.others(data));
     }
 
     /// Mends what needs no parsing, so that the data is the same at every level and in every language.
     fn normalise(&mut self, event: &mut StreamEvent) {
-        if let Cow::Owned(mended) = mend::surrogates(&event.data) {
+        if let Cow::Owned(mended) = repair::surrogates(&event.data) {
             event.data = mended;
         }
         match (self.protocol, &event.event) {
             (Protocol::Responses | Protocol::Messages, Some(name)) => {
-                if let Cow::Owned(named) = meaning::with_type(&event.data, name) {
+                if let Cow::Owned(named) = classify::with_type(&event.data, name) {
                     event.data = named;
                 }
             }

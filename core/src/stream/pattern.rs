@@ -12,10 +12,10 @@ use std::sync::Arc;
 use memchr::memchr2;
 use serde::Deserialize;
 
-pub(super) use self::places::Vary;
-use self::places::{Place, places};
-use super::mend;
-use super::shape::{self, Mending};
+pub(super) use self::places::VaryingField;
+use self::places::{VaryingRange, places};
+use super::repair;
+use super::shape::{self, RepairLevel};
 use crate::api::form::Form;
 use crate::api::generated::forms::chunk_form;
 use crate::api::operation::{Operation, Protocol};
@@ -33,35 +33,35 @@ pub(super) struct Patterns {
     /// The form of a chunk.
     form: &'static Form,
     /// The last chunk, if the next one may match it.
-    last: Option<Arc<Pattern>>,
+    last: Option<Arc<ChunkPattern>>,
     misses: u32,
 }
 
 /// A chunk without the parts that may differ.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(super) struct ChunkPattern {
     /// The name of the event.
     name: Option<String>,
     /// As it arrived.
-    came: Pieces,
+    came: ChunkParts,
     /// As delivered, if that differs.
-    handed: Option<Pieces>,
+    handed: Option<ChunkParts>,
     /// Whether the text is that of the first choice.
     is_first: bool,
 }
 
 /// The constant parts of a chunk.
 #[derive(Debug)]
-struct Pieces {
+struct ChunkParts {
     /// Each is followed by a part that may differ.
-    before: Vec<(String, Vary)>,
+    before: Vec<(String, VaryingField)>,
     end: String,
 }
 
 /// How a chunk differs from the pattern that it matches.
 #[derive(Debug)]
-pub(super) struct Like {
-    pattern: Arc<Pattern>,
+pub(super) struct TemplateMatch {
+    pattern: Arc<ChunkPattern>,
     /// The text within its quotes.
     text: Range<usize>,
     /// Whether the text has no escapes.
@@ -74,7 +74,7 @@ impl Patterns {
     }
 
     /// How the chunk differs from the last one, if it differs only where it may.
-    pub(super) fn like(&mut self, event: &StreamEvent) -> Option<Like> {
+    pub(super) fn like(&mut self, event: &StreamEvent) -> Option<TemplateMatch> {
         let pattern = self.last.as_ref().filter(|pattern| pattern.name == event.event)?;
         let text = pattern.came.text_of(&event.data)?;
         let is_plain = is_plain(&event.data[text.clone()]);
@@ -83,7 +83,7 @@ impl Patterns {
             parsed(&event.data, &text)?;
         }
         self.misses = 0;
-        Some(Like { pattern: Arc::clone(pattern), text, is_plain })
+        Some(TemplateMatch { pattern: Arc::clone(pattern), text, is_plain })
     }
 
     /// Learns from a chunk that did not match the last one.
@@ -91,7 +91,7 @@ impl Patterns {
         self.last = None;
         if self.misses < MAX_MISSES {
             self.misses += 1;
-            self.last = Pattern::of(self.protocol, self.form, event).map(Arc::new);
+            self.last = ChunkPattern::of(self.protocol, self.form, event).map(Arc::new);
         }
     }
 
@@ -101,30 +101,30 @@ impl Patterns {
     }
 }
 
-impl Pattern {
+impl ChunkPattern {
     fn of(protocol: Protocol, form: &'static Form, event: &StreamEvent) -> Option<Self> {
         let data = &event.data;
-        if matches!(mend::surrogates(data), Cow::Owned(_)) {
+        if matches!(repair::surrogates(data), Cow::Owned(_)) {
             return None;
         }
         let (is_first, found) = places(protocol, data)?;
-        let came = Pieces::of(data, &found);
+        let came = ChunkParts::of(data, &found);
         let handed = if shape::check(form, data).is_ok() {
             None
         } else {
-            let mended = shape::mend_text(form, data, Mending::Structure).ok()?;
+            let mended = shape::mend_text(form, data, RepairLevel::Structure).ok()?;
             let (_, found) = places(protocol, &mended)?;
-            Some(Pieces::of(&mended, &found)).filter(|handed| handed.varies_as(&came)).map(Some)?
+            Some(ChunkParts::of(&mended, &found)).filter(|handed| handed.varies_as(&came)).map(Some)?
         };
         Some(Self { name: event.event.clone(), came, handed, is_first })
     }
 }
 
-impl Pieces {
-    fn of(data: &str, places: &[Place]) -> Self {
+impl ChunkParts {
+    fn of(data: &str, places: &[VaryingRange]) -> Self {
         let mut copied = 0;
         let mut before = Vec::with_capacity(places.len());
-        for Place { range, vary } in places {
+        for VaryingRange { range, vary } in places {
             before.push((data[copied..range.start].to_owned(), *vary));
             copied = range.end;
         }
@@ -139,7 +139,7 @@ impl Pieces {
     fn text_of(&self, data: &str) -> Option<Range<usize>> {
         let mut text = None;
         let rest = self.split(data, |range, vary| {
-            if vary == Vary::Text {
+            if vary == VaryingField::Text {
                 text = Some(range);
             }
         })?;
@@ -147,7 +147,7 @@ impl Pieces {
     }
 
     /// Reports each part that may differ, and returns what follows the last of them.
-    fn split<'a>(&self, data: &'a str, mut tell: impl FnMut(Range<usize>, Vary)) -> Option<&'a str> {
+    fn split<'a>(&self, data: &'a str, mut tell: impl FnMut(Range<usize>, VaryingField)) -> Option<&'a str> {
         let mut at = 0;
         for (before, vary) in &self.before {
             let rest = data[at..].strip_prefix(before.as_str())?;
@@ -160,7 +160,7 @@ impl Pieces {
     }
 }
 
-impl Vary {
+impl VaryingField {
     /// Whether it is the inside of a string.
     fn is_string(self) -> bool {
         self != Self::Number
@@ -193,7 +193,7 @@ impl Vary {
     }
 }
 
-impl Like {
+impl TemplateMatch {
     /// Whether both chunks differ from the same one.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.pattern, &other.pattern)
@@ -201,7 +201,7 @@ impl Like {
 
     /// The text before, between and after the variable values of the delivered chunk: strings include their quotes.
     pub(super) fn parts(&self) -> Vec<&str> {
-        let Pieces { before, end } = self.pattern.handed.as_ref().unwrap_or(&self.pattern.came);
+        let ChunkParts { before, end } = self.pattern.handed.as_ref().unwrap_or(&self.pattern.came);
         let mut is_string = false;
         let mut parts = Vec::with_capacity(before.len() + 1);
         for (part, vary) in before {
@@ -223,7 +223,7 @@ impl Like {
     }
 
     /// Reports each part that may differ: a number, or the inside of a string.
-    pub(super) fn each_part(&self, data: &str, tell: impl FnMut(Range<usize>, Vary)) {
+    pub(super) fn each_part(&self, data: &str, tell: impl FnMut(Range<usize>, VaryingField)) {
         self.pattern.came.split(data, tell);
     }
 

@@ -6,13 +6,13 @@ use std::collections::VecDeque;
 use memchr::memrchr2;
 use tokio::time::Instant;
 
+use super::classify::{self, EventClass};
 use super::document::{self, Elements, Kind};
-use super::meaning::{self, Meaning};
-use super::mend;
-use super::pattern::{Like, Patterns};
+use super::pattern::{Patterns, TemplateMatch};
+use super::repair;
 use crate::api::operation::Operation;
 use crate::wire::error::{Error, ErrorKind};
-use crate::wire::json_weight::{self, TooHeavy};
+use crate::wire::json_weight::{self, JsonTooLarge};
 use crate::wire::panics::may_panic_on_purpose;
 use crate::wire::sse::{Decoder, Frame, Item, StreamEvent};
 
@@ -54,26 +54,26 @@ impl Reading {
 
 /// An item that is ready for delivery.
 pub(super) enum Ready {
-    Chunk(Chunk),
+    Chunk(ReadChunk),
     /// A chunk that arrived in an array with others. At the level of frames, the frame of the whole array has already
     /// been delivered.
-    Element(Chunk),
+    Element(ReadChunk),
     /// Used if frames are requested.
     Frame {
         frame: Box<Frame>,
         is_chunk: bool,
-        like: Option<Like>,
+        like: Option<TemplateMatch>,
     },
 }
 
 /// A chunk, and how it differs from the last one if it does so only where it may.
-pub(super) struct Chunk {
+pub(super) struct ReadChunk {
     pub(super) event: StreamEvent,
-    pub(super) like: Option<Like>,
+    pub(super) like: Option<TemplateMatch>,
 }
 
 /// Reads a body packet by packet.
-pub(super) struct Reader {
+pub(super) struct PacketReader {
     operation: &'static Operation,
     content_type: Option<String>,
     max_body_bytes: usize,
@@ -96,7 +96,7 @@ pub(super) struct Reader {
     pub(super) last_event: Instant,
 }
 
-impl Reader {
+impl PacketReader {
     /// now: when the response began.
     pub(super) fn new(
         operation: &'static Operation,
@@ -202,7 +202,7 @@ impl Reader {
     /// ready: how a chunk without a frame is delivered.
     fn take_event_as(
         &mut self,
-        ready: fn(Chunk) -> Ready,
+        ready: fn(ReadChunk) -> Ready,
         event: StreamEvent,
         frame: Option<Frame>,
     ) -> Result<(), Error> {
@@ -213,17 +213,17 @@ impl Reader {
             self.push(ready, event, frame, Some(like));
             return Ok(());
         }
-        let meaning = meaning::meaning(self.operation, &event);
-        let is_of_answer = matches!(meaning, Meaning::Chunk | Meaning::Finish | Meaning::Terminal);
+        let meaning = classify::meaning(self.operation, &event);
+        let is_of_answer = matches!(meaning, EventClass::Chunk | EventClass::Finish | EventClass::Terminal);
         if is_of_answer {
             self.begun = true;
             self.last_event = self.now;
         }
-        let is_chunk = is_of_answer || matches!(meaning, Meaning::Aside);
-        if matches!(meaning, Meaning::List) {
+        let is_chunk = is_of_answer || matches!(meaning, EventClass::Aside);
+        if matches!(meaning, EventClass::List) {
             return self.take_list(ready, &event, frame);
         }
-        if matches!(meaning, Meaning::Chunk) {
+        if matches!(meaning, EventClass::Chunk) {
             self.patterns.learn(&event);
         } else if is_chunk {
             self.patterns.forget();
@@ -236,17 +236,17 @@ impl Reader {
             _ => {}
         }
         match meaning {
-            Meaning::Chunk | Meaning::Aside | Meaning::List | Meaning::Nothing => {}
-            Meaning::Finish => self.complete = true,
-            Meaning::Terminal => {
+            EventClass::Chunk | EventClass::Aside | EventClass::List | EventClass::Nothing => {}
+            EventClass::Finish => self.complete = true,
+            EventClass::Terminal => {
                 self.complete = true;
                 self.end = Some(Ok(()));
             }
-            Meaning::Terminator => {
-                self.complete |= meaning::terminator_completes(self.operation);
+            EventClass::Terminator => {
+                self.complete |= classify::terminator_completes(self.operation);
                 self.end = Some(self.outcome());
             }
-            Meaning::Error(error) => return Err(error),
+            EventClass::Error(error) => return Err(error),
         }
         Ok(())
     }
@@ -254,25 +254,25 @@ impl Reader {
     /// Makes a chunk ready. frame: its frame without its data, if frames are requested.
     fn push(
         &mut self,
-        ready: fn(Chunk) -> Ready,
+        ready: fn(ReadChunk) -> Ready,
         event: StreamEvent,
         frame: Option<Frame>,
-        like: Option<Like>,
+        like: Option<TemplateMatch>,
     ) {
         match frame {
             Some(frame) => self.take_frame(Frame { data: Some(event.data), ..frame }, true, like),
-            None => self.ready.push_back(ready(Chunk { event, like })),
+            None => self.ready.push_back(ready(ReadChunk { event, like })),
         }
     }
 
-    fn take_frame(&mut self, frame: Frame, is_chunk: bool, like: Option<Like>) {
+    fn take_frame(&mut self, frame: Frame, is_chunk: bool, like: Option<TemplateMatch>) {
         self.ready.push_back(Ready::Frame { frame: Box::new(frame), is_chunk, like });
     }
 
     /// Handles an event that contains several: each is treated as if it had arrived by itself.
     fn take_list(
         &mut self,
-        ready: fn(Chunk) -> Ready,
+        ready: fn(ReadChunk) -> Ready,
         list: &StreamEvent,
         frame: Option<Frame>,
     ) -> Result<(), Error> {
@@ -281,7 +281,7 @@ impl Reader {
         if let Some(frame) = frame {
             self.take_frame(Frame { data: Some(list.data.clone()), ..frame }, false, None);
         }
-        while let Some(element) = elements.next().map_err(|error| meaning::not_json(&list.data, error))? {
+        while let Some(element) = elements.next().map_err(|error| classify::not_json(&list.data, error))? {
             // The name belongs to the list; each element has its own type.
             let event = StreamEvent { event: None, data: element.to_owned(), id: list.id.clone() };
             self.take_event_as(ready, event, None)?;
@@ -303,8 +303,8 @@ impl Reader {
         self.stray.push('\n');
         if line.trim_end().ends_with('}') && self.stray_looks < MAX_STRAY_LOOKS {
             self.stray_looks += 1;
-            if meaning::is_error(&self.stray) {
-                return Err(meaning::in_band_error(self.stray.trim_end()));
+            if classify::is_error(&self.stray) {
+                return Err(classify::in_band_error(self.stray.trim_end()));
             }
         }
         Ok(())
@@ -329,7 +329,7 @@ impl Reader {
                 if let Some(event) = decoder.finish() {
                     // The standard drops a block without its blank line; a complete one is worth keeping.
                     let data = event.data.trim();
-                    if !data.is_empty() && data != meaning::DONE && mend::value(data).is_err() {
+                    if !data.is_empty() && data != classify::DONE && repair::value(data).is_err() {
                         return Err(truncated("the stream ended inside an event"));
                     }
                     self.take_event(event, None)?;
@@ -337,7 +337,7 @@ impl Reader {
                         return end;
                     }
                 }
-                self.complete |= meaning::may_end_anywhere(self.operation) && self.begun;
+                self.complete |= classify::may_end_anywhere(self.operation) && self.begun;
                 self.outcome()
             }
         }
@@ -355,12 +355,13 @@ impl Reader {
 }
 
 impl Ready {
-    pub(super) fn into_chunk(self) -> Option<Chunk> {
+    pub(super) fn into_chunk(self) -> Option<ReadChunk> {
         match self {
             Self::Chunk(chunk) | Self::Element(chunk) => Some(chunk),
             Self::Frame { frame, is_chunk, like } => {
                 let Frame { event, data, id, .. } = *frame;
-                data.filter(|_| is_chunk).map(|data| Chunk { event: StreamEvent { event, data, id }, like })
+                data.filter(|_| is_chunk)
+                    .map(|data| ReadChunk { event: StreamEvent { event, data, id }, like })
             }
         }
     }
@@ -370,7 +371,7 @@ fn truncated(message: &str) -> Error {
     Error::new(ErrorKind::StreamTruncated, message)
 }
 
-fn too_heavy(what: &str, heavy: TooHeavy) -> Error {
+fn too_heavy(what: &str, heavy: JsonTooLarge) -> Error {
     Error::new(ErrorKind::Decode, format!("{what} cannot be read: {heavy}")).with_source(heavy)
 }
 

@@ -2,25 +2,25 @@
 //! that builds objects parses the first and copies it.
 
 use super::pattern::paths::paths;
-use super::reading::Chunk;
+use super::reading::ReadChunk;
 
 /// Minimum number of chunks in a row: below this, parsing each is as fast as reading a row.
 const LEAST_CHUNKS: usize = 3;
 
 /// Maximum number of values in which the chunks of a row differ: their paths are searched in each object of
 /// the first.
-const MOST_VALUES: usize = 32;
+const MAX_VALUES: usize = 32;
 
 /// Writes a batch as [`RawStream::next_rows`](super::RawStream::next_rows) delivers it. Chunks like the last one are
 /// written as they arrived, all others as they are delivered.
-pub(super) fn to_json(batch: &[Chunk]) -> String {
+pub(super) fn to_json(batch: &[ReadChunk]) -> String {
     let length: usize = batch.iter().map(|chunk| chunk.event.data.len() + 3).sum();
     let mut json = String::with_capacity(length + 2);
     json.push('[');
     for chunks in batch.chunk_by(are_alike) {
         let is_row = chunks.len() >= LEAST_CHUNKS && push_row(&mut json, chunks).is_some();
         if !is_row {
-            for Chunk { event, like } in chunks {
+            for ReadChunk { event, like } in chunks {
                 let mended = like.as_ref().and_then(|like| like.mended(&event.data));
                 json.push('[');
                 json.push_str(mended.as_deref().unwrap_or(&event.data));
@@ -33,7 +33,7 @@ pub(super) fn to_json(batch: &[Chunk]) -> String {
     json
 }
 
-fn are_alike(one: &Chunk, other: &Chunk) -> bool {
+fn are_alike(one: &ReadChunk, other: &ReadChunk) -> bool {
     match (&one.like, &other.like) {
         (Some(one), Some(other)) => one.is_like(other),
         _ => false,
@@ -41,10 +41,10 @@ fn are_alike(one: &Chunk, other: &Chunk) -> bool {
 }
 
 /// Appends a row of similar chunks. None if the positions of their values are unknown; nothing is appended then.
-fn push_row(json: &mut String, chunks: &[Chunk]) -> Option<()> {
-    let Chunk { event, like } = chunks.first()?;
+fn push_row(json: &mut String, chunks: &[ReadChunk]) -> Option<()> {
+    let ReadChunk { event, like } = chunks.first()?;
     let parts = like.as_ref()?.parts();
-    if parts.len() > MOST_VALUES {
+    if parts.len() > MAX_VALUES {
         return None;
     }
     let mut first = String::with_capacity(event.data.len());
@@ -62,7 +62,7 @@ fn push_row(json: &mut String, chunks: &[Chunk]) -> Option<()> {
     json.push_str(&serde_json::to_string(&parts).ok()?);
     json.push(',');
     json.push_str(&serde_json::to_string(&paths).ok()?);
-    for Chunk { event, like } in chunks {
+    for ReadChunk { event, like } in chunks {
         let all = like.as_ref().and_then(|like| {
             like.each_value(&event.data, |value| {
                 json.push(',');
@@ -89,7 +89,7 @@ mod tests {
     use crate::wire::sse::StreamEvent;
 
     /// Chunks as a reader compares them.
-    fn batch(operation: &Operation, documents: &[String]) -> Vec<Chunk> {
+    fn batch(operation: &Operation, documents: &[String]) -> Vec<ReadChunk> {
         let mut patterns = Patterns::new(operation);
         let chunk = |data: &String| {
             let event = StreamEvent { data: data.clone(), ..StreamEvent::default() };
@@ -97,7 +97,7 @@ mod tests {
             if like.is_none() {
                 patterns.learn(&event);
             }
-            Chunk { event, like }
+            ReadChunk { event, like }
         };
         documents.iter().map(chunk).collect()
     }
@@ -218,7 +218,7 @@ mod tests {
             (0..5).map(|n| format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{n}"}}}}]}}"#)).collect();
         let batch = batch(&CREATE_CHAT_COMPLETION, &documents);
         let (rows, told) = read(&to_json(&batch));
-        let delivered = batch.iter().map(|Chunk { event, like }| {
+        let delivered = batch.iter().map(|ReadChunk { event, like }| {
             let mended = like.as_ref().and_then(|like| like.mended(&event.data));
             let value: Value = serde_json::from_str(mended.as_deref().unwrap_or(&event.data)).expect("JSON");
             value.to_string()

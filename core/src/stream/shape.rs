@@ -12,7 +12,7 @@ use crate::api::form::{Form, Member, Presence};
 
 /// How far a value is mended to its form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mending {
+pub(super) enum RepairLevel {
     /// Values that are present are converted to the right form as far as possible, and lists and objects that code
     /// iterates over are added. No text and no number is invented.
     Structure,
@@ -22,7 +22,7 @@ pub(super) enum Mending {
     Forced,
 }
 
-/// Checks whether the text is one JSON document whose structure is of this form, so that [`Mending::Structure`] would
+/// Checks whether the text is one JSON document whose structure is of this form, so that [`RepairLevel::Structure`] would
 /// change nothing. Errors: it is not JSON, or it is of another form.
 pub(super) fn check(form: &'static Form, text: &str) -> Result<(), serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -31,7 +31,7 @@ pub(super) fn check(form: &'static Form, text: &str) -> Result<(), serde_json::E
 }
 
 /// Mends a value to a form.
-pub(super) fn mend(form: &'static Form, mut value: Value, mending: Mending) -> Value {
+pub(super) fn mend(form: &'static Form, mut value: Value, mending: RepairLevel) -> Value {
     mend_value(form, &mut value, 0, mending);
     value
 }
@@ -40,9 +40,9 @@ pub(super) fn mend(form: &'static Form, mut value: Value, mending: Mending) -> V
 pub(super) fn mend_text(
     form: &'static Form,
     data: &str,
-    mending: Mending,
+    mending: RepairLevel,
 ) -> Result<String, serde_json::Error> {
-    Ok(mend(form, super::mend::value(data)?, mending).to_string())
+    Ok(mend(form, super::repair::value(data)?, mending).to_string())
 }
 
 /// Examines a value by its form.
@@ -183,7 +183,7 @@ impl Visitor<'_> for Name {
 }
 
 /// Mends a value that is present. Returns whether it now has the form.
-fn mend_value(form: &'static Form, value: &mut Value, position: usize, mending: Mending) -> bool {
+fn mend_value(form: &'static Form, value: &mut Value, position: usize, mending: RepairLevel) -> bool {
     match form {
         Form::Any => true,
         Form::Text(_) => {
@@ -245,16 +245,16 @@ fn mend_member(
     member: &'static Member,
     object: &mut Map<String, Value>,
     position: usize,
-    mending: Mending,
+    mending: RepairLevel,
 ) -> bool {
     let Member { name, form, presence } = member;
-    let add_missing = mending != Mending::Structure || form.is_structure();
+    let add_missing = mending != RepairLevel::Structure || form.is_structure();
     let value = match object.get_mut(*name) {
         None | Some(Value::Null) if *presence == Presence::Required && add_missing => {
             object.insert((*name).to_owned(), empty(form, position));
             return true;
         }
-        None if *presence == Presence::Stated && mending != Mending::Structure => {
+        None if *presence == Presence::Stated && mending != RepairLevel::Structure => {
             object.insert((*name).to_owned(), Value::Null);
             return true;
         }
@@ -265,14 +265,14 @@ fn mend_member(
         None | Some(Value::Null) => return true,
         Some(value) => value,
     };
-    if *presence == Presence::Nullable && mending != Mending::Structure && is_blank(form, value) {
+    if *presence == Presence::Nullable && mending != RepairLevel::Structure && is_blank(form, value) {
         *value = Value::Null;
         return true;
     }
     if mend_value(form, value, position, mending) {
         return true;
     }
-    if mending != Mending::Forced || *presence == Presence::Required {
+    if mending != RepairLevel::Forced || *presence == Presence::Required {
         return false;
     }
     *value = match form {
@@ -300,7 +300,7 @@ fn empty(form: &'static Form, position: usize) -> Value {
         Form::Integer | Form::Number => 0.into(),
         Form::Position => position.into(),
         Form::Flag => false.into(),
-        Form::Object(_) => mend(form, Value::Object(Map::new()), Mending::Whole),
+        Form::Object(_) => mend(form, Value::Object(Map::new()), RepairLevel::Whole),
         Form::Map(_) => Value::Object(Map::new()),
         Form::List(_) => Value::Array(Vec::new()),
     }

@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::reading::{MAX_PREFIX_BYTES, MAX_STRAY_LOOKS};
-use super::shape::{self, Mending};
-use super::{Accumulator, Bounds, HeldBody, MAX_PACKETS_A_TURN, Opened, RawStream, Silence};
+use super::shape::{self, RepairLevel};
+use super::{Accumulator, Bounds, GuardedBody, IdleTimeout, MAX_PACKETS_A_TURN, Opened, RawStream};
 use crate::api::form::Form;
 use crate::api::generated::forms::{chunk_form, whole_form};
 use crate::api::operation::Operation;
@@ -42,11 +42,11 @@ fn stream_of(operation: &'static Operation, body: Body) -> RawStream {
     };
     let silence = Duration::from_mins(1);
     let bounds = Bounds {
-        silence: Silence { limit: silence, option: "idle_timeout" },
+        silence: IdleTimeout { limit: silence, option: "idle_timeout" },
         event_idle: silence,
         max_body_bytes: 1 << 20,
     };
-    RawStream::new(Opened { operation, head, body: HeldBody::free(body), bounds })
+    RawStream::new(Opened { operation, head, body: GuardedBody::free(body), bounds })
 }
 
 /// What a level delivers, and how the stream ends.
@@ -330,9 +330,9 @@ proptest! {
     fn mending_leaves_what_conforms_and_what_it_has_mended(chunk in chunk()) {
         for operation in OPERATIONS {
             let form = chunk_form(operation);
-            let structure = shape::mend(form, chunk.clone(), Mending::Structure);
+            let structure = shape::mend(form, chunk.clone(), RepairLevel::Structure);
             // Mending a mended value changes nothing.
-            prop_assert_eq!(&structure, &shape::mend(form, structure.clone(), Mending::Structure));
+            prop_assert_eq!(&structure, &shape::mend(form, structure.clone(), RepairLevel::Structure));
             if shape::check(form, &chunk.to_string()).is_ok() {
                 prop_assert_eq!(&structure, &chunk);
             }
@@ -469,7 +469,7 @@ fn chunk() -> impl Strategy<Value = Value> {
 #[test]
 fn the_tables_say_what_the_generated_types_demand() {
     fn assert_reads<T: serde::de::DeserializeOwned>(form: &'static Form, value: Value) {
-        let whole = shape::mend(form, value, Mending::Whole);
+        let whole = shape::mend(form, value, RepairLevel::Whole);
         if let Err(error) = serde_json::from_value::<T>(whole.clone()) {
             panic!("{error}: {whole}");
         }

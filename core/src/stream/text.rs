@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::mend;
+use super::repair;
 use crate::api::operation::Protocol;
 
 /// The new text of a chunk, if it has any. Errors: the data is not JSON.
@@ -20,31 +20,31 @@ pub(super) fn text(protocol: Protocol, data: &str) -> Result<Option<String>, ser
     };
     let text = match plain {
         Ok(text) => text.map(Cow::into_owned),
-        Err(_) => search(protocol, mend::value(data)?),
+        Err(_) => search(protocol, repair::value(data)?),
     };
     Ok(text.filter(|text| !text.is_empty()))
 }
 
 #[derive(Deserialize)]
-struct Chunk<'a> {
+struct ChatChunk<'a> {
     #[serde(borrow)]
-    choices: Vec<Choice<'a>>,
+    choices: Vec<ChatChoice<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Choice<'a> {
+struct ChatChoice<'a> {
     index: u64,
     #[serde(borrow)]
-    delta: Delta<'a>,
+    delta: ChatDelta<'a>,
 }
 
 #[derive(Deserialize)]
-struct Delta<'a> {
+struct ChatDelta<'a> {
     #[serde(borrow)]
     content: Option<Cow<'a, str>>,
 }
 
-fn chat(chunk: Chunk<'_>) -> Option<Cow<'_, str>> {
+fn chat(chunk: ChatChunk<'_>) -> Option<Cow<'_, str>> {
     chunk.choices.into_iter().find(|choice| choice.index == 0)?.delta.content
 }
 
@@ -63,32 +63,32 @@ fn responses(event: Event<'_>) -> Option<Cow<'_, str>> {
 }
 
 #[derive(Deserialize)]
-struct Piece<'a> {
+struct MessagesEvent<'a> {
     #[serde(borrow)]
     r#type: Cow<'a, str>,
     #[serde(borrow)]
-    delta: Option<Block<'a>>,
+    delta: Option<MessagesBlock<'a>>,
     /// In the first event; without content unless the server does not stream.
     #[serde(borrow)]
-    message: Option<Begun<'a>>,
+    message: Option<StartedMessage<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Begun<'a> {
+struct StartedMessage<'a> {
     #[serde(borrow)]
-    content: Vec<Block<'a>>,
+    content: Vec<MessagesBlock<'a>>,
 }
 
 /// A block, or a piece of one.
 #[derive(Deserialize)]
-struct Block<'a> {
+struct MessagesBlock<'a> {
     #[serde(borrow)]
     r#type: Option<Cow<'a, str>>,
     #[serde(borrow)]
     text: Option<Cow<'a, str>>,
 }
 
-impl<'a> Block<'a> {
+impl<'a> MessagesBlock<'a> {
     fn text_of_kind(self, kind: &str) -> Option<Cow<'a, str>> {
         self.text.filter(|_| self.r#type.as_deref() == Some(kind))
     }
@@ -97,7 +97,7 @@ impl<'a> Block<'a> {
 const PIECE_EVENT: &str = "content_block_delta";
 const TEXT_DELTA: &str = "text_delta";
 
-fn messages(piece: Piece<'_>) -> Option<Cow<'_, str>> {
+fn messages(piece: MessagesEvent<'_>) -> Option<Cow<'_, str>> {
     if let Some(message) = piece.message {
         let texts = message.content.into_iter().filter_map(|block| block.text_of_kind("text"));
         return texts.reduce(|text, more| text + more);
@@ -106,32 +106,32 @@ fn messages(piece: Piece<'_>) -> Option<Cow<'_, str>> {
 }
 
 #[derive(Deserialize)]
-struct Content<'a> {
+struct NativeContent<'a> {
     #[serde(borrow)]
-    candidates: Vec<Candidate<'a>>,
+    candidates: Vec<NativeCandidate<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Candidate<'a> {
+struct NativeCandidate<'a> {
     index: Option<u64>,
     #[serde(borrow)]
-    content: Option<Parts<'a>>,
+    content: Option<NativeParts<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Parts<'a> {
+struct NativeParts<'a> {
     #[serde(borrow)]
-    parts: Vec<Part<'a>>,
+    parts: Vec<NativePart<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Part<'a> {
+struct NativePart<'a> {
     #[serde(borrow)]
     text: Option<Cow<'a, str>>,
     thought: Option<bool>,
 }
 
-fn native(content: Content<'_>) -> Option<Cow<'_, str>> {
+fn native(content: NativeContent<'_>) -> Option<Cow<'_, str>> {
     let first = content.candidates.into_iter().find(|candidate| candidate.index.unwrap_or(0) == 0)?;
     let parts = first.content?.parts.into_iter().filter(|part| part.thought != Some(true));
     parts.filter_map(|part| part.text).reduce(|text, more| text + more)

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, ready};
 use futures_util::Stream;
 
 use super::RawStream;
-use super::copies::Copies;
-use super::shape::{self, Mending};
+use super::chunk_template::ChunkTemplate;
+use super::shape::{self, RepairLevel};
 use crate::api::chunk::Chunk;
 use crate::api::generated::forms::whole_form;
 use crate::transport::response::{RawResponse, Response};
@@ -34,12 +34,12 @@ use crate::wire::sse::Frame;
 /// ```
 pub struct EventStream<T> {
     raw: RawStream,
-    copies: Copies<T>,
+    copies: ChunkTemplate<T>,
 }
 
 impl<T: Chunk> EventStream<T> {
     pub(crate) fn new(raw: RawStream) -> Self {
-        Self { raw, copies: Copies::default() }
+        Self { raw, copies: ChunkTemplate::default() }
     }
 
     /// The underlying stream, with its status, headers and request id.
@@ -110,7 +110,7 @@ impl<T: Chunk> EventStream<T> {
     /// # }
     /// ```
     pub fn frames(self) -> impl Stream<Item = Result<Frame, Error>> + Send + Unpin {
-        Each { raw: self.raw, next: RawStream::poll_next_frame }
+        LevelStream { raw: self.raw, next: RawStream::poll_next_frame }
     }
 
     /// The new text of the first choice from here on, in non-empty pieces ([`RawStream::next_text`]).
@@ -129,7 +129,7 @@ impl<T: Chunk> EventStream<T> {
     /// # }
     /// ```
     pub fn text(self) -> impl Stream<Item = Result<String, Error>> + Send + Unpin {
-        Each { raw: self.raw, next: RawStream::poll_next_text }
+        LevelStream { raw: self.raw, next: RawStream::poll_next_text }
     }
 
     /// Reads to the end and returns the response that the whole stream amounts to, including events read earlier.
@@ -153,7 +153,7 @@ impl<T: Chunk> EventStream<T> {
         let whole = self.raw.finish().await?;
         whole.clone().parse(operation).or_else(|error| {
             let form = whole_form(operation);
-            let mended = shape::mend_text(form, &String::from_utf8_lossy(&whole.body), Mending::Forced);
+            let mended = shape::mend_text(form, &String::from_utf8_lossy(&whole.body), RepairLevel::Forced);
             let body = mended.map_err(|_| error)?.into();
             RawResponse { body, ..whole }.parse(operation)
         })
@@ -176,14 +176,14 @@ impl<T> fmt::Debug for EventStream<T> {
 }
 
 /// A stream of the items that one level delivers, one by one.
-struct Each<T> {
+struct LevelStream<T> {
     raw: RawStream,
     next: PollNext<T>,
 }
 
 type PollNext<T> = fn(&mut RawStream, &mut Context<'_>) -> Poll<Result<Option<T>, Error>>;
 
-impl<T> Stream for Each<T> {
+impl<T> Stream for LevelStream<T> {
     type Item = Result<T, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

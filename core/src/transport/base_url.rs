@@ -79,8 +79,8 @@ impl BaseUrl {
         let mut text = self.text.clone();
         for piece in template_pieces(operation.path) {
             match piece {
-                Piece::Literal(literal) => text.push_str(literal),
-                Piece::Parameter(name) => {
+                TemplatePart::Literal(literal) => text.push_str(literal),
+                TemplatePart::Parameter(name) => {
                     let (_, value) = parameters.iter().find(|(given, _)| given == name).ok_or_else(|| {
                         Error::new(ErrorKind::InvalidRequest, format!("path parameter {name:?} is missing"))
                     })?;
@@ -112,14 +112,14 @@ impl BaseUrl {
         let mut pieces = template_pieces(operation.path).peekable();
         while let Some(piece) = pieces.next() {
             match piece {
-                Piece::Literal(literal) => {
+                TemplatePart::Literal(literal) => {
                     rest = rest.strip_prefix(literal).ok_or_else(elsewhere)?;
                     path.push_str(literal);
                 }
-                Piece::Parameter(name) => {
+                TemplatePart::Parameter(name) => {
                     let end = match pieces.peek() {
                         // The last match: a value may itself contain the literal that follows, as in "a:b".
-                        Some(Piece::Literal(literal)) => rest.rfind(literal).ok_or_else(elsewhere)?,
+                        Some(TemplatePart::Literal(literal)) => rest.rfind(literal).ok_or_else(elsewhere)?,
                         _ => rest.len(),
                     };
                     let value = percent_decode_str(&rest[..end]).decode_utf8().map_err(|_| elsewhere())?;
@@ -176,16 +176,16 @@ fn check_segment(name: &str, value: &str) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidRequest, format!("path parameter {name:?} {why}: {value:?}")))
 }
 
-enum Piece<'a> {
+enum TemplatePart<'a> {
     Literal(&'a str),
     Parameter(&'a str),
 }
 
 /// Splits `/v1beta/models/{model}:generateContent` into literals and parameters.
-fn template_pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
+fn template_pieces(template: &str) -> impl Iterator<Item = TemplatePart<'_>> {
     template.split_inclusive(['{', '}']).map(|piece| match piece.strip_suffix('}') {
-        Some(name) => Piece::Parameter(name),
-        None => Piece::Literal(piece.strip_suffix('{').unwrap_or(piece)),
+        Some(name) => TemplatePart::Parameter(name),
+        None => TemplatePart::Literal(piece.strip_suffix('{').unwrap_or(piece)),
     })
 }
 

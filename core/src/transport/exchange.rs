@@ -3,7 +3,7 @@
 
 mod attempt;
 mod body;
-mod held;
+mod guarded_body;
 mod pool;
 mod request;
 
@@ -32,7 +32,7 @@ use crate::wire::error::{Error, ErrorKind};
 use crate::wire::panics::may_panic_on_purpose;
 
 use self::attempt::Failed;
-pub(crate) use self::held::HeldBody;
+pub(crate) use self::guarded_body::GuardedBody;
 use self::pool::{Lease, Pool};
 
 #[cfg(any(test, fuzzing))]
@@ -69,7 +69,7 @@ pub(crate) struct Transport {
 
 /// Whether one document or a stream is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ResponseMode {
     Document,
     Stream,
 }
@@ -83,20 +83,20 @@ struct Answer {
 enum AnswerBody {
     Whole(Bytes),
     /// The body has not been read.
-    Open(HeldBody),
+    Open(GuardedBody),
 }
 
 /// A response whose body is still open: the source of a stream.
 pub(crate) struct Opened {
     pub(crate) operation: &'static Operation,
     pub(crate) head: Head,
-    pub(crate) body: HeldBody,
+    pub(crate) body: GuardedBody,
     pub(crate) bounds: Bounds,
 }
 
 /// How long the connection may be silent, and the option that sets this time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Silence {
+pub(crate) struct IdleTimeout {
     pub(crate) limit: Duration,
     pub(crate) option: &'static str,
 }
@@ -105,7 +105,7 @@ pub(crate) struct Silence {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     /// Maximum time without a byte.
-    pub(crate) silence: Silence,
+    pub(crate) silence: IdleTimeout,
     /// Maximum time without an event of the response: keep-alive comments, events without data and pings do not count.
     pub(crate) event_idle: Duration,
     /// Maximum size of a body that turns out to be one JSON document, and of the document that a stream amounts to.
@@ -161,12 +161,12 @@ impl Transport {
 
     /// How long the response to a call with these options may be silent: the `idle_timeout` of the call or the client,
     /// otherwise the default or the call's timeout, whichever is shorter.
-    fn silence(&self, options: &RequestOptions) -> Silence {
+    fn silence(&self, options: &RequestOptions) -> IdleTimeout {
         let timeout = self.timeout(options);
         match options.idle_timeout.or(self.settings.settled.idle_timeout) {
-            Some(limit) => Silence { limit, option: "idle_timeout" },
-            None if timeout < DEFAULT_IDLE_TIMEOUT => Silence { limit: timeout, option: "timeout" },
-            None => Silence { limit: DEFAULT_IDLE_TIMEOUT, option: "idle_timeout" },
+            Some(limit) => IdleTimeout { limit, option: "idle_timeout" },
+            None if timeout < DEFAULT_IDLE_TIMEOUT => IdleTimeout { limit: timeout, option: "timeout" },
+            None => IdleTimeout { limit: DEFAULT_IDLE_TIMEOUT, option: "idle_timeout" },
         }
     }
 
@@ -197,9 +197,10 @@ impl Transport {
 
     async fn whole(&self, call: Call, options: &RequestOptions) -> Result<RawResponse, Error> {
         let operation = call.operation;
-        let request =
-            self.build(call, Form::Document, options).map_err(|error| error.with_operation(operation))?;
-        let answer = self.exchange(request, operation, Form::Document, options).await?;
+        let request = self
+            .build(call, ResponseMode::Document, options)
+            .map_err(|error| error.with_operation(operation))?;
+        let answer = self.exchange(request, operation, ResponseMode::Document, options).await?;
         let AnswerBody::Whole(body) = answer.body else {
             unreachable!("a document is read whole by exchange");
         };
@@ -239,9 +240,10 @@ impl Transport {
 
     async fn opened(&self, call: Call, options: &RequestOptions) -> Result<Opened, Error> {
         let operation = call.operation;
-        let request =
-            self.build(call, Form::Stream, options).map_err(|error| error.with_operation(operation))?;
-        let answer = self.exchange(request, operation, Form::Stream, options).await?;
+        let request = self
+            .build(call, ResponseMode::Stream, options)
+            .map_err(|error| error.with_operation(operation))?;
+        let answer = self.exchange(request, operation, ResponseMode::Stream, options).await?;
         let AnswerBody::Open(body) = answer.body else {
             unreachable!("a stream is left open by exchange");
         };
@@ -254,10 +256,11 @@ impl Transport {
         &self,
         request: reqwest::Request,
         operation: &'static Operation,
-        form: Form,
+        form: ResponseMode,
         options: &RequestOptions,
     ) -> Result<Answer, Error> {
-        let span = CallSpan::begin(operation, &request, form == Form::Stream, self.settings.telemetry);
+        let span =
+            CallSpan::begin(operation, &request, form == ResponseMode::Stream, self.settings.telemetry);
         let answer = self.attempts(request, operation, form, options).instrument(span.span()).await;
         // Errors of an attempt are already redacted; this covers errors outside of the attempts, such as those of a key
         // provider.
@@ -268,7 +271,7 @@ impl Transport {
                 span.answered(&head, &body);
                 AnswerBody::Whole(body)
             }
-            Success::Open(body, lease) => AnswerBody::Open(HeldBody::new(body, lease, span.opened(&head))),
+            Success::Open(body, lease) => AnswerBody::Open(GuardedBody::new(body, lease, span.opened(&head))),
         };
         Ok(Answer { head, body })
     }
@@ -277,7 +280,7 @@ impl Transport {
         &self,
         mut request: reqwest::Request,
         operation: &'static Operation,
-        form: Form,
+        form: ResponseMode,
         options: &RequestOptions,
     ) -> Result<(Head, Success), Error> {
         let clock = self.clock();
@@ -335,7 +338,7 @@ impl Transport {
                 error_type: error.error_type(),
                 headers: error.headers(),
             };
-            let judged = retry::Circumstances {
+            let judged = retry::RetryContext {
                 retries,
                 max_retries,
                 remaining: deadline.remaining(),

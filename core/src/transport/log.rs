@@ -34,23 +34,23 @@ const MAX_SHOWN_BODY_BYTES: usize = 4096;
 const MAX_READ_BODY_BYTES: usize = 1024 * 1024;
 
 /// Read when the first client of the process is built.
-static LEVEL: LazyLock<Option<Level>> = LazyLock::new(|| {
+static LEVEL: LazyLock<Option<LogLevel>> = LazyLock::new(|| {
     let text = std::env::var(LOG_VARIABLE).unwrap_or_default();
-    Level::parse(&text).unwrap_or_else(|| {
+    LogLevel::parse(&text).unwrap_or_else(|| {
         write(&format!("gatewright: {LOG_VARIABLE} is {text:?}: it must be info, debug or off\n"));
         None
     })
 });
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum LogLevel {
     Info,
     Debug,
 }
 
 /// Logs every attempt.
 struct Log {
-    level: Level,
+    level: LogLevel,
     /// The client's own keys.
     keys: Arc<KnownKeys>,
 }
@@ -60,7 +60,7 @@ pub(crate) fn from_environment(keys: &Arc<KnownKeys>) -> Option<impl Middleware 
     LEVEL.map(|level| Log { level, keys: Arc::clone(keys) })
 }
 
-impl Level {
+impl LogLevel {
     /// None for an unknown level.
     #[expect(clippy::option_option, reason = "no level asked for, and no level at all")]
     fn parse(text: &str) -> Option<Option<Self>> {
@@ -88,7 +88,7 @@ fn write(text: &str) {
 }
 
 /// The log entry of an attempt: whole lines, the first of which is the summary.
-fn lines(level: Level, attempt: &Attempt, outcome: &Outcome, keys: &Arc<KnownKeys>) -> String {
+fn lines(level: LogLevel, attempt: &Attempt, outcome: &Outcome, keys: &Arc<KnownKeys>) -> String {
     let mut first = format!(
         "{} attempt {}: {} {}: ",
         attempt.operation().id,
@@ -109,7 +109,7 @@ fn lines(level: Level, attempt: &Attempt, outcome: &Outcome, keys: &Arc<KnownKey
     }
     let redactor = Secrets::of(&attempt.request, keys).redactor();
     let mut lines = vec![redactor.redact(&first)];
-    if level == Level::Debug {
+    if level == LogLevel::Debug {
         describe(&mut lines, '>', attempt.headers(), attempt.body(), &redactor);
         if let Some(headers) = outcome.headers() {
             describe(&mut lines, '<', headers, outcome.body().map(AsRef::as_ref), &redactor);
@@ -148,7 +148,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::transport::middleware::Answered;
+    use crate::transport::middleware::SuccessResponse;
     use crate::wire::api_key::ApiKey;
     use crate::wire::error::{Error, ErrorKind};
 
@@ -176,7 +176,7 @@ mod tests {
         let headers = headers.map(|(name, value)| {
             (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
         });
-        let answered = Answered {
+        let answered = SuccessResponse {
             status: 200,
             headers: HeaderMap::from_iter(headers),
             body: Some(bytes::Bytes::copy_from_slice(body.as_bytes())),
@@ -187,14 +187,14 @@ mod tests {
     #[test]
     fn info_is_one_line_an_attempt() {
         assert_eq!(
-            lines(Level::Info, &attempt(), &answered("{}"), &Arc::default()),
+            lines(LogLevel::Info, &attempt(), &answered("{}"), &Arc::default()),
             "gatewright: create_chat_completion attempt 2: POST \
              http://h:1/v1/chat/completions?api_key=redacted&page=1: 200 after 1.234 s, request req_1\n"
         );
         let error = Error::new(ErrorKind::Connection, "refused\x1b[2J\nsk-canary");
         let failed = Outcome { elapsed: Duration::ZERO, answer: Err(error) };
         assert_eq!(
-            lines(Level::Info, &attempt(), &failed, &Arc::default()),
+            lines(LogLevel::Info, &attempt(), &failed, &Arc::default()),
             "gatewright: create_chat_completion attempt 2: POST \
              http://h:1/v1/chat/completions?api_key=redacted&page=1: connection (refused\\u{1b}[2J\\u{a}[redacted]) \
              after 0.000 s\n"
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn debug_shows_headers_and_the_beginning_of_bodies_and_no_secret() {
         let body = format!("{{\"echo\":\"sk-canary canary-query\",\"text\":\"{}\"}}", "x".repeat(5000));
-        let shown = lines(Level::Debug, &attempt(), &answered(&body), &Arc::default());
+        let shown = lines(LogLevel::Debug, &attempt(), &answered(&body), &Arc::default());
         assert!(!shown.contains("canary"), "{shown}");
         assert!(shown.contains(r#""x-tenant": "blue""#) && shown.contains(r#"> {"model":"m"}"#), "{shown}");
         assert!(
@@ -221,7 +221,7 @@ mod tests {
             keys.remember(&ApiKey::new(key).expect("a key"));
         }
         let body = r#"{"keys":"canary-own canary-own-later"}"#;
-        let shown = lines(Level::Debug, &attempt(), &answered(body), &keys);
+        let shown = lines(LogLevel::Debug, &attempt(), &answered(body), &keys);
         assert!(!shown.contains("canary") && !shown.contains("-later"), "{shown}");
     }
 
@@ -229,17 +229,17 @@ mod tests {
     fn a_secret_at_the_cut_is_redacted_whole() {
         for before in MAX_SHOWN_BODY_BYTES - 9..=MAX_SHOWN_BODY_BYTES {
             let answered = answered(&format!("{}sk-canary", "x".repeat(before)));
-            let shown = lines(Level::Debug, &attempt(), &answered, &Arc::default());
+            let shown = lines(LogLevel::Debug, &attempt(), &answered, &Arc::default());
             assert!(!shown.contains("xs"), "{before}");
         }
     }
 
     #[test]
     fn levels_are_read_as_people_write_them() {
-        assert_eq!(Level::parse(" Debug "), Some(Some(Level::Debug)));
-        assert_eq!(Level::parse("INFO"), Some(Some(Level::Info)));
-        assert_eq!(Level::parse("off"), Some(None));
-        assert_eq!(Level::parse(""), Some(None));
-        assert_eq!(Level::parse("trace"), None);
+        assert_eq!(LogLevel::parse(" Debug "), Some(Some(LogLevel::Debug)));
+        assert_eq!(LogLevel::parse("INFO"), Some(Some(LogLevel::Info)));
+        assert_eq!(LogLevel::parse("off"), Some(None));
+        assert_eq!(LogLevel::parse(""), Some(None));
+        assert_eq!(LogLevel::parse("trace"), None);
     }
 }

@@ -324,11 +324,11 @@ impl fmt::Debug for Attempt {
 /// ```
 pub struct Outcome {
     pub(crate) elapsed: Duration,
-    pub(crate) answer: Result<Answered, Error>,
+    pub(crate) answer: Result<SuccessResponse, Error>,
 }
 
 /// A successful response; its body may not have been read.
-pub(crate) struct Answered {
+pub(crate) struct SuccessResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     /// None for a stream.

@@ -11,9 +11,9 @@ use serde::de::DeserializeOwned;
 use crate::api::operation::{Operation, ResponseBody, StreamMode};
 use crate::transport::secret::Secrets;
 use crate::wire::error::{Error, ErrorKind};
-use crate::wire::error_body::Signs;
+use crate::wire::error_body::ErrorMarkers;
 use crate::wire::json_weight;
-use crate::wire::presence::{self, Lacking};
+use crate::wire::presence::{self, MissingMembers};
 
 /// Headers that carry the gateway's request id, in order of preference.
 const REQUEST_ID_HEADERS: &[&str] =
@@ -196,7 +196,7 @@ impl RawResponse {
             return Ok(());
         }
         json_weight::check(&self.body).map_err(|heavy| self.undecodable(operation, heavy))?;
-        let signs = Signs::of(&self.body);
+        let signs = ErrorMarkers::of(&self.body);
         // An object with an id exists and has failed: a task or a response reports that itself.
         if !signs.is_some_and(|signs| signs.is_error() && !signs.has_id()) {
             return Ok(());
@@ -233,7 +233,7 @@ impl RawResponse {
             return Ok(());
         }
         let Ok(answer) = serde_json::from_slice(&self.body) else { return Ok(()) };
-        let Lacking { violations, more } = presence::check(operation, &answer);
+        let MissingMembers { violations, more } = presence::check(operation, &answer);
         if violations.is_empty() {
             return Ok(());
         }

@@ -33,7 +33,7 @@ pub(crate) struct Failure<'a> {
 
 /// The circumstances that decide on a retry.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Circumstances {
+pub(crate) struct RetryContext {
     /// Retries made so far.
     pub(crate) retries: u32,
     pub(crate) max_retries: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Circumstances {
 }
 
 /// The pause before the next attempt; none if the failure is final.
-pub(crate) fn pause(failure: Failure<'_>, attempt: Circumstances) -> Option<Duration> {
+pub(crate) fn pause(failure: Failure<'_>, attempt: RetryContext) -> Option<Duration> {
     if attempt.retries >= attempt.max_retries || !is_retryable(failure) {
         return None;
     }
@@ -108,8 +108,8 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)
     }
 
-    fn attempt() -> Circumstances {
-        Circumstances {
+    fn attempt() -> RetryContext {
+        RetryContext {
             retries: 0,
             max_retries: 2,
             remaining: Duration::from_mins(10),
@@ -173,9 +173,9 @@ mod tests {
     #[test]
     fn retries_are_counted() {
         let failure = failure(ErrorKind::InternalServer);
-        assert!(pause(failure, Circumstances { retries: 1, ..attempt() }).is_some());
-        assert_eq!(pause(failure, Circumstances { retries: 2, ..attempt() }), None);
-        assert_eq!(pause(failure, Circumstances { max_retries: 0, ..attempt() }), None);
+        assert!(pause(failure, RetryContext { retries: 1, ..attempt() }).is_some());
+        assert_eq!(pause(failure, RetryContext { retries: 2, ..attempt() }), None);
+        assert_eq!(pause(failure, RetryContext { max_retries: 0, ..attempt() }), None);
     }
 
     #[test]
@@ -226,6 +226,6 @@ mod tests {
     fn a_pause_that_outlasts_the_deadline_is_not_begun() {
         let headers = headers("retry-after", "5");
         let failure = Failure { headers: Some(&headers), ..failure(ErrorKind::RateLimit) };
-        assert_eq!(pause(failure, Circumstances { remaining: Duration::from_secs(5), ..attempt() }), None);
+        assert_eq!(pause(failure, RetryContext { remaining: Duration::from_secs(5), ..attempt() }), None);
     }
 }

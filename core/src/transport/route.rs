@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream, TryStreamExt as _};
-use gatewright_connect::{Pool, RequestRef, Watched};
+use gatewright_connect::{Pool, RequestRef, WatchedSocket};
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -88,7 +88,7 @@ impl Route {
 
 impl Body {
     /// Lets the reader watch the connection, as [`gatewright_connect::Body::watch`] does.
-    pub(crate) fn watch(&mut self) -> Option<Watched> {
+    pub(crate) fn watch(&mut self) -> Option<WatchedSocket> {
         match self {
             Self::Direct(body) => body.watch(),
             Self::Other(_) => None,
@@ -162,28 +162,28 @@ async fn decoded(mut response: http::Response<gatewright_connect::Body>) -> Resu
     response.body_mut().drive().map_err(HttpError::Connection)?;
     let is_stream =
         response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(EVENTS));
-    let response = response.map(|body| Pieces { body, rest: Bytes::new(), is_stream });
-    let answered = Decompression::new(Answered(Some(response))).call(http::Request::new(())).await;
+    let response = response.map(|body| PacketBody { body, rest: Bytes::new(), is_stream });
+    let answered = Decompression::new(EncodedResponse(Some(response))).call(http::Request::new(())).await;
     let (head, body) = answered.unwrap_or_else(|never| match never {}).into_parts();
     let body = Body::Other(Box::pin(BodyDataStream::new(body).map_err(HttpError::Content)));
     Ok(Incoming { status: head.status, headers: head.headers, body })
 }
 
 /// A received response, in the form that the content-encoding library takes.
-struct Answered(Option<http::Response<Pieces>>);
+struct EncodedResponse(Option<http::Response<PacketBody>>);
 
 /// The media type of a stream, without parameters.
 const EVENTS: &[u8] = b"text/event-stream";
 
 /// A body for a decoder. A stream's body is passed byte by byte: a decoder that fails within a packet loses what it has
 /// read of that packet, and complete events must still be delivered.
-struct Pieces {
+struct PacketBody {
     body: gatewright_connect::Body,
     rest: Bytes,
     is_stream: bool,
 }
 
-impl hyper::body::Body for Pieces {
+impl hyper::body::Body for PacketBody {
     type Data = Bytes;
     type Error = gatewright_connect::Error;
 
@@ -203,8 +203,8 @@ impl hyper::body::Body for Pieces {
     }
 }
 
-impl Service<http::Request<()>> for Answered {
-    type Response = http::Response<Pieces>;
+impl Service<http::Request<()>> for EncodedResponse {
+    type Response = http::Response<PacketBody>;
     type Error = std::convert::Infallible;
     type Future = Ready<Result<Self::Response, Self::Error>>;
 

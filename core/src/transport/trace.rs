@@ -145,9 +145,9 @@ impl CallSpan {
         self.answered_by(head, &redactor);
         if self.inference.is_some()
             && json_weight::check(body).is_ok()
-            && let Ok(body) = serde_json::from_slice::<ResponseBody>(body)
+            && let Ok(body) = serde_json::from_slice::<TracedBody>(body)
         {
-            let mut told = Told::default();
+            let mut told = ResponseSummary::default();
             told.take(body);
             told.record(&self.span, &redactor);
         }
@@ -197,7 +197,7 @@ pub(crate) struct StreamSpan {
 #[derive(Debug, Default)]
 struct Events {
     decoder: Decoder,
-    told: Told,
+    told: ResponseSummary,
     begun: bool,
     secrets: Secrets,
 }
@@ -219,7 +219,7 @@ impl StreamSpan {
             }
             // An event that needs too much memory ends the stream when its reader takes it.
             if json_weight::check(event.data.as_bytes()).is_ok()
-                && let Ok(chunk) = serde_json::from_str::<ResponseBody>(&event.data)
+                && let Ok(chunk) = serde_json::from_str::<TracedBody>(&event.data)
             {
                 events.told.take(chunk);
             }
@@ -307,13 +307,13 @@ fn model_of_path(path: &str) -> Option<String> {
 /// The parts of a response or of a stream's event to record, in the terms of each protocol.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct ResponseBody {
+struct TracedBody {
     #[serde(alias = "responseId")]
     id: Option<Value>,
     #[serde(alias = "modelVersion")]
     model: Option<Value>,
     #[serde(alias = "candidates")]
-    choices: Option<Vec<Choice>>,
+    choices: Option<Vec<TracedChoice>>,
     /// Of a response, with the reason if it is incomplete.
     status: Option<Value>,
     incomplete_details: Option<Value>,
@@ -329,7 +329,7 @@ struct ResponseBody {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Choice {
+struct TracedChoice {
     index: Option<usize>,
     #[serde(alias = "finishReason")]
     finish_reason: Option<Value>,
@@ -337,7 +337,7 @@ struct Choice {
 
 /// What a response has reported so far.
 #[derive(Debug, Default)]
-struct Told {
+struct ResponseSummary {
     id: Option<Value>,
     model: Option<Value>,
     /// By index of the choice.
@@ -345,8 +345,8 @@ struct Told {
     usage: Option<Value>,
 }
 
-impl Told {
-    fn take(&mut self, body: ResponseBody) {
+impl ResponseSummary {
+    fn take(&mut self, body: TracedBody) {
         if let Some(response) = body.response {
             self.take(*response);
         }

@@ -1,9 +1,9 @@
 //! The client's one error type. Its kinds are generated from `spec/errors.json`; it exposes no transport type.
 //!
-//! Text from outside is kept apart in error/foreign.rs. It becomes visible only after [`Error::shown`] has redacted it:
+//! Text from outside is kept apart in error/unredacted.rs. It becomes visible only after [`Error::shown`] has redacted it:
 //! until then an error shows only our own words.
 
-mod foreign;
+mod unredacted;
 
 use std::fmt;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use http::HeaderMap;
 use crate::api::operation::Operation;
 use crate::wire::error_body::ErrorBody;
 use crate::wire::limits::Violation;
-use crate::wire::redact::{Redactor, Shown};
+use crate::wire::redact::{Redactor, SafeText};
 use gatewright_safe::visible::visible_lines;
 
-use self::foreign::{Cause, Foreign, Told};
+use self::unredacted::{Cause, ErrorDetails, Unredacted};
 
 pub(crate) use crate::api::generated::error_kinds::ErrorKind;
 
@@ -53,9 +53,9 @@ struct Inner {
     elapsed: Option<Duration>,
     violations: Vec<Violation>,
     received: Option<Received>,
-    told: Told,
+    told: ErrorDetails,
     /// Text that is not redacted yet.
-    foreign: Foreign,
+    unredacted: Unredacted,
 }
 
 /// How much of a stream has arrived.
@@ -249,7 +249,7 @@ impl Error {
     }
 
     /// The rules that the request breaks, if it was validated before sending (kind [`ErrorKind::InvalidRequest`]): at
-    /// most [`crate::wire::limits::MOST_VIOLATIONS`]; else empty. The message says whether there are more.
+    /// most [`crate::wire::limits::MAX_VIOLATIONS`]; else empty. The message says whether there are more.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -314,8 +314,8 @@ impl Error {
                 elapsed: None,
                 violations: Vec::new(),
                 received: None,
-                told: Told::default(),
-                foreign: Foreign::default(),
+                told: ErrorDetails::default(),
+                unredacted: Unredacted::default(),
             }),
         }
     }
@@ -324,13 +324,13 @@ impl Error {
     pub(crate) fn from_body(kind: ErrorKind, body: Bytes, fallback: impl FnOnce() -> String) -> Self {
         let read = ErrorBody::read(&body);
         let mut error = Self::new(kind, "the gateway's message is not shown");
-        error.inner.foreign = Foreign {
+        error.inner.unredacted = Unredacted {
             message: Some(read.message.unwrap_or_else(fallback)),
             code: read.code,
             param: read.param,
             error_type: read.error_type,
             body: Some(body),
-            ..Foreign::default()
+            ..Unredacted::default()
         };
         error
     }
@@ -340,8 +340,8 @@ impl Error {
     pub(crate) fn shown(mut self, redactor: &Redactor) -> Self {
         let inner = &mut *self.inner;
         let ours = visible_lines(&redactor.redact(&inner.message)).into_owned();
-        let (foreign, told) = (std::mem::take(&mut inner.foreign), std::mem::take(&mut inner.told));
-        let (message, told) = foreign.shown(&ours, told, redactor);
+        let (unredacted, told) = (std::mem::take(&mut inner.unredacted), std::mem::take(&mut inner.told));
+        let (message, told) = unredacted.shown(&ours, told, redactor);
         inner.message = message.unwrap_or(ours);
         inner.told = told;
         self
@@ -349,19 +349,19 @@ impl Error {
 
     /// Drops everything from the response except its status.
     pub(crate) fn without_answer(mut self) -> Self {
-        let Foreign { quoted, cause, .. } = std::mem::take(&mut self.inner.foreign);
-        self.inner.foreign = Foreign { quoted, cause, ..Foreign::default() };
+        let Unredacted { quoted, cause, .. } = std::mem::take(&mut self.inner.unredacted);
+        self.inner.unredacted = Unredacted { quoted, cause, ..Unredacted::default() };
         self
     }
 
     /// Appends a colon and a text from outside to our message.
     pub(crate) fn quoting(mut self, text: impl fmt::Display) -> Self {
-        self.inner.foreign.quoted = Some(text.to_string());
+        self.inner.unredacted.quoted = Some(text.to_string());
         self
     }
 
     pub(crate) fn with_headers(mut self, headers: HeaderMap) -> Self {
-        self.inner.foreign.headers = Some(headers);
+        self.inner.unredacted.headers = Some(headers);
         self
     }
 
@@ -384,18 +384,18 @@ impl Error {
 
     /// As [`with_source`](Self::with_source), for the error of a library about data from outside. It is redacted.
     pub(crate) fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
-        self.inner.foreign.cause = Some(cause.into());
+        self.inner.unredacted.cause = Some(cause.into());
         self
     }
 
     /// Sets our own code for errors that have no error body.
     pub(crate) fn with_code(mut self, code: &'static str) -> Self {
-        self.inner.told.code = Some(Shown::ours(code));
+        self.inner.told.code = Some(SafeText::ours(code));
         self
     }
 
     pub(crate) fn with_param(mut self, param: &'static str) -> Self {
-        self.inner.told.param = Some(Shown::ours(param));
+        self.inner.told.param = Some(SafeText::ours(param));
         self
     }
 
@@ -411,7 +411,7 @@ impl Error {
     }
 
     pub(crate) fn with_request_id(mut self, request_id: Option<&str>) -> Self {
-        self.inner.foreign.request_id = request_id.map(str::to_owned);
+        self.inner.unredacted.request_id = request_id.map(str::to_owned);
         self
     }
 
@@ -421,7 +421,7 @@ impl Error {
     }
 
     pub(crate) fn with_body(mut self, body: Bytes) -> Self {
-        self.inner.foreign.body = Some(body);
+        self.inner.unredacted.body = Some(body);
         self
     }
 
@@ -431,7 +431,7 @@ impl Error {
     }
 
     pub(crate) fn with_partial(mut self, partial: Option<Bytes>, received: Received) -> Self {
-        self.inner.foreign.partial = partial;
+        self.inner.unredacted.partial = partial;
         self.inner.received = Some(received);
         self
     }

@@ -121,7 +121,7 @@ impl ErrorBody {
 /// The members that show whether a document is an error. No other member is kept.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Signs {
+pub(crate) struct ErrorMarkers {
     error: Value,
     object: Value,
     r#type: Value,
@@ -132,7 +132,7 @@ pub(crate) struct Signs {
     response: Option<IgnoredAny>,
 }
 
-impl Signs {
+impl ErrorMarkers {
     /// Parses an object; none if the text is not a JSON object.
     pub(crate) fn of(json: &[u8]) -> Option<Self> {
         // For an array, serde would take the first elements as the members.

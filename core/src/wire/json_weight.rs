@@ -25,25 +25,25 @@ const MEMBER: usize = 208;
 
 /// A JSON text that needs too much memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooHeavy {
+pub(crate) struct JsonTooLarge {
     /// Length of the text, in bytes.
     length: usize,
 }
 
-impl fmt::Display for TooHeavy {
+impl fmt::Display for JsonTooLarge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "its {} bytes hold far more lists and objects than any answer has", self.length)
     }
 }
 
-impl std::error::Error for TooHeavy {}
+impl std::error::Error for JsonTooLarge {}
 
 /// Checks that a text can be parsed within the memory allowed. Errors: it cannot.
-pub(crate) fn check(json: &[u8]) -> Result<(), TooHeavy> {
+pub(crate) fn check(json: &[u8]) -> Result<(), JsonTooLarge> {
     if json.len() <= FREE / HEAVIEST || weight(json) <= FREE + LIGHT * json.len() {
         return Ok(());
     }
-    Err(TooHeavy { length: json.len() })
+    Err(JsonTooLarge { length: json.len() })
 }
 
 /// Whether a text can be parsed into values of any language at an acceptable cost, for front ends that parse the bodies

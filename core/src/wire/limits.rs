@@ -38,11 +38,11 @@ pub use self::words::brief;
 ///
 /// let body = serde_json::json!({ "model": "model-sol", "messages": vec!["no message"; 1000] });
 /// let violations = limits::check(&operations::CREATE_CHAT_COMPLETION, &body);
-/// assert_eq!((violations.len(), violations.is_complete()), (limits::MOST_VIOLATIONS, false));
+/// assert_eq!((violations.len(), violations.is_complete()), (limits::MAX_VIOLATIONS, false));
 /// ```
-pub const MOST_VIOLATIONS: usize = 100;
+pub const MAX_VIOLATIONS: usize = 100;
 /// Maximum number of violations in the text of [`Violations`].
-const MOST_IN_TEXT: usize = 20;
+const MAX_IN_TEXT: usize = 20;
 
 /// Rule of a violation: the model does not take the field, or the endpoint does not serve the model.
 ///
@@ -106,7 +106,7 @@ fn begins_with_path(message: &str, pointer: &str) -> bool {
     rest.starts_with(' ')
 }
 
-/// The violations of one request in the order found, at most [`MOST_VIOLATIONS`]. The text shows the first of them and,
+/// The violations of one request in the order found, at most [`MAX_VIOLATIONS`]. The text shows the first of them and,
 /// if there are many, their number.
 ///
 /// ```
@@ -151,7 +151,7 @@ impl Violations {
     }
 
     fn push(&mut self, violation: Violation) {
-        if self.told.len() < MOST_VIOLATIONS {
+        if self.told.len() < MAX_VIOLATIONS {
             self.told.push(violation);
         } else {
             self.more = true;
@@ -186,11 +186,11 @@ impl fmt::Display for Violations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The count comes first, since readers of errors truncate long texts.
         match (self.len(), self.more) {
-            (..=MOST_IN_TEXT, false) => {}
-            (all, false) => write!(f, "{all} rules are broken, the first {MOST_IN_TEXT}: ")?,
-            (told, true) => write!(f, "at least {} rules are broken, the first {MOST_IN_TEXT}: ", told + 1)?,
+            (..=MAX_IN_TEXT, false) => {}
+            (all, false) => write!(f, "{all} rules are broken, the first {MAX_IN_TEXT}: ")?,
+            (told, true) => write!(f, "at least {} rules are broken, the first {MAX_IN_TEXT}: ", told + 1)?,
         }
-        for (index, violation) in self.iter().take(MOST_IN_TEXT).enumerate() {
+        for (index, violation) in self.iter().take(MAX_IN_TEXT).enumerate() {
             write!(f, "{}{violation}", if index == 0 { "" } else { "; " })?;
         }
         Ok(())

@@ -56,7 +56,7 @@ pub mod on_purpose {
     /// A place that can be made to panic.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[repr(u8)]
-    pub enum Place {
+    pub enum PanicPoint {
         /// No place.
         Nowhere,
         /// While a client is built.
@@ -79,7 +79,7 @@ pub mod on_purpose {
         Program,
     }
 
-    impl Place {
+    impl PanicPoint {
         /// The place with this name in lower case; any other name is no place.
         pub fn named(name: &str) -> Self {
             match name {
@@ -97,15 +97,15 @@ pub mod on_purpose {
         }
     }
 
-    static PLACE: AtomicU8 = AtomicU8::new(Place::Nowhere as u8);
+    static PLACE: AtomicU8 = AtomicU8::new(PanicPoint::Nowhere as u8);
 
     /// Makes the client panic at this place from now on.
-    pub fn panic_at(place: Place) {
+    pub fn panic_at(place: PanicPoint) {
         PLACE.store(place as u8, Ordering::SeqCst);
     }
 
     /// Panics if the client is to panic at this place.
-    pub fn reach(place: Place) {
+    pub fn reach(place: PanicPoint) {
         assert!(PLACE.load(Ordering::SeqCst) != place as u8, "on purpose");
     }
 }
@@ -114,7 +114,7 @@ pub mod on_purpose {
 macro_rules! may_panic_on_purpose {
     ($place:ident) => {
         #[cfg(debug_assertions)]
-        $crate::wire::panics::on_purpose::reach($crate::wire::panics::on_purpose::Place::$place);
+        $crate::wire::panics::on_purpose::reach($crate::wire::panics::on_purpose::PanicPoint::$place);
     };
 }
 pub(crate) use may_panic_on_purpose;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::api::generated::presence::PRESENCE;
 use crate::api::operation::Operation;
-use crate::api::presence::Presence;
+use crate::api::presence::RequiredMembers;
 use crate::wire::limits::Violation;
 
 /// Maximum number of violations of a response that are listed; the rest are counted.
@@ -13,7 +13,7 @@ const MAX_LISTED: usize = 100;
 
 /// The members that a response lacks.
 #[derive(Debug, Default)]
-pub(crate) struct Lacking {
+pub(crate) struct MissingMembers {
     /// The first violations.
     pub(crate) violations: Vec<Violation>,
     /// The number of violations that are not listed.
@@ -26,18 +26,18 @@ pub(crate) fn has_rules(operation: &Operation) -> bool {
 }
 
 /// The members that the response of an operation lacks; empty if all promised members are present.
-pub(crate) fn check(operation: &Operation, answer: &Value) -> Lacking {
-    let mut lacking = Lacking::default();
+pub(crate) fn check(operation: &Operation, answer: &Value) -> MissingMembers {
+    let mut lacking = MissingMembers::default();
     for rule in PRESENCE.iter().filter(|rule| rule.operation == operation.id) {
         rule.look(answer, rule.path, &mut String::new(), &mut lacking);
     }
     lacking
 }
 
-impl Presence {
+impl RequiredMembers {
     /// `path`: the remaining path; `pointer`: the path walked so far. A value that is missing or of another type is not
     /// covered by this rule.
-    fn look(&self, node: &Value, path: &[&str], pointer: &mut String, lacking: &mut Lacking) {
+    fn look(&self, node: &Value, path: &[&str], pointer: &mut String, lacking: &mut MissingMembers) {
         let length = pointer.len();
         match (path, node) {
             ([], Value::Object(_)) => self.judge(node, pointer, lacking),
@@ -61,7 +61,7 @@ impl Presence {
         }
     }
 
-    fn judge(&self, object: &Value, pointer: &str, lacking: &mut Lacking) {
+    fn judge(&self, object: &Value, pointer: &str, lacking: &mut MissingMembers) {
         if self.when.is_some_and(|(member, value)| object[member] != value)
             || self.any_of.iter().any(|name| !object[*name].is_null())
         {
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn violations_of_an_answer_are_bounded() {
         let answer = json!({"created": 1, "data": vec![json!({}); 250]});
-        let Lacking { violations, more } = check(&CREATE_IMAGE, &answer);
+        let MissingMembers { violations, more } = check(&CREATE_IMAGE, &answer);
         assert_eq!((violations.len(), more), (100, 150));
         assert_eq!(violations[99].pointer, "/data/99");
     }

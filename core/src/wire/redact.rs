@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use memchr::memmem;
 
-use self::spelling::{Level, encodings, widened};
+use self::spelling::{DecodedText, encodings, widened};
 use crate::wire::secret_names::is_secret_name;
 use gatewright_safe::visible::visible_lines;
 
@@ -58,7 +58,7 @@ const SPELLED_BYTES: usize = 24;
 /// ```
 #[derive(Clone, Default)]
 pub struct Redactor {
-    secrets: Vec<Secret>,
+    secrets: Vec<KnownSecret>,
     changing: Option<ChangingSecrets>,
 }
 
@@ -73,7 +73,7 @@ pub struct Redactor {
 /// assert_eq!(redactor.redact("key-of-this-hour"), "[redacted]");
 /// ```
 #[derive(Clone, Default)]
-pub struct ChangingSecrets(Arc<RwLock<Vec<Secret>>>);
+pub struct ChangingSecrets(Arc<RwLock<Vec<KnownSecret>>>);
 
 impl ChangingSecrets {
     /// Replaces the secrets.
@@ -100,7 +100,7 @@ impl fmt::Debug for ChangingSecrets {
 }
 
 #[derive(Clone)]
-struct Secret {
+struct KnownSecret {
     /// In lower case, because a service may change the case of what it echoes.
     plain: Vec<u8>,
     /// The parts of its base64 and hex forms that don't depend on the surrounding text; none for a short
@@ -110,7 +110,7 @@ struct Secret {
 
 /// Which secrets to redact.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum SecretScope {
     /// Only those the redactor knows: for content that must otherwise stay unchanged.
     Own,
     /// Those, and anything that looks like somebody else's.
@@ -131,7 +131,7 @@ impl Redactor {
         secrets.sort_unstable();
         secrets.dedup();
         secrets.retain(|secret| !secret.is_empty());
-        Self { secrets: secrets.into_iter().map(Secret::new).collect(), changing: None }
+        Self { secrets: secrets.into_iter().map(KnownSecret::new).collect(), changing: None }
     }
 
     /// The same redactor, which also knows secrets that change, with their values at the time it is used.
@@ -165,7 +165,7 @@ impl Redactor {
     /// assert!(!redactor.finds("https://example.com/"));
     /// ```
     pub fn finds(&self, text: &str) -> bool {
-        !self.spans(text.as_bytes(), Whose::Own).is_empty()
+        !self.spans(text.as_bytes(), SecretScope::Own).is_empty()
     }
 
     /// The text with every secret replaced by [`REDACTED`].
@@ -192,7 +192,7 @@ impl Redactor {
     /// ```
     pub fn redact_beginning(&self, text: &str, max_bytes: usize) -> (String, bool) {
         let end = text.floor_char_boundary(max_bytes);
-        let clean = match self.without_secrets(text.as_bytes(), end, Whose::All) {
+        let clean = match self.without_secrets(text.as_bytes(), end, SecretScope::All) {
             // Secrets are removed at character boundaries.
             Some(clean) => String::from_utf8_lossy(&clean).into_owned(),
             None => text[..end].to_owned(),
@@ -202,53 +202,53 @@ impl Redactor {
 
     /// A short text from outside, in a form that an error or a span may carry: without secrets, and without
     /// anything that a terminal acts on. max_chars: where it is cut, in characters.
-    pub(crate) fn show(&self, text: &str, max_chars: usize) -> Shown {
+    pub(crate) fn show(&self, text: &str, max_chars: usize) -> SafeText {
         // A character has at most four bytes.
         let (clean, _) = self.redact_beginning(text, max_chars.saturating_mul(4));
         let clean = match clean.char_indices().nth(max_chars) {
             Some((end, _)) => &clean[..end],
             None => &clean,
         };
-        Shown(Cow::Owned(visible_lines(clean).into_owned()))
+        SafeText(Cow::Owned(visible_lines(clean).into_owned()))
     }
 
     /// The beginning of a body from outside, which need not be text. max_bytes: limit on the result.
-    pub(crate) fn show_body(&self, body: &Bytes, max_bytes: usize) -> ShownBytes {
+    pub(crate) fn show_body(&self, body: &Bytes, max_bytes: usize) -> SafeBytes {
         let end = body.len().min(max_bytes);
         let mut shown =
-            self.without_secrets(body, end, Whose::All).map_or_else(|| body.slice(..end), Bytes::from);
+            self.without_secrets(body, end, SecretScope::All).map_or_else(|| body.slice(..end), Bytes::from);
         shown.truncate(max_bytes);
-        ShownBytes(shown)
+        SafeBytes(shown)
     }
 
     /// A JSON document built from what a service sent, such as the part of a response that arrived. It is unchanged
     /// except for the known secrets; none if it would no longer be JSON without them.
-    pub(crate) fn show_document(&self, document: Bytes) -> Option<ShownBytes> {
-        let Some(clean) = self.without_secrets(&document, document.len(), Whose::Own) else {
-            return Some(ShownBytes(document));
+    pub(crate) fn show_document(&self, document: Bytes) -> Option<SafeBytes> {
+        let Some(clean) = self.without_secrets(&document, document.len(), SecretScope::Own) else {
+            return Some(SafeBytes(document));
         };
         let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&clean).is_ok();
-        is_json.then(|| ShownBytes(clean.into()))
+        is_json.then(|| SafeBytes(clean.into()))
     }
 
     /// A response's headers: those with secret names lose their value, the others any secret in it.
-    pub(crate) fn show_headers(&self, headers: HeaderMap) -> ShownHeaders {
+    pub(crate) fn show_headers(&self, headers: HeaderMap) -> SafeHeaders {
         let mut shown = headers;
         for (name, value) in &mut shown {
             if value.is_sensitive() || is_secret_name(name.as_str()) {
                 *value = HeaderValue::from_static(REDACTED);
                 continue;
             }
-            if let Some(clean) = self.without_secrets(value.as_bytes(), value.len(), Whose::All) {
+            if let Some(clean) = self.without_secrets(value.as_bytes(), value.len(), SecretScope::All) {
                 *value = HeaderValue::from_bytes(&clean).unwrap_or(HeaderValue::from_static(REDACTED));
             }
         }
-        ShownHeaders(shown)
+        SafeHeaders(shown)
     }
 
     /// The text up to `end` without secrets; none if it contains none. The text after `end` is searched as far as a
     /// secret that begins before it can reach.
-    fn without_secrets(&self, text: &[u8], end: usize, whose: Whose) -> Option<Vec<u8>> {
+    fn without_secrets(&self, text: &[u8], end: usize, whose: SecretScope) -> Option<Vec<u8>> {
         if let Some(now) = self.of_now() {
             return now.without_secrets(text, end, whose);
         }
@@ -275,13 +275,13 @@ impl Redactor {
     }
 
     /// The positions of secrets: in order, without overlaps, at character boundaries.
-    fn spans(&self, text: &[u8], whose: Whose) -> Vec<Range<usize>> {
+    fn spans(&self, text: &[u8], whose: SecretScope) -> Vec<Range<usize>> {
         if let Some(now) = self.of_now() {
             return now.spans(text, whose);
         }
         let mut spans: Vec<_> = match whose {
-            Whose::Own => Vec::new(),
-            Whose::All => others::spans(text).collect(),
+            SecretScope::Own => Vec::new(),
+            SecretScope::All => others::spans(text).collect(),
         };
         if !self.secrets.is_empty() {
             let margin = self.margin();
@@ -300,7 +300,7 @@ impl Redactor {
     fn find(&self, text: &[u8], part: Range<usize>, spans: &mut Vec<Range<usize>>) {
         // Text beside the part is not visible, so a word at the edge may not stand alone.
         let open = (part.start > 0, part.end < text.len());
-        let mut level = Level::of(&text[part.clone()]);
+        let mut level = DecodedText::of(&text[part.clone()]);
         for depth in 0..=LEVELS {
             for secret in &self.secrets {
                 let found = secret.find(&level, open);
@@ -325,7 +325,7 @@ impl fmt::Debug for Redactor {
     }
 }
 
-impl Secret {
+impl KnownSecret {
     /// secret: without surrounding white space.
     fn new(secret: &str) -> Self {
         let plain = secret.to_ascii_lowercase().into_bytes();
@@ -334,7 +334,11 @@ impl Secret {
     }
 
     /// Its positions in the original of a level. open: whether there is more text before and after the level.
-    fn find<'a>(&'a self, level: &'a Level, open: (bool, bool)) -> impl Iterator<Item = Range<usize>> + 'a {
+    fn find<'a>(
+        &'a self,
+        level: &'a DecodedText,
+        open: (bool, bool),
+    ) -> impl Iterator<Item = Range<usize>> + 'a {
         let plain = memmem::find_iter(&level.lower, &self.plain).filter_map(move |at| {
             let end = at + self.plain.len();
             let is_joined = |byte: Option<&u8>, open: bool| byte.map_or(open, u8::is_ascii_alphanumeric);
@@ -390,16 +394,16 @@ fn whole_characters(text: &[u8], Range { mut start, mut end }: Range<usize>) -> 
 
 /// A short text that may be shown: our own words, or text that a [`Redactor`] passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Shown(Cow<'static, str>);
+pub(crate) struct SafeText(Cow<'static, str>);
 
-impl Shown {
+impl SafeText {
     /// A text of ours.
     pub(crate) const fn ours(text: &'static str) -> Self {
         Self(Cow::Borrowed(text))
     }
 }
 
-impl Deref for Shown {
+impl Deref for SafeText {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -409,9 +413,9 @@ impl Deref for Shown {
 
 /// Bytes that a [`Redactor`] passed.
 #[derive(Debug, Clone)]
-pub(crate) struct ShownBytes(Bytes);
+pub(crate) struct SafeBytes(Bytes);
 
-impl Deref for ShownBytes {
+impl Deref for SafeBytes {
     type Target = Bytes;
 
     fn deref(&self) -> &Bytes {
@@ -421,9 +425,9 @@ impl Deref for ShownBytes {
 
 /// Headers that a [`Redactor`] passed.
 #[derive(Debug, Clone)]
-pub(crate) struct ShownHeaders(HeaderMap);
+pub(crate) struct SafeHeaders(HeaderMap);
 
-impl Deref for ShownHeaders {
+impl Deref for SafeHeaders {
     type Target = HeaderMap;
 
     fn deref(&self) -> &HeaderMap {

@@ -170,11 +170,11 @@ pub struct Decoder {
     /// None if it is empty.
     last_event_id: Option<Arc<str>>,
     /// The rest of the current block, if frames are requested.
-    block: Block,
+    block: EventBlock,
 }
 
 #[derive(Debug, Default)]
-struct Block {
+struct EventBlock {
     retry: Option<Duration>,
     comments: Vec<String>,
     comment_bytes: usize,
@@ -193,7 +193,7 @@ impl Default for Decoder {
             has_data: false,
             pending_id: None,
             last_event_id: None,
-            block: Block::default(),
+            block: EventBlock::default(),
         }
     }
 }
@@ -411,7 +411,7 @@ impl Decoder {
 
     /// Ends a block as [`Decoder::dispatch`] does, and returns the whole block unless it is empty.
     fn end_frame(&mut self) -> Option<Frame> {
-        let Block { retry, comments, .. } = std::mem::take(&mut self.block);
+        let EventBlock { retry, comments, .. } = std::mem::take(&mut self.block);
         let (named, identified) = (!self.event.is_empty(), self.pending_id.is_some());
         let event = named.then(|| self.event.clone());
         let mut frame = match self.dispatch() {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use gatewright::limits::{MOST_VIOLATIONS, Rules};
+use gatewright::limits::{MAX_VIOLATIONS, Rules};
 use gatewright::{Call, Client, ErrorKind, limits, operations};
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -162,7 +162,7 @@ proptest! {
 fn at_most_a_hundred_violations_are_told_and_the_text_says_that_there_are_more() {
     let body = json!({ "model": "model-sol", "messages": vec![0; 20_000] });
     let violations = limits::check(&operations::CREATE_CHAT_COMPLETION, &body);
-    assert_eq!((violations.len(), violations.is_complete()), (MOST_VIOLATIONS, false));
+    assert_eq!((violations.len(), violations.is_complete()), (MAX_VIOLATIONS, false));
     let text = violations.to_string();
     let start = "at least 101 rules are broken, the first 20: messages[0] is the number 0, not an object; ";
     assert!(text.starts_with(start) && text.len() < 4_000, "{text}");

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use gatewright::ErrorKind;
-use gatewright::read_ahead::{Level, Read, ReadAhead, Taken};
+use gatewright::read_ahead::{Level, Read, ReadAhead, TakeResult};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -44,12 +44,15 @@ fn wait(stream: &ReadAhead<String>) {
 }
 
 /// Takes everything until the end, and returns the end too.
-async fn all(stream: ReadAhead<String>, level: Level) -> (Vec<String>, Taken<String>, ReadAhead<String>) {
+async fn all(
+    stream: ReadAhead<String>,
+    level: Level,
+) -> (Vec<String>, TakeResult<String>, ReadAhead<String>) {
     spawn_blocking(move || {
         let mut taken = Vec::new();
         loop {
             match stream.take(level) {
-                Taken::Events(events) => taken.extend(events),
+                TakeResult::Events(events) => taken.extend(events),
                 end => return (taken, end, stream),
             }
             wait(&stream);
@@ -64,7 +67,7 @@ async fn everything_is_taken_once_and_the_document_is_had_after_it() {
     let (_server, stream) = open(Script::events().packet(chunk("a") + &chunk("b") + STOP).end()).await;
     let (texts, end, stream) = all(stream, Level::Text).await;
     assert_eq!(texts.concat(), "ab");
-    assert!(matches!(end, Taken::Over), "{end:?}");
+    assert!(matches!(end, TakeResult::Over), "{end:?}");
     let document = stream.finish().await.unwrap();
     assert!(String::from_utf8_lossy(&document.body).contains("\"ab\""));
     stream.close();
@@ -74,11 +77,11 @@ async fn everything_is_taken_once_and_the_document_is_had_after_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_level_holds_until_the_stream_is_over() {
     let (_server, stream) = open(Script::events().packet(chunk("a")).then(Step::Hang)).await;
-    assert!(matches!(stream.take(Level::Frames), Taken::Events(_)));
+    assert!(matches!(stream.take(Level::Frames), TakeResult::Events(_)));
     let refused = stream.take(Level::Text);
-    assert!(matches!(refused, Taken::Otherwise(Some(Level::Frames))), "{refused:?}");
+    assert!(matches!(refused, TakeResult::Otherwise(Some(Level::Frames))), "{refused:?}");
     stream.close();
-    assert!(matches!(stream.take(Level::Text), Taken::Over));
+    assert!(matches!(stream.take(Level::Text), TakeResult::Over));
     assert_eq!(stream.finish().await.unwrap_err().kind(), ErrorKind::Configuration);
 }
 
@@ -91,10 +94,10 @@ async fn whoever_waits_is_told_and_a_failure_is_told_once_after_the_events_befor
     let (documents, end, stream) = all(stream, Level::Chunks).await;
     told.recv_timeout(LONG).unwrap();
     assert_eq!(documents.len(), 1);
-    let Taken::Failed(error) = end else { panic!("{end:?}") };
+    let TakeResult::Failed(error) = end else { panic!("{end:?}") };
     assert_eq!((error.kind(), error.operation()), (ErrorKind::Decode, Some("create_chat_completion")));
     assert!(error.message().contains("too odd"), "{error}");
-    assert!(matches!(stream.take(Level::Chunks), Taken::Over));
+    assert!(matches!(stream.take(Level::Chunks), TakeResult::Over));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,7 +105,7 @@ async fn no_more_is_read_than_the_inbox_holds_and_one_batch() {
     let mut body = chunk("x").repeat(5000);
     body.push_str(STOP);
     let (_server, stream) = open(Script::events().packet(body).end()).await;
-    assert!(matches!(stream.take(Level::Text), Taken::Events(_)));
+    assert!(matches!(stream.take(Level::Text), TakeResult::Events(_)));
     let (stream, first) = spawn_blocking(move || {
         wait(&stream);
         std::thread::sleep(Duration::from_millis(300));
@@ -111,7 +114,7 @@ async fn no_more_is_read_than_the_inbox_holds_and_one_batch() {
     })
     .await
     .unwrap();
-    let Taken::Events(first) = first else { panic!("{first:?}") };
+    let TakeResult::Events(first) = first else { panic!("{first:?}") };
     assert!(first.len() < 4000, "{} were read ahead", first.len());
     let (rest, ..) = all(stream, Level::Text).await;
     assert_eq!(first.len() + rest.len(), 5000);

@@ -9,13 +9,13 @@ use http::HeaderMap;
 use tokio::sync::Mutex;
 
 use super::data::Data;
-use super::keyring::{Configured, Found, Keyring};
-use super::presented::Presented;
-use super::stall_detector::Hanging;
-use crate::counters::Counters;
+use super::keyring::{Configured, KeyLookup, Keyring};
+use super::presented::PresentedKey;
+use super::stall_detector::StallDetector;
+use crate::counters::SharedCounters;
 use crate::keys::Digest;
 use crate::random::random_bytes;
-use crate::store::{SpentByKey, Store, StoreError};
+use crate::store::{DurableStore, SpentByKey, StoreError};
 use crate::usage::{Caller, Day, Ledger};
 use crate::wire::ApiError;
 
@@ -32,12 +32,12 @@ pub(crate) struct Authenticator {
     read: AtomicBool,
     /// The revision of the keys in memory. Held while they are replaced.
     revision: Mutex<Option<i64>>,
-    hanging: Hanging,
+    hanging: StallDetector,
 }
 
 /// Which keys of the configuration have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Changed {
+pub(crate) struct ConfiguredKeyChanges {
     pub(crate) key: bool,
     pub(crate) admin: bool,
 }
@@ -59,27 +59,27 @@ impl Authenticator {
         key: &ApiKey,
         admin: Option<&ApiKey>,
         ledger: &Arc<Ledger>,
-        counters: Option<Arc<Counters>>,
+        counters: Option<Arc<SharedCounters>>,
     ) -> Self {
         let digest = |key: &ApiKey| data.pepper.digest(key.expose().as_bytes());
         let configured = Configured { key: digest(key), admin: admin.map(digest) };
         let keyring = Keyring::new(configured, ledger, counters);
         let read = AtomicBool::new(!data.lasting);
-        let (revision, hanging) = (Mutex::new(None), Hanging::new());
+        let (revision, hanging) = (Mutex::new(None), StallDetector::new());
         Self { data, keyring, nobody: Digest(random_bytes()), read, revision, hanging }
     }
 
     /// Takes both keys of a changed configuration at once: the previous ones are rejected from now on. `key`: `None`
     /// if there is none any more; then nothing replaces it.
-    pub(crate) fn configure(&self, key: Option<&ApiKey>, admin: Option<&ApiKey>) -> Changed {
+    pub(crate) fn configure(&self, key: Option<&ApiKey>, admin: Option<&ApiKey>) -> ConfiguredKeyChanges {
         let digest = |key: &ApiKey| self.data.pepper.digest(key.expose().as_bytes());
         let new = Configured { key: key.map_or(self.nobody, digest), admin: admin.map(digest) };
         let old = self.keyring.configure(new);
-        Changed { key: old.key != new.key, admin: old.admin != new.admin }
+        ConfiguredKeyChanges { key: old.key != new.key, admin: old.admin != new.admin }
     }
 
     /// Detects whether the gateway hung, and makes requests wait for the keys.
-    pub(super) fn hanging(&self) -> &Hanging {
+    pub(super) fn hanging(&self) -> &StallDetector {
         &self.hanging
     }
 
@@ -97,14 +97,14 @@ impl Authenticator {
         headers: &mut HeaderMap,
         query: &mut Vec<(String, String)>,
     ) -> Result<Caller, ApiError> {
-        let presented = Presented::take(headers, query);
+        let presented = PresentedKey::take(headers, query);
         // Clients match on the first words.
         let incorrect = |why: &str| {
             ApiError::new(&ErrorCode::INVALID_API_KEY, format!("Incorrect API key provided: {why}"))
         };
         match self.keyring.find(self.data.pepper.digest(presented.key()?)) {
-            Found::Valid(caller) if caller.scopes().allow_operation(operation) => Ok(caller),
-            Found::Valid(_) => Err(ApiError::new(
+            KeyLookup::Valid(caller) if caller.scopes().allow_operation(operation) => Ok(caller),
+            KeyLookup::Valid(_) => Err(ApiError::new(
                 &ErrorCode::PERMISSION_DENIED,
                 format!(
                     "this API key may not call {}: its scopes lack {}",
@@ -112,14 +112,14 @@ impl Authenticator {
                     operation.id
                 ),
             )),
-            Found::Expired => Err(incorrect("it has expired")),
+            KeyLookup::Expired => Err(incorrect("it has expired")),
             // The key may be one that could not be read yet.
-            Found::Unknown if !self.read.load(Ordering::Relaxed) => Err(ApiError::new(
+            KeyLookup::Unknown if !self.read.load(Ordering::Relaxed) => Err(ApiError::new(
                 &ErrorCode::SERVER_IS_OVERLOADED,
                 "the gateway has not loaded its API keys yet; try again soon",
             )
             .retry_after(UNREADABLE_WAIT_S)),
-            Found::Unknown => Err(incorrect("it is not a key of this gateway")),
+            KeyLookup::Unknown => Err(incorrect("it is not a key of this gateway")),
         }
     }
 
@@ -148,7 +148,7 @@ impl Authenticator {
     ///
     /// Errors: the key is missing or wrong.
     pub(crate) fn admit_admin(&self, headers: &mut HeaderMap) -> Result<(), ApiError> {
-        let presented = Presented::take(headers, &mut Vec::new());
+        let presented = PresentedKey::take(headers, &mut Vec::new());
         let key = presented.key()?;
         match self.keyring.configured().admin {
             Some(admin) if self.data.pepper.verify(key, admin) => Ok(()),
@@ -164,14 +164,14 @@ impl Authenticator {
     /// Errors: the key is missing or not one of this gateway's.
     #[cfg(feature = "console")]
     pub(crate) fn admit_any(&self, headers: &mut HeaderMap) -> Result<Principal, ApiError> {
-        let presented = Presented::take(headers, &mut Vec::new());
+        let presented = PresentedKey::take(headers, &mut Vec::new());
         let key = presented.key()?;
         if self.keyring.configured().admin.is_some_and(|admin| self.data.pepper.verify(key, admin)) {
             return Ok(Principal::Admin);
         }
         match self.keyring.find(self.data.pepper.digest(key)) {
-            Found::Valid(caller) => Ok(Principal::Client(caller)),
-            Found::Expired | Found::Unknown => Err(ApiError::new(
+            KeyLookup::Valid(caller) => Ok(Principal::Client(caller)),
+            KeyLookup::Expired | KeyLookup::Unknown => Err(ApiError::new(
                 &ErrorCode::INVALID_API_KEY,
                 "Incorrect API key provided: it is not a key of this gateway, or it has expired",
             )),
@@ -189,7 +189,7 @@ impl Authenticator {
     }
 
     /// The store of the keys.
-    pub(super) fn store(&self) -> &Arc<dyn Store> {
+    pub(super) fn store(&self) -> &Arc<dyn DurableStore> {
         &self.data.store
     }
 

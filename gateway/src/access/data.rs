@@ -12,7 +12,7 @@ use super::pepper::Pepper;
 use crate::crash;
 use crate::disk::private_folder;
 use crate::store::{
-    Bucket, Contents, MemoryStore, Spool, SqlStore, Store, StoreError, StoreUrl, missing_files,
+    Bucket, Contents, DurableStore, MemoryStore, Spool, SqlStore, StoreError, StoreUrl, missing_files,
 };
 
 /// Name of the database in the data folder.
@@ -63,7 +63,7 @@ pub enum InvalidData {
 #[derive(Clone)]
 pub(crate) struct Data {
     pub(super) pepper: Arc<Pepper>,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn DurableStore>,
     /// The contents of generated files.
     pub(crate) contents: Contents,
     /// The folder of usage journals, if there is a data folder.

@@ -6,28 +6,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 
 use crate::clock::unix_seconds;
-use crate::counters::Counters;
-use crate::keys::{CONFIGURED_KEY, Digest, Limits};
+use crate::counters::SharedCounters;
+use crate::keys::{CONFIGURED_KEY, Digest, KeyLimits};
 use crate::store::{KeyRecord, SpentByKey};
 use crate::usage::{Account, Caller, Day, Ledger, Spending};
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Keyring {
-    keys: ArcSwap<Keys>,
+    keys: ArcSwap<KeySet>,
     /// The accounts by key id: a key keeps its account when it changes. Held while keys are replaced.
     accounts: Mutex<HashMap<String, Arc<Account>>>,
     /// The caller with the configured key, whichever key that is.
     configured: Caller,
     ledger: Arc<Ledger>,
     /// Shared between gateways.
-    counters: Option<Arc<Counters>>,
+    counters: Option<Arc<SharedCounters>>,
 }
 
 /// A snapshot of all keys.
 #[derive(Debug)]
-struct Keys {
-    stored: Arc<HashMap<Digest, Entry>>,
+struct KeySet {
+    stored: Arc<HashMap<Digest, KeyringEntry>>,
     /// The same keys by id, including expired ones.
     by_id: Arc<HashMap<Arc<str>, Caller>>,
     configured: Configured,
@@ -42,7 +42,7 @@ pub(super) struct Configured {
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct KeyringEntry {
     caller: Caller,
     /// When the secret expires, in seconds since 1970.
     until: Option<u64>,
@@ -50,16 +50,20 @@ struct Entry {
 
 /// The result of looking up a secret.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum KeyLookup {
     Valid(Caller),
     Expired,
     Unknown,
 }
 
 impl Keyring {
-    pub(super) fn new(configured: Configured, ledger: &Arc<Ledger>, counters: Option<Arc<Counters>>) -> Self {
+    pub(super) fn new(
+        configured: Configured,
+        ledger: &Arc<Ledger>,
+        counters: Option<Arc<SharedCounters>>,
+    ) -> Self {
         Self {
-            keys: ArcSwap::from_pointee(Keys { stored: Arc::default(), by_id: Arc::default(), configured }),
+            keys: ArcSwap::from_pointee(KeySet { stored: Arc::default(), by_id: Arc::default(), configured }),
             accounts: Mutex::default(),
             configured: Caller::unlimited(CONFIGURED_KEY, ledger),
             ledger: Arc::clone(ledger),
@@ -68,15 +72,15 @@ impl Keyring {
     }
 
     /// The key that a secret belongs to.
-    pub(super) fn find(&self, digest: Digest) -> Found {
+    pub(super) fn find(&self, digest: Digest) -> KeyLookup {
         let keys = self.keys.load();
         if digest == keys.configured.key {
-            return Found::Valid(self.configured.clone());
+            return KeyLookup::Valid(self.configured.clone());
         }
         match keys.stored.get(&digest) {
-            None => Found::Unknown,
-            Some(Entry { until: Some(until), .. }) if *until <= unix_seconds() => Found::Expired,
-            Some(Entry { caller, .. }) => Found::Valid(caller.clone()),
+            None => KeyLookup::Unknown,
+            Some(KeyringEntry { until: Some(until), .. }) if *until <= unix_seconds() => KeyLookup::Expired,
+            Some(KeyringEntry { caller, .. }) => KeyLookup::Valid(caller.clone()),
         }
     }
 
@@ -90,11 +94,11 @@ impl Keyring {
         let _replacing = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         let keys = self.keys.load();
         let (stored, by_id) = (Arc::clone(&keys.stored), Arc::clone(&keys.by_id));
-        self.keys.swap(Arc::new(Keys { stored, by_id, configured })).configured
+        self.keys.swap(Arc::new(KeySet { stored, by_id, configured })).configured
     }
 
     /// The limits of a key, by its id. `None`: no active key in memory has it.
-    pub(super) fn limits(&self, id: &str) -> Option<Limits> {
+    pub(super) fn limits(&self, id: &str) -> Option<KeyLimits> {
         if id == CONFIGURED_KEY {
             return Some(*self.configured.limits());
         }
@@ -141,14 +145,14 @@ impl Keyring {
             let caller = Caller::new(key.id.into(), key.scopes, key.limits, account, ledger, counters);
             if let Some((old, until)) = old {
                 let until = key.expires.map_or(until, |expires| expires.min(until));
-                entries.insert(old, Entry { caller: caller.clone(), until: Some(until) });
+                entries.insert(old, KeyringEntry { caller: caller.clone(), until: Some(until) });
             }
             by_id.insert(Arc::clone(caller.id()), caller.clone());
-            entries.insert(digest, Entry { caller, until: key.expires });
+            entries.insert(digest, KeyringEntry { caller, until: key.expires });
         }
         *accounts = kept;
         let configured = self.configured();
         let (stored, by_id) = (Arc::new(entries), Arc::new(by_id));
-        self.keys.store(Arc::new(Keys { stored, by_id, configured }));
+        self.keys.store(Arc::new(KeySet { stored, by_id, configured }));
     }
 }

@@ -21,13 +21,13 @@ pub(crate) fn is_native(headers: &HeaderMap) -> bool {
 }
 
 /// The key of a request, removed from it so that later code can't log it or pass it on.
-pub(super) struct Presented {
+pub(super) struct PresentedKey {
     bearer: Option<HeaderValue>,
     other: Option<HeaderValue>,
     parameter: Option<String>,
 }
 
-impl Presented {
+impl PresentedKey {
     pub(super) fn take(headers: &mut HeaderMap, query: &mut Vec<(String, String)>) -> Self {
         let (native, messages) = (headers.remove(NATIVE_KEY_HEADER), headers.remove(MESSAGES_KEY_HEADER));
         let mut parameter = None;
@@ -83,7 +83,7 @@ mod tests {
         headers.insert("accept", HeaderValue::from_static("*/*"));
         let parameter = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let mut query = vec![parameter("key", "a"), parameter("alt", "sse"), parameter("key", "b")];
-        let presented = Presented::take(&mut headers, &mut query);
+        let presented = PresentedKey::take(&mut headers, &mut query);
         assert_eq!(presented.key().ok(), Some(&b"one"[..]));
         assert_eq!((headers.len(), query), (1, vec![parameter("alt", "sse")]));
     }

@@ -3,14 +3,14 @@
 use gatewright::{ErrorCode, limits};
 
 use crate::clock::whole_seconds;
-use crate::usage::{Caller, Exceeded};
+use crate::usage::{Caller, LimitExceeded};
 use crate::wire::ApiError;
 
 /// When to retry if concurrent requests are limited: it is unknown when one ends.
 const CONCURRENT_WAIT_S: u64 = 1;
 
 /// The limit of its key rejects a request.
-pub(crate) fn refused(exceeded: Exceeded, caller: &Caller) -> ApiError {
+pub(crate) fn refused(exceeded: LimitExceeded, caller: &Caller) -> ApiError {
     let limits = caller.limits();
     let most = |limit: Option<u64>| limit.unwrap_or_default();
     let rate = |what: String, wait_s: u64| {
@@ -22,24 +22,26 @@ pub(crate) fn refused(exceeded: Exceeded, caller: &Caller) -> ApiError {
         ApiError::new(&ErrorCode::INSUFFICIENT_QUOTA, message)
     };
     match exceeded {
-        Exceeded::Requests(wait) => {
+        LimitExceeded::Requests(wait) => {
             rate(format!("{} requests per minute", most(limits.requests_per_minute)), whole_seconds(wait))
         }
-        Exceeded::Tokens(wait) => {
+        LimitExceeded::Tokens(wait) => {
             rate(format!("{} tokens per minute", most(limits.tokens_per_minute)), whole_seconds(wait))
         }
-        Exceeded::Concurrent => {
+        LimitExceeded::Concurrent => {
             rate(format!("{} concurrent requests", most(limits.concurrent_requests)), CONCURRENT_WAIT_S)
         }
-        Exceeded::InProgress => {
+        LimitExceeded::InProgress => {
             let message = "the requests in progress of this API key may use up the rest of its budget; try again when one has \
                 ended";
             ApiError::new(&ErrorCode::RATE_LIMIT_EXCEEDED, message).retry_after(CONCURRENT_WAIT_S)
         }
-        Exceeded::TokensOfDay => quota(format!("{} tokens", most(limits.tokens_per_day)), "day"),
-        Exceeded::TokensOfMonth => quota(format!("{} tokens", most(limits.tokens_per_month)), "month"),
-        Exceeded::CostOfDay => quota(format!("budget of {}", limits.cost_per_day.unwrap_or_default()), "day"),
-        Exceeded::CostOfMonth => {
+        LimitExceeded::TokensOfDay => quota(format!("{} tokens", most(limits.tokens_per_day)), "day"),
+        LimitExceeded::TokensOfMonth => quota(format!("{} tokens", most(limits.tokens_per_month)), "month"),
+        LimitExceeded::CostOfDay => {
+            quota(format!("budget of {}", limits.cost_per_day.unwrap_or_default()), "day")
+        }
+        LimitExceeded::CostOfMonth => {
             quota(format!("budget of {}", limits.cost_per_month.unwrap_or_default()), "month")
         }
     }

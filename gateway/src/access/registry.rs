@@ -8,7 +8,7 @@ use super::data::{Data, InvalidData};
 use super::pepper::Pepper;
 use crate::clock::unix_seconds;
 use crate::keys::{InvalidMember, IssuedKey, Key, NewKey, Rotation, random_key};
-use crate::store::{KeyRecord, LONGEST_LIST, MOST_KEYS, NotAdded, Store, StoreError, StoreUrl};
+use crate::store::{AddKeyError, DurableStore, KeyRecord, LONGEST_LIST, MAX_KEYS, StoreError, StoreUrl};
 use crate::usage::{Day, UsageQuery, UsageRow};
 
 /// The keys and the usage of a data folder, or of a gateway.
@@ -34,7 +34,7 @@ pub enum RegistryError {
     #[error("there is no notification {0:?}; it never existed, or was delivered long ago")]
     NoNotification(String),
     /// The maximum number of keys that the gateway keeps in memory is reached.
-    #[error("there are {MOST_KEYS} active keys already; revoke some first")]
+    #[error("there are {MAX_KEYS} active keys already; revoke some first")]
     Full,
     /// A shared configuration document is invalid: a line for each problem, with its place.
     #[error("{0}")]
@@ -67,7 +67,7 @@ impl Registry {
         Self { data }
     }
 
-    pub(crate) fn store(&self) -> &dyn Store {
+    pub(crate) fn store(&self) -> &dyn DurableStore {
         &*self.data.store
     }
 
@@ -106,8 +106,8 @@ impl Registry {
         let digest = self.data.pepper.digest(secret.expose().as_bytes());
         match self.data.store.add_key(KeyRecord { key: key.clone(), digest, old: None }).await? {
             Ok(()) => Ok(IssuedKey { secret, key }),
-            Err(NotAdded::NameTaken) => Err(RegistryError::NameTaken(key.name)),
-            Err(NotAdded::Full) => Err(RegistryError::Full),
+            Err(AddKeyError::NameTaken) => Err(RegistryError::NameTaken(key.name)),
+            Err(AddKeyError::Full) => Err(RegistryError::Full),
         }
     }
 

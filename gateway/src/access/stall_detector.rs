@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Hanging {
+pub(super) struct StallDetector {
     /// When the gateway was last known to be alive, in nanoseconds on a clock that continues while it hangs.
     alive: AtomicU64,
     /// Whether it hung and the keys have not been reloaded since.
@@ -26,7 +26,7 @@ pub(super) struct Hanging {
     read: Notify,
 }
 
-impl Hanging {
+impl StallDetector {
     pub(super) fn new() -> Self {
         Self { alive: AtomicU64::new(monotonic_nanos()), hung: AtomicBool::default(), read: Notify::new() }
     }
@@ -70,7 +70,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_request_after_the_gateway_hung_waits_until_the_keys_were_read() {
-        let hanging = Hanging::new();
+        let hanging = StallDetector::new();
         let start = monotonic_nanos();
         assert!(!hanging.beat_at(start + HUNG / 2) && !hanging.beat_at(start + HUNG));
         assert!(hanging.beat_at(start + 3 * HUNG) && hanging.beat_at(start + 3 * HUNG + 1));
@@ -87,7 +87,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_store_that_does_not_answer_keeps_no_request_for_long() {
-        let hanging = Hanging::new();
+        let hanging = StallDetector::new();
         assert!(hanging.beat_at(monotonic_nanos() + 2 * HUNG));
         let begun = tokio::time::Instant::now();
         hanging.pass().await;

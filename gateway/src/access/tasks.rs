@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::registry::{Registry, RegistryError};
 use crate::keys::InvalidMember;
-use crate::store::{State, Task};
+use crate::store::{Task, TaskState};
 
 /// A video task (section 3). Times are in seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ impl From<(Task, Option<u64>)> for VideoTask {
     fn from((task, ended): (Task, Option<u64>)) -> Self {
         let Task { id, owner, created, model, state } = task;
         let status = state.name().to_owned();
-        let problem = if let State::Failed(problem) = state { Some(problem.message) } else { None };
+        let problem = if let TaskState::Failed(problem) = state { Some(problem.message) } else { None };
         Self { id, key: owner.to_string(), model: model.to_string(), status, created, ended, problem }
     }
 }
@@ -38,8 +38,8 @@ impl From<(Task, Option<u64>)> for VideoTask {
 impl Registry {
     /// The newest video tasks of all keys first, at most 10,000. `status`: only those with this status.
     pub async fn tasks(&self, status: Option<&str>) -> Result<Vec<VideoTask>, RegistryError> {
-        if status.is_some_and(|status| !State::NAMES.contains(&status)) {
-            let message = format!("must be one of {}", State::NAMES.join(", "));
+        if status.is_some_and(|status| !TaskState::NAMES.contains(&status)) {
+            let message = format!("must be one of {}", TaskState::NAMES.join(", "));
             return Err(InvalidMember { member: "status", message }.into());
         }
         Ok(self.store().tasks(status).await?.into_iter().map(Into::into).collect())

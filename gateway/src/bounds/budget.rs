@@ -15,18 +15,18 @@ pub(crate) const BYTES: usize = 32 * 1024 * 1024;
 /// The remaining budget of one request.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    steps: Account,
-    bytes: Account,
+    steps: BudgetMeter,
+    bytes: BudgetMeter,
     left: Arc<AtomicBool>,
 }
 
 /// When dropped, tells the work for a request that nobody waits for it any longer.
 #[derive(Debug)]
-pub(crate) struct Waiting(Arc<AtomicBool>);
+pub(crate) struct CancelOnDrop(Arc<AtomicBool>);
 
 /// Why the work for a request stops without a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Exceeded {
+pub(crate) enum BudgetExceeded {
     #[error(
         "this request needs more than the {0} steps that the simulated provider spends on one; reduce it: \
          fewer choices, a shorter prompt, fewer tools, or a smaller JSON Schema with less recursion, smaller \
@@ -44,7 +44,7 @@ pub(crate) enum Exceeded {
 }
 
 #[derive(Debug)]
-struct Account {
+struct BudgetMeter {
     limit: usize,
     spent: Cell<usize>,
 }
@@ -55,27 +55,27 @@ impl Budget {
     }
 
     pub(crate) fn of(steps: usize, bytes: usize) -> Self {
-        let account = |limit| Account { limit, spent: Cell::new(0) };
+        let account = |limit| BudgetMeter { limit, spent: Cell::new(0) };
         Self { steps: account(steps), bytes: account(bytes), left: Arc::default() }
     }
 
     /// The guard that the waiting caller holds.
-    pub(crate) fn waiting(&self) -> Waiting {
-        Waiting(Arc::clone(&self.left))
+    pub(crate) fn waiting(&self) -> CancelOnDrop {
+        CancelOnDrop(Arc::clone(&self.left))
     }
 
     /// Charges steps, before the work is done.
-    pub(crate) fn work(&self, steps: usize) -> Result<(), Exceeded> {
+    pub(crate) fn work(&self, steps: usize) -> Result<(), BudgetExceeded> {
         if self.left.load(Ordering::Relaxed) {
-            return Err(Exceeded::ClientGone);
+            return Err(BudgetExceeded::ClientGone);
         }
-        if self.steps.charge(steps) { Ok(()) } else { Err(Exceeded::Steps(self.steps.limit)) }
+        if self.steps.charge(steps) { Ok(()) } else { Err(BudgetExceeded::Steps(self.steps.limit)) }
     }
 
     /// Charges bytes and the work of producing them, before they are produced.
-    pub(crate) fn make(&self, bytes: usize) -> Result<(), Exceeded> {
+    pub(crate) fn make(&self, bytes: usize) -> Result<(), BudgetExceeded> {
         if !self.bytes.charge(bytes) {
-            return Err(Exceeded::Bytes(self.bytes.limit));
+            return Err(BudgetExceeded::Bytes(self.bytes.limit));
         }
         self.work(bytes)
     }
@@ -93,7 +93,7 @@ impl Budget {
     }
 }
 
-impl Account {
+impl BudgetMeter {
     /// Takes an amount if it is available, and says whether it was. The account never goes below zero.
     fn charge(&self, amount: usize) -> bool {
         let spent = self.spent.get().saturating_add(amount);
@@ -105,7 +105,7 @@ impl Account {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -119,18 +119,18 @@ mod tests {
     fn no_more_is_spent_than_there_is() {
         let budget = Budget::of(10, 4);
         assert_eq!(budget.work(8), Ok(()));
-        assert_eq!(budget.work(3), Err(Exceeded::Steps(10)));
+        assert_eq!(budget.work(3), Err(BudgetExceeded::Steps(10)));
         assert_eq!(budget.make(2), Ok(()));
         assert_eq!((budget.worked(), budget.made()), (10, 2));
-        assert_eq!(Budget::of(10, 4).make(5), Err(Exceeded::Bytes(4)));
-        assert_eq!(Budget::of(10, 4).work(usize::MAX), Err(Exceeded::Steps(10)));
+        assert_eq!(Budget::of(10, 4).make(5), Err(BudgetExceeded::Bytes(4)));
+        assert_eq!(Budget::of(10, 4).work(usize::MAX), Err(BudgetExceeded::Steps(10)));
     }
 
     #[test]
     fn nothing_is_done_for_a_client_that_is_gone() {
         let budget = Budget::new();
         drop(budget.waiting());
-        assert_eq!(budget.work(1), Err(Exceeded::ClientGone));
-        assert_eq!(budget.make(1), Err(Exceeded::ClientGone));
+        assert_eq!(budget.work(1), Err(BudgetExceeded::ClientGone));
+        assert_eq!(budget.make(1), Err(BudgetExceeded::ClientGone));
     }
 }

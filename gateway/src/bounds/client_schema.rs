@@ -25,12 +25,12 @@ pub(crate) struct ClientSchema(Value);
 pub(crate) struct OutOfBounds {
     /// JSON Pointer into the request's body.
     pub(crate) pointer: String,
-    pub(crate) breach: Breach,
+    pub(crate) breach: SchemaLimit,
 }
 
 /// The limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Breach {
+pub(crate) enum SchemaLimit {
     #[error("the schema has more than {VALUES} values")]
     Values,
     #[error("the schema is more than {DEPTH} levels deep")]
@@ -41,7 +41,7 @@ pub(crate) enum Breach {
     Pattern(usize),
 }
 
-impl Breach {
+impl SchemaLimit {
     /// Name of the rule in the error response.
     pub(crate) fn rule(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl Breach {
 impl ClientSchema {
     /// Checks a schema. `pointer`: its place in the request body, as a JSON Pointer.
     pub(crate) fn read(schema: &Value, pointer: &str) -> Result<Self, OutOfBounds> {
-        let mut counting = Counting { pointer: pointer.to_owned(), values: 0, references: 0 };
+        let mut counting = SchemaCounter { pointer: pointer.to_owned(), values: 0, references: 0 };
         match counting.value(schema, 0) {
             Ok(()) => Ok(Self(schema.clone())),
             Err(breach) => Err(OutOfBounds { pointer: counting.pointer, breach }),
@@ -77,26 +77,26 @@ impl ClientSchema {
 /// Checks a client's regular expression outside a schema. `pointer`: its place in the request body.
 pub(crate) fn check_pattern(pattern: &str, pointer: &str) -> Result<(), OutOfBounds> {
     if pattern.len() > PATTERN {
-        return Err(OutOfBounds { pointer: pointer.to_owned(), breach: Breach::Pattern(pattern.len()) });
+        return Err(OutOfBounds { pointer: pointer.to_owned(), breach: SchemaLimit::Pattern(pattern.len()) });
     }
     Ok(())
 }
 
 /// The state of a check. The pointer stays at the place of the breach.
-struct Counting {
+struct SchemaCounter {
     pointer: String,
     values: usize,
     references: usize,
 }
 
-impl Counting {
-    fn value(&mut self, value: &Value, depth: usize) -> Result<(), Breach> {
+impl SchemaCounter {
+    fn value(&mut self, value: &Value, depth: usize) -> Result<(), SchemaLimit> {
         self.values += 1;
         if self.values > VALUES {
-            return Err(Breach::Values);
+            return Err(SchemaLimit::Values);
         }
         if depth > DEPTH {
-            return Err(Breach::Depth);
+            return Err(SchemaLimit::Depth);
         }
         match value {
             Value::Object(members) => {
@@ -119,18 +119,18 @@ impl Counting {
         Ok(())
     }
 
-    fn keyword(&mut self, name: &str, member: &Value) -> Result<(), Breach> {
+    fn keyword(&mut self, name: &str, member: &Value) -> Result<(), SchemaLimit> {
         match (name, member) {
             ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(_)) => {
                 self.references += 1;
-                if self.references > REFERENCES { Err(Breach::References) } else { Ok(()) }
+                if self.references > REFERENCES { Err(SchemaLimit::References) } else { Ok(()) }
             }
             ("pattern", Value::String(pattern)) if pattern.len() > PATTERN => {
-                Err(Breach::Pattern(pattern.len()))
+                Err(SchemaLimit::Pattern(pattern.len()))
             }
             ("patternProperties", Value::Object(members)) => {
                 match members.keys().find(|pattern| pattern.len() > PATTERN) {
-                    Some(pattern) => Err(Breach::Pattern(pattern.len())),
+                    Some(pattern) => Err(SchemaLimit::Pattern(pattern.len())),
                     None => Ok(()),
                 }
             }
@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    fn breach(schema: &Value) -> (String, Breach) {
+    fn breach(schema: &Value) -> (String, SchemaLimit) {
         let refused = ClientSchema::read(schema, "/schema").expect_err("out of bounds");
         (refused.pointer, refused.breach)
     }
@@ -172,21 +172,24 @@ mod tests {
             })
             .collect();
         let (pointer, bound) = breach(&json!({ "$defs": chain }));
-        assert_eq!((pointer.as_str(), bound), ("/schema/$defs/d1000/not/$ref", Breach::References));
+        assert_eq!((pointer.as_str(), bound), ("/schema/$defs/d1000/not/$ref", SchemaLimit::References));
 
         let (pointer, bound) = breach(&json!({ "enum": vec![0; VALUES] }));
-        assert_eq!((pointer.as_str(), bound), ("/schema/enum/19998", Breach::Values));
+        assert_eq!((pointer.as_str(), bound), ("/schema/enum/19998", SchemaLimit::Values));
 
         let deep = (0..=DEPTH).fold(json!(1), |inner, _| json!([inner]));
-        assert_eq!(breach(&deep), (format!("/schema{}", "/0".repeat(DEPTH + 1)), Breach::Depth));
+        assert_eq!(breach(&deep), (format!("/schema{}", "/0".repeat(DEPTH + 1)), SchemaLimit::Depth));
 
         let long = "a".repeat(PATTERN + 1);
         let (pointer, bound) = breach(&json!({ "properties": { "a/b": { "pattern": long } } }));
         assert_eq!(
             (pointer.as_str(), bound),
-            ("/schema/properties/a~1b/pattern", Breach::Pattern(PATTERN + 1))
+            ("/schema/properties/a~1b/pattern", SchemaLimit::Pattern(PATTERN + 1))
         );
-        assert_eq!(breach(&json!({ "patternProperties": { long: true } })).1, Breach::Pattern(PATTERN + 1));
+        assert_eq!(
+            breach(&json!({ "patternProperties": { long: true } })).1,
+            SchemaLimit::Pattern(PATTERN + 1)
+        );
     }
 
     #[test]

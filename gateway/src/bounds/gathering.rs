@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use super::room::{NoRoom, Share};
+use super::memory_budget::{Reservation, ReservationError};
 
 /// A body, as far as it has arrived. A single piece is not copied; several are, so that none keeps the memory that it was read into:
 /// pieces may be as small as the sender likes.
 #[derive(Debug)]
 pub(crate) struct Gathering<'s> {
-    share: &'s mut Share,
+    share: &'s mut Reservation,
     /// What the share held before.
     base: usize,
     /// The length that the body can't exceed.
@@ -19,7 +19,7 @@ pub(crate) struct Gathering<'s> {
 
 impl<'s> Gathering<'s> {
     /// `share`: holds the memory that the body takes, by capacity. `most`: the length that the caller lets it have.
-    pub(crate) fn new(share: &'s mut Share, most: usize) -> Self {
+    pub(crate) fn new(share: &'s mut Reservation, most: usize) -> Self {
         Self { base: share.bytes(), share, most, first: Bytes::new(), rest: Vec::new() }
     }
 
@@ -28,7 +28,7 @@ impl<'s> Gathering<'s> {
     }
 
     /// Appends a piece. Errors: there is no memory for it.
-    pub(crate) fn push(&mut self, piece: Bytes) -> Result<(), NoRoom> {
+    pub(crate) fn push(&mut self, piece: Bytes) -> Result<(), ReservationError> {
         if self.len() == 0 {
             self.share.hold(self.base.saturating_add(piece.len()))?;
             self.first = piece;
@@ -64,7 +64,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::super::room::MemoryBudget;
+    use super::super::memory_budget::MemoryBudget;
     use super::*;
 
     /// A piece that is a small part of the memory that it holds. Counts those that live.

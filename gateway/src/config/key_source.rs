@@ -22,7 +22,7 @@ pub enum KeySource {
     /// The application default credentials of this machine.
     ApplicationDefault(ApplicationDefault),
     /// Credentials of AWS, which sign each request by Signature Version 4.
-    SigV4(SigV4),
+    SigV4(SigV4Credentials),
 }
 
 impl KeySource {
@@ -135,20 +135,20 @@ impl ApplicationDefault {
 /// Signatures by AWS Signature Version 4, and where the credentials for them are looked for. `Debug` hides values of variables.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SigV4 {
+pub struct SigV4Credentials {
     /// The region that the signature is for, such as `us-east-1`.
     pub region: String,
     /// The service that the signature is for.
     pub service: String,
     /// The profile of the shared files, the only place then. `None`: everywhere, and in the profile `AWS_PROFILE` or `default`.
     pub profile: Option<String>,
-    /// The variables of the environment that say where credentials are, or what they are: those in [`SigV4::VARIABLES`].
+    /// The variables of the environment that say where credentials are, or what they are: those in [`SigV4Credentials::VARIABLES`].
     pub environment: BTreeMap<String, String>,
     /// The folder that contains `.aws`.
     pub home_dir: Option<PathBuf>,
 }
 
-impl SigV4 {
+impl SigV4Credentials {
     /// The variables of the environment that are used.
     pub const VARIABLES: [&str; 15] = [
         "AWS_ACCESS_KEY_ID",
@@ -186,10 +186,10 @@ impl SigV4 {
     }
 }
 
-impl fmt::Debug for SigV4 {
+impl fmt::Debug for SigV4Credentials {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("SigV4")
+            .debug_struct("SigV4Credentials")
             .field("region", &self.region)
             .field("service", &self.service)
             .field("profile", &self.profile)

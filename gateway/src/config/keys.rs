@@ -29,7 +29,7 @@ impl KeyPlace {
 /// A header or query parameter added to each request to an upstream. `Debug` hides a secret value.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Setting {
+pub struct RequestSetting {
     /// Its name.
     pub name: String,
     /// Its value.
@@ -38,7 +38,7 @@ pub struct Setting {
     pub is_secret: bool,
 }
 
-impl Setting {
+impl RequestSetting {
     /// A setting with a public value.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), value: value.into(), is_secret: false }
@@ -50,7 +50,7 @@ impl Setting {
     }
 }
 
-impl fmt::Debug for Setting {
+impl fmt::Debug for RequestSetting {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let value = if self.is_secret { gatewright::redact::REDACTED } else { &self.value };
         write!(formatter, "{}: {value}", self.name)

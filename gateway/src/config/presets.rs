@@ -3,11 +3,11 @@
 
 use std::sync::LazyLock;
 
-use gatewright::likely::offer;
+use gatewright::did_you_mean::suggestion;
 use serde_json::{Map, Value};
 use toml::de::DeTable;
 
-use super::places::Path;
+use super::source_map::Path;
 use super::toml_as_json::table;
 
 /// The files, by provider name.
@@ -76,7 +76,7 @@ pub fn presets() -> &'static [Preset] {
 pub fn preset(name: &str) -> Result<&'static Preset, String> {
     PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| {
         let names: Vec<&str> = names().collect();
-        format!("must be one of {}{}", names.join(", "), offer(name, &names))
+        format!("must be one of {}{}", names.join(", "), suggestion(name, &names))
     })
 }
 

@@ -7,17 +7,17 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path as FilePath;
 
-use gatewright::likely::offer;
+use gatewright::did_you_mean::suggestion;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toml::de::DeTable;
 
 use super::file;
-use super::places::{Path, Places, line_and_column};
 use super::problem::{Problem, Problems};
+use super::source_map::{Path, SourceMap, line_and_column};
 use super::toml_as_json::table;
 use crate::spent::billionths;
-use crate::usage::{Price, PriceTier, TokenPrice};
+use crate::usage::{ModelPrice, TieredPrice, TokenPrice};
 
 /// Maximum size of a price file, in bytes.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -57,7 +57,7 @@ pub enum PricesOf<'n> {
 #[non_exhaustive]
 pub struct ListedModel {
     /// Its price.
-    pub price: Price,
+    pub price: ModelPrice,
     /// Maximum number of tokens of prompt and response together.
     pub context: Option<u64>,
     /// Maximum number of tokens of a response.
@@ -66,7 +66,7 @@ pub struct ListedModel {
 
 impl ListedModel {
     /// A model with a price and no limits.
-    pub fn new(price: Price) -> Self {
+    pub fn new(price: ModelPrice) -> Self {
         Self { price, ..Self::default() }
     }
 }
@@ -74,7 +74,7 @@ impl ListedModel {
 /// A model in the format of a price file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct PriceFileEntry {
     input: Option<f64>,
     output: Option<f64>,
     cached_input: Option<f64>,
@@ -112,7 +112,7 @@ impl PriceList {
             return Err(Problems::new(problems.collect()));
         }
         let document = table(root.get_ref());
-        let places = Places::new(text, root);
+        let places = SourceMap::new(text, root);
         let mut reading = Reading::default();
         let list = reading.list(document);
         if reading.wrong.is_empty() {
@@ -202,7 +202,7 @@ impl Reading {
                 "providers" => &mut list.providers,
                 "upstreams" => &mut list.upstreams,
                 _ => {
-                    let message = format!("unknown table{}", offer(&name, TABLES));
+                    let message = format!("unknown table{}", suggestion(&name, TABLES));
                     self.wrong(root.to(&*name), message);
                     continue;
                 }
@@ -248,17 +248,17 @@ impl Reading {
             self.wrong(at.to(name), "must be a finite number");
             return None;
         }
-        let entry = match Entry::deserialize(value) {
+        let entry = match PriceFileEntry::deserialize(value) {
             Ok(entry) => entry,
             Err(error) => {
                 self.wrong(at.clone(), error.to_string());
                 return None;
             }
         };
-        let Entry { context, max_output, .. } = entry;
+        let PriceFileEntry { context, max_output, .. } = entry;
         match price_of(entry.into_price()) {
             Ok(price) => Some(ListedModel { price, context, max_output }),
-            Err(Unfit { within, message }) => {
+            Err(InvalidPrice { within, message }) => {
                 self.wrong(within.iter().fold(at.clone(), |at, step| at.to(*step)), message);
                 None
             }
@@ -289,7 +289,7 @@ fn unlike_json(model: &Value) -> Option<&str> {
     members.iter().find(|(_, value)| is_null(value)).map(|(name, _)| name.as_str())
 }
 
-impl Entry {
+impl PriceFileEntry {
     fn into_price(self) -> file::Price {
         let Self { input, output, cached_input, cache_write, reasoning, image, video_second, tiers, .. } =
             self;
@@ -299,19 +299,19 @@ impl Entry {
 
 /// Why a price is invalid, and which member causes that.
 #[derive(Debug)]
-pub(super) struct Unfit {
+pub(super) struct InvalidPrice {
     pub(super) within: Vec<&'static str>,
     pub(super) message: String,
 }
 
-impl Unfit {
+impl InvalidPrice {
     fn new(within: &[&'static str], message: impl Into<String>) -> Self {
         Self { within: within.to_vec(), message: message.into() }
     }
 }
 
 /// The price that a file states.
-pub(super) fn price_of(file: file::Price) -> Result<Price, Unfit> {
+pub(super) fn price_of(file: file::Price) -> Result<ModelPrice, InvalidPrice> {
     let file::Price { input, output, cached_input, cache_write, reasoning, image, video_second, tiers } =
         file;
     let tokens = match (input, output) {
@@ -319,13 +319,13 @@ pub(super) fn price_of(file: file::Price) -> Result<Price, Unfit> {
         (None, None) if image.or(video_second).is_some() => {
             let others = [cached_input, cache_write, reasoning];
             if others.iter().any(Option::is_some) || !tiers.is_empty() {
-                return Err(Unfit::new(&[], "has prices of some tokens: set input and output, too"));
+                return Err(InvalidPrice::new(&[], "has prices of some tokens: set input and output, too"));
             }
             TokenPrice::default()
         }
         _ => {
             let message = "must set input and output, or only image or video_second; 0 means free";
-            return Err(Unfit::new(&[], message));
+            return Err(InvalidPrice::new(&[], message));
         }
     };
     check(&tokens, &[])?;
@@ -333,32 +333,32 @@ pub(super) fn price_of(file: file::Price) -> Result<Price, Unfit> {
         check_amount(amount, &[name])?;
     }
     if tiers.len() > MAX_TIERS {
-        return Err(Unfit::new(&["tiers"], format!("must have {MAX_TIERS} or fewer items")));
+        return Err(InvalidPrice::new(&["tiers"], format!("must have {MAX_TIERS} or fewer items")));
     }
     let tiers = tiers.into_iter().map(|tier| {
         let file::PriceTier { above, input, output, cached_input, cache_write, reasoning } = tier;
-        PriceTier { above, tokens: TokenPrice { input, output, cached_input, cache_write, reasoning } }
+        TieredPrice { above, tokens: TokenPrice { input, output, cached_input, cache_write, reasoning } }
     });
-    let tiers: Vec<PriceTier> = tiers.collect();
+    let tiers: Vec<TieredPrice> = tiers.collect();
     if tiers.iter().any(|tier| tier.above == 0) || !tiers.is_sorted_by(|one, next| one.above < next.above) {
         let message = "must be sorted by above, each with a different number of tokens, 1 or more";
-        return Err(Unfit::new(&["tiers"], message));
+        return Err(InvalidPrice::new(&["tiers"], message));
     }
     tiers.iter().try_for_each(|tier| check(&tier.tokens, &["tiers"]))?;
-    Ok(Price { tokens, tiers, image, video_second })
+    Ok(ModelPrice { tokens, tiers, image, video_second })
 }
 
-fn check(tokens: &TokenPrice, within: &[&'static str]) -> Result<(), Unfit> {
+fn check(tokens: &TokenPrice, within: &[&'static str]) -> Result<(), InvalidPrice> {
     amounts(tokens).into_iter().try_for_each(|(name, amount)| {
         let at = if within.is_empty() { vec![name] } else { within.to_vec() };
         check_amount(amount, &at)
     })
 }
 
-fn check_amount(amount: Option<f64>, within: &[&'static str]) -> Result<(), Unfit> {
+fn check_amount(amount: Option<f64>, within: &[&'static str]) -> Result<(), InvalidPrice> {
     match amount {
         Some(amount) if !(0.0..=MAX_PRICE).contains(&amount) => {
-            Err(Unfit::new(within, format!("must be from 0 to {MAX_PRICE}")))
+            Err(InvalidPrice::new(within, format!("must be from 0 to {MAX_PRICE}")))
         }
         _ => Ok(()),
     }
@@ -376,7 +376,7 @@ fn amounts(tokens: &TokenPrice) -> [(&'static str, Option<f64>); 5] {
 
 impl ListedModel {
     fn write(&self, text: &mut String) {
-        let Price { tokens, tiers, image, video_second } = &self.price;
+        let ModelPrice { tokens, tiers, image, video_second } = &self.price;
         let media = [("image", *image), ("video_second", *video_second)];
         let charges_tokens =
             *tokens != TokenPrice::default() || media.iter().all(|(_, amount)| amount.is_none());
@@ -398,7 +398,7 @@ impl ListedModel {
     }
 }
 
-fn inline(tier: &PriceTier) -> String {
+fn inline(tier: &TieredPrice) -> String {
     let amounts = amounts(&tier.tokens).into_iter();
     let amounts = amounts.filter_map(|(name, amount)| Some(format!(", {name} = {}", decimal(amount?))));
     format!("{{ above = {}{} }}", tier.above, amounts.collect::<String>())

@@ -10,13 +10,13 @@ use toml::de::DeTable;
 
 use super::file::File;
 use super::log::Log;
-use super::places::{self, Places, line_and_column};
 use super::presets;
 use super::problem::{Problem, Problems};
+use super::resolve::ConfigResolver;
 use super::schema;
 use super::secret::{Absent, Variables};
-use super::settling::Settling;
 use super::sharing::{self, Sharing};
+use super::source_map::{self, SourceMap, line_and_column};
 use super::toml_as_json::table;
 use crate::config::Config;
 
@@ -27,7 +27,7 @@ const MOST: usize = 200;
 
 /// Which part of a configuration a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part<'s> {
+pub(super) enum DocumentKind<'s> {
     Whole,
     /// The part that gateways share.
     Shared(&'s Sharing),
@@ -68,7 +68,14 @@ impl ConfigFile {
     pub fn of_providers<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, Problems> {
         let tables = names.into_iter().map(|name| format!("[upstreams.{name}]\nprovider = {name:?}\n"));
         let text = tables.collect::<Vec<_>>().concat();
-        parse(&text, "--provider", Path::new(""), |name| std::env::var_os(name), Absent::IsWrong, Part::Whole)
+        parse(
+            &text,
+            "--provider",
+            Path::new(""),
+            |name| std::env::var_os(name),
+            Absent::IsWrong,
+            DocumentKind::Whole,
+        )
     }
 }
 
@@ -85,7 +92,7 @@ fn read(path: &Path, variables: Variables, absent: Absent) -> Result<ConfigFile,
         return Err(unreadable(format!("it is larger than {LONGEST} bytes")));
     }
     let folder = path.parent().unwrap_or(Path::new(""));
-    let mut read = parse(&text, &name, folder, variables, absent, Part::Whole)?;
+    let mut read = parse(&text, &name, folder, variables, absent, DocumentKind::Whole)?;
     read.files.insert(0, path.to_owned());
     Ok(read)
 }
@@ -96,7 +103,7 @@ pub(crate) fn read_text(
     text: &str,
     variables: fn(&str) -> Option<std::ffi::OsString>,
 ) -> Result<ConfigFile, Problems> {
-    parse(text, "gatewright.toml", Path::new("/nowhere"), variables, Absent::IsWarned, Part::Whole)
+    parse(text, "gatewright.toml", Path::new("/nowhere"), variables, Absent::IsWarned, DocumentKind::Whole)
 }
 
 /// Parses a file's text. `name`: what messages call it. `folder`: the base of relative paths.
@@ -106,9 +113,9 @@ pub(super) fn parse(
     folder: &Path,
     variables: Variables,
     absent: Absent,
-    part: Part<'_>,
+    part: DocumentKind<'_>,
 ) -> Result<ConfigFile, Problems> {
-    let problem = |place: (usize, usize), key: &places::Path, message: String| Problem {
+    let problem = |place: (usize, usize), key: &source_map::Path, message: String| Problem {
         file: name.to_owned(),
         place: Some(place),
         key: key.to_string(),
@@ -118,12 +125,12 @@ pub(super) fn parse(
     if !errors.is_empty() {
         let problems = errors.iter().take(MOST).map(|error| {
             let place = line_and_column(text, &error.span().unwrap_or_default());
-            problem(place, &places::Path::default(), error.message().to_owned())
+            problem(place, &source_map::Path::default(), error.message().to_owned())
         });
         return Err(Problems::new(problems.collect()));
     }
     let mut document = table(root.get_ref());
-    let places = Places::new(text, root);
+    let places = SourceMap::new(text, root);
     let mut broken: Vec<Problem> = schema::violations(&document, MOST)
         .into_iter()
         .map(|broken| {
@@ -131,7 +138,7 @@ pub(super) fn parse(
             problem(place, &broken.path, broken.message)
         })
         .collect();
-    if let Part::Shared(_) = part {
+    if let DocumentKind::Shared(_) = part {
         for (path, message) in not_shared(&document) {
             broken.push(problem(places.of_key(&path), &path, message));
         }
@@ -144,28 +151,29 @@ pub(super) fn parse(
         return Err(Problems::new(broken));
     }
     // Everything the schema allows has these types, so this fails only if the two differ.
-    let file = File::deserialize(document)
-        .map_err(|error| Problems::new(vec![problem((1, 1), &places::Path::default(), error.to_string())]))?;
-    let mut settling = Settling::new(folder, variables, absent);
-    if let Part::Shared(sharing) = part {
+    let file = File::deserialize(document).map_err(|error| {
+        Problems::new(vec![problem((1, 1), &source_map::Path::default(), error.to_string())])
+    })?;
+    let mut settling = ConfigResolver::new(folder, variables, absent);
+    if let DocumentKind::Shared(sharing) = part {
         settling.sharing = Some(sharing);
     }
     let (config, log) = settling.settle(file);
-    let told = |notes: Vec<(places::Path, String)>| -> Vec<Problem> {
+    let told = |notes: Vec<(source_map::Path, String)>| -> Vec<Problem> {
         notes.into_iter().map(|(path, message)| problem(places.of(&path), &path, message)).collect()
     };
     if !settling.wrong.is_empty() || settling.wrong_prices.is_some() {
         let problems = Problems::new(told(settling.wrong)).and(settling.wrong_prices);
         return Err(problems.naming(settling.files));
     }
-    let unpriced = settling.unpriced.map(|message| (places::Path::default().to("models"), message));
+    let unpriced = settling.unpriced.map(|message| (source_map::Path::default().to("models"), message));
     let unpriced = told(unpriced.into_iter().collect()).pop();
     let (warnings, is_blank) = (told(settling.warnings), text.trim().is_empty());
     Ok(ConfigFile { config, log, warnings, unpriced, is_blank, files: settling.files })
 }
 
 /// What a shared document must not contain, and what it must.
-fn not_shared(document: &Value) -> Vec<(places::Path, String)> {
+fn not_shared(document: &Value) -> Vec<(source_map::Path, String)> {
     let known = &schema::schema()["properties"];
     let of_each = document.as_object().into_iter().flatten().map(|(name, _)| name);
     // Unknown keys have already been reported.
@@ -174,12 +182,12 @@ fn not_shared(document: &Value) -> Vec<(places::Path, String)> {
     let mut found: Vec<_> = of_each
         .map(|name| {
             let message = "is not shared: keep it in each gateway's own file; only upstreams, families and models are shared";
-            (places::Path::default().to(name.as_str()), message.to_owned())
+            (source_map::Path::default().to(name.as_str()), message.to_owned())
         })
         .collect();
     if document.get("models").is_none() && document.get("upstreams").is_none() {
         found.push((
-            places::Path::default(),
+            source_map::Path::default(),
             "no model is configured: add [models.ID] with targets".to_owned(),
         ));
     }

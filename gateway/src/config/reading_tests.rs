@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::STARTING_FILE;
-use super::reading::{ConfigFile, Part, parse};
+use super::reading::{ConfigFile, DocumentKind, parse};
 use super::secret::Absent;
 use super::toml_as_json::table;
 use crate::config::{
@@ -42,7 +42,7 @@ fn unset(_: &str) -> Option<OsString> {
 }
 
 fn read(text: &str) -> Result<ConfigFile, Problems> {
-    parse(text, "gatewright.toml", Path::new("/etc/gatewright"), set, Absent::IsWrong, Part::Whole)
+    parse(text, "gatewright.toml", Path::new("/etc/gatewright"), set, Absent::IsWrong, DocumentKind::Whole)
 }
 
 /// All problems of a file.
@@ -92,7 +92,8 @@ fn what_the_starting_file_states_is_the_default() {
 #[test]
 fn every_example_of_the_starting_file_is_right() {
     let text = starting_file(true);
-    let read = parse(&text, "gatewright.toml", Path::new("/nowhere"), set, Absent::IsWarned, Part::Whole);
+    let read =
+        parse(&text, "gatewright.toml", Path::new("/nowhere"), set, Absent::IsWarned, DocumentKind::Whole);
     let read = read.unwrap_or_else(|problems| panic!("{problems}\n{text}"));
     let [upstream] = read.config.upstreams.as_slice() else { panic!("{:?}", read.config.upstreams) };
     assert_eq!((upstream.kind, upstream.max_concurrent), (Kind::Responses, Some(100)));
@@ -464,7 +465,7 @@ fn a_secret_that_is_not_there_is_named_by_its_place_alone() {
     assert!(wrong("access.key = { env = \"GARBLED\" }").contains("the variable GARBLED is not an API key"));
     assert!(wrong("webhooks.secret = { env = \"KEY\" }").contains("is not a webhook secret"));
     let text = with("key = { env = \"ONE\" }", "");
-    let parse = |absent| parse(&text, "a.toml", Path::new(""), unset, absent, Part::Whole);
+    let parse = |absent| parse(&text, "a.toml", Path::new(""), unset, absent, DocumentKind::Whole);
     let told = parse(Absent::IsWrong).expect_err("it is not set").to_string();
     assert_eq!(told, "a.toml:4:1: upstreams.one.key: the variable ONE is not set");
     let warnings = parse(Absent::IsWarned).expect("it may be set elsewhere").warnings;
@@ -531,7 +532,8 @@ fn a_key_that_can_be_guessed_is_warned_about_by_its_place_alone() {
     let short: fn(&str) -> Option<OsString> =
         |name| Some(if name == "SHORT" { "fifteen-symbols" } else { "sixteen-symbols-" }.into());
     let text = "[access]\nkey = { env = \"SHORT\" }\nadmin_key = { env = \"LONG\" }\n";
-    let read = parse(text, "a.toml", Path::new(""), short, Absent::IsWrong, Part::Whole).expect("right");
+    let read =
+        parse(text, "a.toml", Path::new(""), short, Absent::IsWrong, DocumentKind::Whole).expect("right");
     let [warning] = read.warnings.as_slice() else { panic!("{:?}", read.warnings) };
     let told = warning.to_string();
     assert!(told.starts_with("a.toml:2:1: access.key: is shorter than 16 characters"), "{told}");

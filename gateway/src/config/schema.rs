@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use gatewright::likely::offer;
+use gatewright::did_you_mean::suggestion;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::paths::LocationSegment;
 use jsonschema::{JsonType, ValidationError, Validator};
@@ -12,7 +12,7 @@ use schemars::transform::{RecursiveTransform, Transform as _};
 use serde_json::{Value, json};
 
 use super::file::File;
-use super::places::{Path, Step};
+use super::source_map::{Path, PathStep};
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(make);
 static VALIDATOR: LazyLock<Validator> =
@@ -78,8 +78,8 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
         .instance_path()
         .into_iter()
         .map(|step| match step {
-            LocationSegment::Property(name) => Step::Key(name.into_owned()),
-            LocationSegment::Index(index) => Step::Index(index),
+            LocationSegment::Property(name) => PathStep::Key(name.into_owned()),
+            LocationSegment::Index(index) => PathStep::Index(index),
         })
         .collect();
     let owner = owner(error);
@@ -97,7 +97,7 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
                 .map(|name| Violation {
                     path: path.to(name.as_str()),
                     is_key: true,
-                    message: match offer(name, &known) {
+                    message: match suggestion(name, &known) {
                         offer if offer.is_empty() => format!("unknown key{}", quoting(name, error)),
                         offer => format!("unknown key{offer}"),
                     },
@@ -121,7 +121,7 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
                 .chain(owner["enum"].as_array().into_iter().flatten())
                 .filter_map(Value::as_str)
                 .collect();
-            let hint = error.instance().as_str().map(|given| offer(given, &words)).unwrap_or_default();
+            let hint = error.instance().as_str().map(|given| suggestion(given, &words)).unwrap_or_default();
             one(format!("must be one of {}{hint}", words.join(", ")))
         }
         Kind::Minimum { limit } => one(format!("must be {limit} or more")),

@@ -3,19 +3,19 @@
 use std::path::PathBuf;
 
 use super::problem::{Problem, Problems};
-use super::reading::{LONGEST, Part, parse};
+use super::reading::{DocumentKind, LONGEST, parse};
 use super::secret::{Absent, Variables};
 use super::sharing::Sharing;
-use super::upstreams::{Model, Upstream};
+use super::upstreams::{ModelConfig, UpstreamConfig};
 
 /// A parsed document that gateways share.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SharedConfig {
     /// The providers.
-    pub upstreams: Vec<Upstream>,
+    pub upstreams: Vec<UpstreamConfig>,
     /// The models.
-    pub models: Vec<Model>,
+    pub models: Vec<ModelConfig>,
     /// Possible mistakes.
     pub warnings: Vec<Problem>,
     /// The files with secrets that it refers to.
@@ -52,7 +52,7 @@ fn read(
             message,
         }]));
     }
-    let read = parse(document, name, &sharing.folder, variables, absent, Part::Shared(sharing))?;
+    let read = parse(document, name, &sharing.folder, variables, absent, DocumentKind::Shared(sharing))?;
     let (upstreams, models) = (read.config.upstreams, read.config.models);
     Ok(SharedConfig { upstreams, models, warnings: read.warnings, files: read.files })
 }

@@ -15,7 +15,7 @@ const LONGEST: u64 = 1024 * 1024;
 /// Addresses served with TLS, and their certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Tls {
+pub struct TlsConfig {
     /// Addresses to listen on; port 0 picks a free port.
     pub listen: Vec<String>,
     /// PEM file with the certificate and its intermediates.
@@ -24,7 +24,7 @@ pub struct Tls {
     pub key: PathBuf,
 }
 
-impl Tls {
+impl TlsConfig {
     /// TLS at these addresses.
     pub fn new(listen: Vec<String>, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         Self { listen, certificate: certificate.into(), key: key.into() }
@@ -58,7 +58,7 @@ pub struct TlsError {
 
 impl TlsError {
     /// Whether the key's file is at fault rather than the certificate.
-    pub(super) fn is_of_key(&self, tls: &Tls) -> bool {
+    pub(super) fn is_of_key(&self, tls: &TlsConfig) -> bool {
         self.path == tls.key
     }
 

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::capabilities::Capabilities;
 use super::envelope::Envelope;
 use super::key_source::KeySource;
-use super::keys::{KeyPlace, Setting};
-pub use crate::usage::{Price, PriceTier, TokenPrice};
+use super::keys::{KeyPlace, RequestSetting};
+pub use crate::usage::{ModelPrice, TieredPrice, TokenPrice};
 
 /// Protocol of an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
@@ -43,7 +43,7 @@ impl Kind {
 /// A provider.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Upstream {
+pub struct UpstreamConfig {
     /// Its name in the configuration, in metrics and in `x-gatewright-upstream`.
     pub name: String,
     /// Its protocol.
@@ -58,9 +58,9 @@ pub struct Upstream {
     /// Where a key goes in a request. `None`: depends on the kind.
     pub key_place: Option<KeyPlace>,
     /// Headers added to each request. They take precedence over the client's and the gateway's.
-    pub set_headers: Vec<Setting>,
+    pub set_headers: Vec<RequestSetting>,
     /// Query parameters added to each request.
-    pub set_query: Vec<Setting>,
+    pub set_query: Vec<RequestSetting>,
     /// Names of client request headers that are passed on.
     pub headers: Vec<String>,
     /// Sends `traceparent`, so that it continues the trace of a request, if traces are exported; `None`: only to another
@@ -87,7 +87,7 @@ pub struct Upstream {
     pub envelope: Envelope,
 }
 
-impl Upstream {
+impl UpstreamConfig {
     /// An upstream without keys, with the default times.
     pub fn new(name: impl Into<String>, kind: Kind, base_url: impl Into<String>) -> Self {
         Self {
@@ -153,7 +153,7 @@ impl ModelKind {
 /// A text, image or video model that the gateway offers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Model {
+pub struct ModelConfig {
     /// The id that clients send.
     pub id: String,
     /// Further ids.
@@ -169,7 +169,7 @@ pub struct Model {
     pub owner: Option<String>,
     /// Where requests go: to all targets of the lowest `order` by weight, then to the next order if those
     /// fail.
-    pub targets: Vec<Target>,
+    pub targets: Vec<TargetConfig>,
     /// Whether it is available through the responses protocol by translation if its upstreams don't speak it (4
     /// rule 1).
     pub translate_responses: bool,
@@ -193,14 +193,14 @@ pub enum Thinking {
     Adaptive,
 }
 
-impl Model {
+impl ModelConfig {
     /// A model with one target.
-    pub fn new(id: impl Into<String>, family: impl Into<String>, target: Target) -> Self {
+    pub fn new(id: impl Into<String>, family: impl Into<String>, target: TargetConfig) -> Self {
         Self::of(id.into(), family.into(), vec![target])
     }
 
     /// A model with the defaults.
-    pub(super) fn of(id: String, family: String, targets: Vec<Target>) -> Self {
+    pub(super) fn of(id: String, family: String, targets: Vec<TargetConfig>) -> Self {
         let kind = ModelKind::in_catalog(&id).unwrap_or(ModelKind::Text);
         Self {
             aliases: Vec::new(),
@@ -240,7 +240,7 @@ impl Model {
 /// An upstream of a model.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Target {
+pub struct TargetConfig {
     /// Name of the upstream.
     pub upstream: String,
     /// The upstream's name for the model.
@@ -251,10 +251,10 @@ pub struct Target {
     pub order: u32,
     /// Its price. `None`: it is unknown, and its requests are recorded as unpriced, except those of the simulator, which are
     /// free.
-    pub price: Option<Price>,
+    pub price: Option<ModelPrice>,
 }
 
-impl Target {
+impl TargetConfig {
     /// A target of weight 1 and order 0.
     pub fn new(upstream: impl Into<String>, model: impl Into<String>) -> Self {
         Self { upstream: upstream.into(), model: model.into(), weight: 1, order: 0, price: None }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::{Given, Media, Part, Place, Protocol, Source};
+use super::{JsonPointer, Located, Media, MediaSource, Part, Protocol};
 use crate::bounds::tree;
 
 /// Memory of a citation besides its texts, in bytes: roughly an object with its fields.
@@ -25,19 +25,19 @@ pub(crate) struct Answer {
     pub(crate) usage: Option<Usage>,
     pub(crate) service_tier: Option<String>,
     /// Fields without a neutral form, with their places in the provider's answer.
-    pub(crate) extra: Vec<Given<Value>>,
+    pub(crate) extra: Vec<Located<Value>>,
     /// Fields that mean nothing to another protocol.
-    pub(crate) own: Vec<Given<Value>>,
+    pub(crate) own: Vec<Located<Value>>,
 }
 
 /// One of the answers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Choice {
     /// Where the provider wrote it.
-    pub(crate) at: Place,
+    pub(crate) at: JsonPointer,
     pub(crate) parts: Vec<Part>,
     pub(crate) citations: Vec<Citation>,
-    pub(crate) end: Option<End>,
+    pub(crate) end: Option<FinishReason>,
     /// Log probabilities in the chat format: an array of tokens.
     pub(crate) logprobs: Option<Value>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Citation {
 
 /// Why an answer ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum FinishReason {
     /// It is complete.
     Stop,
     /// A stop sequence was reached: this one, if the provider names it.
@@ -171,13 +171,13 @@ pub(crate) enum Delta {
         citation: Citation,
     },
     /// A field without a neutral form, with its place in the provider's event.
-    Extra(Given<Value>),
+    Extra(Located<Value>),
     /// The usage so far; the last one counts.
     Usage(Usage),
     /// A choice is complete.
     Ended {
         choice: u32,
-        end: End,
+        end: FinishReason,
     },
     /// The provider failed mid-stream: nothing follows.
     Failed(Failure),
@@ -197,7 +197,8 @@ impl Delta {
                 id.len() + name.len() + signature.as_ref().map_or(0, String::len)
             }
             Self::Image { image, .. } => {
-                let (Source::Inline(text) | Source::Url(text) | Source::FileId(text)) = &image.source;
+                let (MediaSource::Inline(text) | MediaSource::Url(text) | MediaSource::FileId(text)) =
+                    &image.source;
                 text.len()
             }
             Self::Other { value, .. } => tree::bytes(value),

@@ -7,8 +7,8 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, RedisResult, Script, ScriptInvocation};
 
-use super::waiting::News;
-use crate::keys::Limits;
+use super::pending::UsageDelta;
+use crate::keys::KeyLimits;
 use crate::spent::{Spent, SpentSoFar, billionths};
 
 const JUDGE: &str = include_str!("judge.lua");
@@ -25,7 +25,7 @@ pub(super) struct Scripts {
 
 /// A gateway's knowledge of a key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct KeySnapshot {
     /// Time until the bucket of requests is full.
     pub(crate) requests: Duration,
     pub(crate) tokens: Duration,
@@ -37,7 +37,7 @@ pub(crate) struct Seen {
 
 /// The server's decision on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum LimitVerdict {
     /// It is counted.
     Granted,
     /// Rejected, with the time until there is room.
@@ -53,8 +53,8 @@ pub(crate) enum Verdict {
 
 /// The decision, and what the server knows of the key afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) verdict: Verdict,
+pub(crate) struct ScriptReply {
+    pub(crate) verdict: LimitVerdict,
     /// Time until the bucket of requests is full.
     pub(crate) requests: Duration,
     pub(crate) tokens: Duration,
@@ -64,12 +64,12 @@ pub(crate) struct Answer {
 }
 
 /// A script with its arguments.
-pub(super) struct Call<'s, T> {
+pub(super) struct ScriptCall<'s, T> {
     invocation: ScriptInvocation<'s>,
     read: fn(redis::Value) -> RedisResult<T>,
 }
 
-impl<T> Call<'_, T> {
+impl<T> ScriptCall<'_, T> {
     /// Calls the script by its digest, and sends it if the server doesn't have it.
     pub(super) async fn call(&self, connection: &Arc<MultiplexedConnection>) -> RedisResult<T> {
         let mut connection = MultiplexedConnection::clone(connection);
@@ -90,13 +90,13 @@ impl Scripts {
     pub(super) fn judge(
         &self,
         key: &str,
-        limits: &Limits,
-        seen: Seen,
-        news: &News,
+        limits: &KeyLimits,
+        seen: KeySnapshot,
+        news: &UsageDelta,
         place: Option<&str>,
         lease: Duration,
         free: &[String],
-    ) -> Call<'_, Answer> {
+    ) -> ScriptCall<'_, ScriptReply> {
         let mut invocation = self.judge.prepare_invoke();
         for counter in ["requests", "tokens", "places"] {
             invocation.key(name(key, counter));
@@ -121,18 +121,18 @@ impl Scripts {
             }
         }
         invocation.arg(free);
-        Call { invocation, read: answer }
+        ScriptCall { invocation, read: answer }
     }
 
     /// Counts what a key took, releases slots, and renews the leases of others.
     pub(super) fn settle(
         &self,
         key: &str,
-        news: &News,
+        news: &UsageDelta,
         lease: Duration,
         free: &[String],
         taken: &[String],
-    ) -> Call<'_, ()> {
+    ) -> ScriptCall<'_, ()> {
         let mut invocation = self.settle.prepare_invoke();
         invocation.key(name(key, "tokens")).key(name(key, "places"));
         invocation.arg(news.limit).arg(news.tokens).arg(micros(lease));
@@ -143,18 +143,18 @@ impl Scripts {
             }
         }
         invocation.arg(free.len()).arg(free).arg(taken);
-        Call { invocation, read: |_| Ok(()) }
+        ScriptCall { invocation, read: |_| Ok(()) }
     }
 
     /// Calls of both scripts, on a key that nobody has.
-    pub(super) fn trial(&self) -> [Call<'_, ()>; 2] {
+    pub(super) fn trial(&self) -> [ScriptCall<'_, ()>; 2] {
         let (key, place, lease) = ("#trial", "trial", Duration::from_millis(PROBED));
         let limits =
-            Limits { tokens_per_minute: Some(60), concurrent_requests: Some(1), ..Limits::default() };
+            KeyLimits { tokens_per_minute: Some(60), concurrent_requests: Some(1), ..KeyLimits::default() };
         let free = [place.to_owned()];
-        let news = News { tokens: 1, limit: 60, spent: None };
-        let judged = self.judge(key, &limits, Seen::default(), &news, Some(place), lease, &free);
-        let judged = Call { invocation: judged.invocation, read: |_| Ok(()) };
+        let news = UsageDelta { tokens: 1, limit: 60, spent: None };
+        let judged = self.judge(key, &limits, KeySnapshot::default(), &news, Some(place), lease, &free);
+        let judged = ScriptCall { invocation: judged.invocation, read: |_| Ok(()) };
         [judged, self.settle(key, &news, lease, &free, &[])]
     }
 }
@@ -184,21 +184,21 @@ fn micros(time: Duration) -> u64 {
     time.as_micros().try_into().unwrap_or(u64::MAX)
 }
 
-fn answer(value: redis::Value) -> RedisResult<Answer> {
+fn answer(value: redis::Value) -> RedisResult<ScriptReply> {
     let [verdict, wait, requests, tokens, spent @ ..] = <[u64; 8]>::from_redis_value(value)?;
     let wait = Duration::from_micros(wait);
     let verdict = match verdict {
-        0 => Verdict::Granted,
-        1 => Verdict::Requests(wait),
-        2 => Verdict::Tokens(wait),
-        3 => Verdict::Concurrent,
-        4 => Verdict::TokensOfDay,
-        5 => Verdict::CostOfDay,
-        6 => Verdict::TokensOfMonth,
-        _ => Verdict::CostOfMonth,
+        0 => LimitVerdict::Granted,
+        1 => LimitVerdict::Requests(wait),
+        2 => LimitVerdict::Tokens(wait),
+        3 => LimitVerdict::Concurrent,
+        4 => LimitVerdict::TokensOfDay,
+        5 => LimitVerdict::CostOfDay,
+        6 => LimitVerdict::TokensOfMonth,
+        _ => LimitVerdict::CostOfMonth,
     };
     let [today, month] =
         [[spent[0], spent[1]], [spent[2], spent[3]]].map(|[tokens, cost]| Spent { tokens, cost });
     let (requests, tokens) = (Duration::from_micros(requests), Duration::from_micros(tokens));
-    Ok(Answer { verdict, requests, tokens, today, month })
+    Ok(ScriptReply { verdict, requests, tokens, today, month })
 }

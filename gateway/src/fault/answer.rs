@@ -12,7 +12,7 @@ use gatewright::operations::{ErrorStyle, Operation, Protocol};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::{Fault, Faults, Pieces, RETRY_AFTER_S, messy};
+use super::{Fault, FaultStream, Faults, RETRY_AFTER_S, messy};
 use crate::wire::{ApiError, Response};
 
 /// Size of a piece of a slow response, in bytes.
@@ -68,7 +68,7 @@ impl Faults {
             head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
             return Response::from_parts(head, Body::from(PAGE));
         }
-        let mut pieces: Pieces = body.into_data_stream().map_err(std::io::Error::other).boxed();
+        let mut pieces: FaultStream = body.into_data_stream().map_err(std::io::Error::other).boxed();
         if !streams {
             pieces = whole(pieces).boxed();
         }
@@ -119,7 +119,7 @@ fn error_of_status(status: u16, style: ErrorStyle) -> Response {
 }
 
 /// A document in one piece.
-fn whole(pieces: Pieces) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
+fn whole(pieces: FaultStream) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
     stream::once(async move {
         let parts: Vec<Bytes> = pieces.try_collect().await?;
         Ok(Bytes::from(parts.concat()))
@@ -127,7 +127,7 @@ fn whole(pieces: Pieces) -> impl futures_util::Stream<Item = Result<Bytes, std::
 }
 
 /// Changes each JSON document, of the body or of its events.
-fn rewritten(pieces: Pieces, change: impl Fn(&mut Value) + Send + 'static) -> Pieces {
+fn rewritten(pieces: FaultStream, change: impl Fn(&mut Value) + Send + 'static) -> FaultStream {
     pieces
         .map_ok(move |piece| {
             let text = String::from_utf8_lossy(&piece);
@@ -191,7 +191,7 @@ fn without_last_brace(piece: &Bytes) -> Bytes {
 }
 
 /// Repeats the last event.
-fn repeated(pieces: Pieces) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
+fn repeated(pieces: FaultStream) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
     held_back(pieces).flat_map(|(piece, is_last)| {
         let again = match (&piece, is_last) {
             (Ok(bytes), true) => Some(Ok(bytes.clone())),
@@ -202,12 +202,12 @@ fn repeated(pieces: Pieces) -> impl futures_util::Stream<Item = Result<Bytes, st
 }
 
 /// Drops the last event.
-fn shortened(pieces: Pieces) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
+fn shortened(pieces: FaultStream) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
     held_back(pieces).filter_map(|(piece, is_last)| async move { (!is_last).then_some(piece) })
 }
 
 /// Marks the last piece: the last document, also if a terminator follows it.
-fn held_back(pieces: Pieces) -> impl futures_util::Stream<Item = (Result<Bytes, std::io::Error>, bool)> {
+fn held_back(pieces: FaultStream) -> impl futures_util::Stream<Item = (Result<Bytes, std::io::Error>, bool)> {
     stream::unfold((pieces.fuse(), None), |(mut pieces, held)| async move {
         let piece = match held {
             Some(held) => held,
@@ -224,7 +224,13 @@ fn held_back(pieces: Pieces) -> impl futures_util::Stream<Item = (Result<Bytes, 
 }
 
 /// Ends a stream after this many events, and a document after half its bytes.
-fn cut(pieces: Pieces, streams: bool, events: usize, how: Cut, operation: &'static Operation) -> Pieces {
+fn cut(
+    pieces: FaultStream,
+    streams: bool,
+    events: usize,
+    how: Cut,
+    operation: &'static Operation,
+) -> FaultStream {
     let begun = if streams {
         pieces.take(events).boxed()
     } else {
@@ -273,7 +279,7 @@ fn error_event(operation: &Operation, number: usize) -> Bytes {
 
 /// Sends small pieces with pauses between them.
 fn dripped(
-    pieces: Pieces,
+    pieces: FaultStream,
     pause: Duration,
 ) -> impl futures_util::Stream<Item = Result<Bytes, std::io::Error>> {
     pieces

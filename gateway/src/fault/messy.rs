@@ -6,13 +6,13 @@ use futures_util::{StreamExt as _, stream};
 use gatewright::operations::{Operation, Protocol};
 use serde_json::{Map, Value, json};
 
-use super::Pieces;
+use super::FaultStream;
 
 /// What servers send before the first event while a request waits.
 const COMMENT: &[u8] = b": waiting\r\n\r\n";
 
 /// Rewrites the documents of an answer: a whole one, or those of a stream's events.
-pub(super) fn mess_up(pieces: Pieces, streams: bool, operation: &Operation) -> Pieces {
+pub(super) fn mess_up(pieces: FaultStream, streams: bool, operation: &Operation) -> FaultStream {
     let protocol = operation.protocol;
     let rewrite = move |piece: Result<Bytes, std::io::Error>| {
         let piece = match piece {

@@ -5,12 +5,12 @@ use std::ffi::OsString;
 use serde_json::Value;
 
 use crate::config;
-use crate::protocols::{Film, Stage, VideoForm};
+use crate::protocols::{VideoDimensions, VideoForm, VideoStage};
 
 /// What each secret of a configuration is, which no message may show.
 const CANARY: &str = "sk-canary-4f2a";
 /// Maximum length of all that is said of a configuration, in bytes: some fifty problems.
-const MOST_SAID_BYTES: usize = 64 * 1024;
+const MAX_SAID_BYTES: usize = 64 * 1024;
 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a look-up")]
 fn variable(_: &str) -> Option<OsString> {
@@ -34,7 +34,7 @@ pub fn configure(input: &[u8]) -> Option<usize> {
         Err(problems) => problems.to_string().lines().map(str::to_owned).collect(),
     };
     let length: usize = said.iter().map(String::len).sum();
-    assert!(length <= MOST_SAID_BYTES, "{length} bytes are said of {} bytes", input.len());
+    assert!(length <= MAX_SAID_BYTES, "{length} bytes are said of {} bytes", input.len());
     // A text that holds it repeats it, as it repeats other names.
     assert!(text.contains("canary") || !said.concat().contains("canary"), "{said:?}");
     Some(said.len())
@@ -51,13 +51,13 @@ pub fn film(input: &[u8]) -> Option<usize> {
     let form = if form & 1 == 0 { VideoForm::Specified } else { VideoForm::Public };
     if let Ok(report) = form.report_in(document) {
         assert!(!report.id.is_empty() && report.id.len() <= document.len(), "{report:?}");
-        if let Stage::Done(finished) = &report.stage {
+        if let VideoStage::Done(finished) = &report.stage {
             assert_eq!(finished.url.is_some(), form == VideoForm::Specified, "{finished:?}");
             assert!(finished.film.size.is_none_or(|(width, height)| width > 0 && height > 0), "{finished:?}");
         }
     }
     let request: Value = serde_json::from_slice(document).ok()?;
-    let wanted = Film { duration_s: Some(5), size: Some((1280, 720)) };
+    let wanted = VideoDimensions { duration_s: Some(5), size: Some((1280, 720)) };
     let outgoing = form.request_out(&request, "m", wanted);
     if request.is_object() {
         assert_eq!(outgoing.body["model"], "m");

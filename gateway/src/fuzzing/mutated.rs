@@ -16,9 +16,9 @@ const TRIED: u64 = 3_000;
 const HELD: usize = 3;
 
 /// Numbers without a pattern, the same each time.
-struct Chance(u64);
+struct RandomNumbers(u64);
 
-impl Chance {
+impl RandomNumbers {
     fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -52,7 +52,7 @@ fn documents() -> Vec<Document> {
 }
 
 /// Some value within a value.
-fn within<'a>(value: &'a mut Value, chance: &mut Chance) -> &'a mut Value {
+fn within<'a>(value: &'a mut Value, chance: &mut RandomNumbers) -> &'a mut Value {
     let length = value.as_object().map(Map::len).or(value.as_array().map(Vec::len)).unwrap_or_default();
     if length == 0 || chance.below(8) == 0 {
         return value;
@@ -65,7 +65,7 @@ fn within<'a>(value: &'a mut Value, chance: &mut Chance) -> &'a mut Value {
     }
 }
 
-fn mutate(value: &mut Value, other: &mut Value, chance: &mut Chance) {
+fn mutate(value: &mut Value, other: &mut Value, chance: &mut RandomNumbers) {
     let piece = within(other, chance).clone();
     let target = within(value, chance);
     let scalars = [
@@ -124,8 +124,8 @@ fn tried() -> u64 {
 }
 
 /// The chance of a number.
-fn chance(number: u64) -> Chance {
-    Chance(0x9e37_79b9_7f4a_7c15 ^ (number + 1).wrapping_mul(0xd134_2543_de82_ef95))
+fn chance(number: u64) -> RandomNumbers {
+    RandomNumbers(0x9e37_79b9_7f4a_7c15 ^ (number + 1).wrapping_mul(0xd134_2543_de82_ef95))
 }
 
 /// The events of a stream as an upstream sends them.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::PROTOCOLS;
 use crate::conversation::Protocol;
-use crate::relay::cut::{End, Fields, MODEL, Taken, Way, lines_of_blocks, take};
+use crate::relay::cut::{CutOutcome, CutResult, Fields, MODEL, StreamHandling, lines_of_blocks, take};
 
 /// Passes a stream of an upstream on. The first byte names the protocol, the second whether the usage is hidden and whether the
 /// client reads an array, the third the size of packets. Returns the bytes that the client gets; `None`: nothing came.
@@ -19,7 +19,7 @@ pub fn relay(input: &[u8]) -> Option<usize> {
     let (&[protocol, form, size], stream) = input.split_first_chunk()?;
     let protocol = PROTOCOLS[usize::from(protocol) % PROTOCOLS.len()];
     let (hide_usage, array) = (form & 1 == 1, form & 2 == 2 && protocol == Protocol::Native);
-    let way = Way::Passed { hide_usage, array };
+    let way = StreamHandling::Passed { hide_usage, array };
     let in_packets =
         |way, size: usize| take(protocol, way, stream.chunks(size.max(1)).map(Bytes::copy_from_slice));
     let whole = in_packets(way, stream.len());
@@ -31,20 +31,20 @@ pub fn relay(input: &[u8]) -> Option<usize> {
     if !array {
         is_as_it_came(protocol, hide_usage, stream, &whole);
     }
-    let read = in_packets(Way::Read, stream.len());
+    let read = in_packets(StreamHandling::Read, stream.len());
     // What its reader cannot read passes all the same.
-    if read.end != End::Unread && !has_odd_choices(stream) {
+    if read.end != CutOutcome::Unread && !has_odd_choices(stream) {
         // An error that has no form is one all the same, and its reader takes it for an early end.
-        let is_failure = (whole.end, read.end) == (End::Failed, End::Early);
+        let is_failure = (whole.end, read.end) == (CutOutcome::Failed, CutOutcome::Early);
         assert!(whole.end == read.end || is_failure, "{:?} and {:?} by the reader", whole.end, read.end);
-        if whole.end == End::Whole && tells_usage_plainly(protocol, stream) {
+        if whole.end == CutOutcome::Whole && tells_usage_plainly(protocol, stream) {
             assert_eq!(whole.usage, read.usage, "the reader of {protocol:?} reads another usage");
         }
     }
     (!whole.out.is_empty()).then_some(whole.out.len())
 }
 
-fn is_as_it_came(protocol: Protocol, hide_usage: bool, stream: &[u8], taken: &Taken) {
+fn is_as_it_came(protocol: Protocol, hide_usage: bool, stream: &[u8], taken: &CutResult) {
     let (came, passed) = (lines_of_blocks(stream), lines_of_blocks(&taken.out));
     let mut passed = passed.iter();
     let mut next = passed.next();
@@ -56,7 +56,7 @@ fn is_as_it_came(protocol: Protocol, hide_usage: bool, stream: &[u8], taken: &Ta
             continue;
         }
         let is_hidden = hide_usage && protocol == Protocol::Chat && tells_usage(block);
-        let is_after_failure = taken.end == End::Failed && next.is_none();
+        let is_after_failure = taken.end == CutOutcome::Failed && next.is_none();
         // Its end is missing.
         let is_begun = number + 1 == came.len();
         let text = |block: &[&[u8]]| String::from_utf8_lossy(&block.join(&b'\n')).into_owned();

@@ -6,7 +6,7 @@ use gatewright::ApiKey;
 use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
-use super::{InvalidMember, Limits, Scopes};
+use super::{InvalidMember, KeyLimits, Scopes};
 use crate::random::random_bytes;
 
 /// Maximum length of a name, in bytes.
@@ -29,7 +29,7 @@ pub struct NewKey {
     pub scopes: Scopes,
     /// How much it may do. Default: no limit.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: KeyLimits,
     /// When it expires, in seconds since 1970. Default: never.
     #[serde(default)]
     pub expires: Option<u64>,
@@ -80,7 +80,7 @@ pub struct Key {
     /// What it may do.
     pub scopes: Scopes,
     /// How much it may do.
-    pub limits: Limits,
+    pub limits: KeyLimits,
     /// Seconds since 1970.
     pub created: u64,
     /// From then on it is refused, in seconds since 1970.

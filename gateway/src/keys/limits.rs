@@ -7,14 +7,14 @@ use super::InvalidMember;
 /// Largest accepted count: beyond it, sums could overflow what the store keeps.
 const MOST: u64 = 1_000_000_000_000_000;
 /// Largest accepted amount of money.
-const MOST_MONEY: f64 = 1_000_000_000.0;
+const MAX_MONEY: f64 = 1_000_000_000.0;
 
 /// How much a key may do; `None`: no limit. They hold for the operations that call a model. Days and months are those of
 /// UTC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct KeyLimits {
     /// Requests a minute.
     pub requests_per_minute: Option<u64>,
     /// Tokens a minute, read and written. They count when an answer ends.
@@ -35,7 +35,7 @@ pub struct Limits {
     pub file_bytes: Option<u64>,
 }
 
-impl Limits {
+impl KeyLimits {
     /// Whether gateways count together what the key takes, where they share counters.
     pub(crate) fn are_counted(&self) -> bool {
         let counts = self.requests_per_minute.or(self.tokens_per_minute).or(self.concurrent_requests);
@@ -66,8 +66,8 @@ impl Limits {
         let amounts =
             [("limits.cost_per_day", self.cost_per_day), ("limits.cost_per_month", self.cost_per_month)];
         for (member, amount) in amounts {
-            if amount.is_some_and(|amount| !(amount > 0.0 && amount <= MOST_MONEY)) {
-                return Err(InvalidMember::new(member, format!("must be above 0, up to {MOST_MONEY}")));
+            if amount.is_some_and(|amount| !(amount > 0.0 && amount <= MAX_MONEY)) {
+                return Err(InvalidMember::new(member, format!("must be above 0, up to {MAX_MONEY}")));
             }
         }
         Ok(())
@@ -80,32 +80,33 @@ mod tests {
 
     #[test]
     fn a_limit_is_a_positive_number_within_bounds() {
-        assert_eq!(Limits::default().check(), Ok(()));
-        let limits = Limits { tokens_per_day: Some(MOST), cost_per_day: Some(0.01), ..Limits::default() };
+        assert_eq!(KeyLimits::default().check(), Ok(()));
+        let limits =
+            KeyLimits { tokens_per_day: Some(MOST), cost_per_day: Some(0.01), ..KeyLimits::default() };
         assert_eq!(limits.check(), Ok(()));
         for count in [0, MOST + 1] {
-            let limits = Limits { concurrent_requests: Some(count), ..Limits::default() };
+            let limits = KeyLimits { concurrent_requests: Some(count), ..KeyLimits::default() };
             assert!(limits.check().is_err(), "{count}");
-            let limits = Limits { file_bytes: Some(count), ..Limits::default() };
+            let limits = KeyLimits { file_bytes: Some(count), ..KeyLimits::default() };
             assert!(limits.check().is_err_and(|error| error.member == "limits.file_bytes"), "{count}");
         }
         for amount in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let limits = Limits { cost_per_month: Some(amount), ..Limits::default() };
+            let limits = KeyLimits { cost_per_month: Some(amount), ..KeyLimits::default() };
             assert!(limits.check().is_err(), "{amount}");
         }
     }
 
     #[test]
     fn a_limit_that_an_older_gateway_does_not_know_is_written_only_where_it_is_given() {
-        let written = |limits: &Limits| serde_json::to_string(limits).expect("plain values");
-        assert!(!written(&Limits::default()).contains("file_bytes"));
-        let limits = Limits { file_bytes: Some(1), ..Limits::default() };
-        assert_eq!(serde_json::from_str::<Limits>(&written(&limits)).expect("limits"), limits);
+        let written = |limits: &KeyLimits| serde_json::to_string(limits).expect("plain values");
+        assert!(!written(&KeyLimits::default()).contains("file_bytes"));
+        let limits = KeyLimits { file_bytes: Some(1), ..KeyLimits::default() };
+        assert_eq!(serde_json::from_str::<KeyLimits>(&written(&limits)).expect("limits"), limits);
     }
 
     #[test]
     fn a_misspelt_limit_is_refused_and_not_ignored() {
-        let read = serde_json::from_str::<Limits>(r#"{"request_per_minute": 1}"#);
+        let read = serde_json::from_str::<KeyLimits>(r#"{"request_per_minute": 1}"#);
         assert!(read.is_err_and(|error| error.to_string().contains("request_per_minute")));
     }
 }

@@ -12,20 +12,20 @@ use tokio::time::Instant;
 use crate::app::App;
 use crate::bounds::pace::Pace;
 use crate::protocols::Finished;
-use crate::relay::{Content, Fault, Remote};
-use crate::store::{KeptFile, Kind, LIFETIME, Room};
+use crate::relay::{AttemptFailure, FetchedFile, Remote};
+use crate::store::{FileKind, FileReservation, LIFETIME, StoredFile};
 use crate::wire::ApiError;
 
 /// Number of bytes at the start of a file that identify its format.
 const BEGINNING: usize = 12;
 /// Why a file couldn't be fetched.
 #[derive(Debug)]
-pub(super) enum Unfetched {
+pub(super) enum DownloadError {
     /// It never will be.
     Never(String),
     /// There is no space now.
     NoRoom(ApiError),
-    Failed(Fault),
+    Failed(AttemptFailure),
 }
 
 /// Fetches a complete file. `owner`: the id of the API key that it belongs to. `room`: its reserved space, also for repeated
@@ -35,33 +35,33 @@ pub(super) async fn fetch(
     owner: &Arc<str>,
     remote: &Remote,
     finished: &Finished,
-    room: &mut Option<Room>,
+    room: &mut Option<FileReservation>,
     deadline: Instant,
-) -> Result<KeptFile, Unfetched> {
+) -> Result<StoredFile, DownloadError> {
     let opened = remote.open(&app.routes.load_full(), &app.fetcher, finished).await;
-    let content = opened.map_err(Unfetched::Failed)?;
+    let content = opened.map_err(DownloadError::Failed)?;
     let reserved = match room {
         Some(reserved) => reserved,
-        None => room.insert(app.room_for_files(owner, 0).await.map_err(Unfetched::NoRoom)?),
+        None => room.insert(app.room_for_files(owner, 0).await.map_err(DownloadError::NoRoom)?),
     };
     read(content, reserved, &remote.provider.endpoint.redactor, deadline).await
 }
 
 /// Reads a file to its end, as far as there is space for it, and stores it.
 async fn read(
-    content: Content,
-    room: &mut Room,
+    content: FetchedFile,
+    room: &mut FileReservation,
     redactor: &Redactor,
     deadline: Instant,
-) -> Result<KeptFile, Unfetched> {
-    let broken = |why: &str| Unfetched::Failed(Fault::broken(why, redactor));
-    let Content { length, body, idle_timeout } = content;
-    let most = Most { bytes: room.most(), is_limit_of_key: room.is_limited() };
+) -> Result<StoredFile, DownloadError> {
+    let broken = |why: &str| DownloadError::Failed(AttemptFailure::broken(why, redactor));
+    let FetchedFile { length, body, idle_timeout } = content;
+    let most = FileSizeLimit { bytes: room.most(), is_limit_of_key: room.is_limited() };
     if let Some(length) = length {
         let length = fits(length, most)?;
-        room.grow(length).await.map_err(Unfetched::NoRoom)?;
+        room.grow(length).await.map_err(DownloadError::NoRoom)?;
     }
-    let mut source = Source { body, idle_timeout, pace: Pace::new(idle_timeout), redactor };
+    let mut source = Download { body, idle_timeout, pace: Pace::new(idle_timeout), redactor };
     let mut beginning = Vec::new();
     while beginning.len() < BEGINNING {
         let packet = source.next().await?.ok_or_else(|| broken("is not a video"))?;
@@ -70,31 +70,31 @@ async fn read(
     let kind = kind_of(&beginning).ok_or_else(|| broken("is not a video"))?;
     let mut bytes = beginning.len();
     fits(bytes, most)?;
-    let mut file = room.write(kind).await.map_err(Unfetched::NoRoom)?;
-    file.put(&beginning).await.map_err(Unfetched::NoRoom)?;
+    let mut file = room.write(kind).await.map_err(DownloadError::NoRoom)?;
+    file.put(&beginning).await.map_err(DownloadError::NoRoom)?;
     while let Some(packet) = source.next().await? {
         bytes = bytes.saturating_add(packet.len());
         fits(bytes, most)?;
-        file.put(&packet).await.map_err(Unfetched::NoRoom)?;
+        file.put(&packet).await.map_err(DownloadError::NoRoom)?;
     }
-    file.finish(LIFETIME, deadline).await.map_err(Unfetched::NoRoom)
+    file.finish(LIFETIME, deadline).await.map_err(DownloadError::NoRoom)
 }
 
 /// The source of a file's bytes.
-struct Source<'r> {
+struct Download<'r> {
     body: Body,
     idle_timeout: Duration,
     pace: Pace,
     redactor: &'r Redactor,
 }
 
-impl Source<'_> {
+impl Download<'_> {
     /// The next bytes; `None` at the end.
-    async fn next(&mut self) -> Result<Option<Bytes>, Unfetched> {
-        let broken = |why| Err(Unfetched::Failed(Fault::broken(why, self.redactor)));
+    async fn next(&mut self) -> Result<Option<Bytes>, DownloadError> {
+        let broken = |why| Err(DownloadError::Failed(AttemptFailure::broken(why, self.redactor)));
         self.pace.wait();
         match tokio::time::timeout(self.idle_timeout, next_packet(&mut self.body)).await {
-            Err(_) => Err(Unfetched::Failed(Fault::silent(self.idle_timeout, self.redactor))),
+            Err(_) => Err(DownloadError::Failed(AttemptFailure::silent(self.idle_timeout, self.redactor))),
             Ok(Err(_)) => broken("was cut off"),
             Ok(Ok(Some(packet))) if self.pace.is_slow(packet.len()) => broken("arrives too slowly"),
             Ok(Ok(packet)) => Ok(packet),
@@ -113,14 +113,14 @@ async fn next_packet(body: &mut Body) -> Result<Option<Bytes>, axum::Error> {
 
 /// The size of the largest file that could ever be stored.
 #[derive(Clone, Copy)]
-struct Most {
+struct FileSizeLimit {
     bytes: u64,
     /// Whether the limit is that of its API key, however much space there is.
     is_limit_of_key: bool,
 }
 
 /// Whether a file of this size could ever be stored.
-fn fits(bytes: usize, most: Most) -> Result<u64, Unfetched> {
+fn fits(bytes: usize, most: FileSizeLimit) -> Result<u64, DownloadError> {
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
     if bytes > most.bytes {
         let why = if most.is_limit_of_key {
@@ -128,36 +128,36 @@ fn fits(bytes: usize, most: Most) -> Result<u64, Unfetched> {
         } else {
             "the gateway does not store such large files"
         };
-        return Err(Unfetched::Never(format!("the video has {bytes} bytes or more, and {why}")));
+        return Err(DownloadError::Never(format!("the video has {bytes} bytes or more, and {why}")));
     }
     Ok(bytes)
 }
 
 /// The format of a file: the provider's statement isn't trusted, since the gateway serves the file as its own.
-fn kind_of(file: &[u8]) -> Option<Kind> {
+fn kind_of(file: &[u8]) -> Option<FileKind> {
     if file.get(4..8) == Some(b"ftyp") {
-        return Some(Kind::Mp4);
+        return Some(FileKind::Mp4);
     }
-    file.starts_with(&[0x1a, 0x45, 0xdf, 0xa3]).then_some(Kind::Webm)
+    file.starts_with(&[0x1a, 0x45, 0xdf, 0xa3]).then_some(FileKind::Webm)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bounds::pace::MIN_RATE;
-    use crate::store::{Files, MostOfKey};
+    use crate::store::{GeneratedFiles, KeyFileQuota};
 
     #[test]
     fn formats_are_known_by_their_beginning() {
-        assert_eq!(kind_of(b"\0\0\0\x20ftypisom"), Some(Kind::Mp4));
-        assert_eq!(kind_of(b"\x1a\x45\xdf\xa3\x01\0\0\0\0\0\0\x1f"), Some(Kind::Webm));
+        assert_eq!(kind_of(b"\0\0\0\x20ftypisom"), Some(FileKind::Mp4));
+        assert_eq!(kind_of(b"\x1a\x45\xdf\xa3\x01\0\0\0\0\0\0\x1f"), Some(FileKind::Webm));
         for other in [&b""[..], b"<html><body>", b"{\"error\":{}}", b"ftypisomftyp"] {
             assert_eq!(kind_of(other), None);
         }
     }
 
     /// Fetches a file that arrives in pieces of this size, each after this pause.
-    async fn fetched(piece: usize, pause: Duration) -> Result<u64, Unfetched> {
+    async fn fetched(piece: usize, pause: Duration) -> Result<u64, DownloadError> {
         fetched_with(piece, move |_| pause).await
     }
 
@@ -165,7 +165,7 @@ mod tests {
     async fn fetched_with(
         piece: usize,
         pause: impl Fn(u64) -> Duration + Copy + Send + 'static,
-    ) -> Result<u64, Unfetched> {
+    ) -> Result<u64, DownloadError> {
         let pieces = futures_util::stream::unfold(0, move |count| async move {
             tokio::time::sleep(pause(count)).await;
             let mut bytes = vec![0; piece];
@@ -174,10 +174,10 @@ mod tests {
             }
             (count < 600).then_some((Ok::<_, std::convert::Infallible>(bytes), count + 1))
         });
-        let files = Files::in_memory(64 * 1024 * 1024);
-        let mut room = files.reserve(&"key".into(), MostOfKey::ALL, 0).await.expect("room");
+        let files = GeneratedFiles::in_memory(64 * 1024 * 1024);
+        let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 0).await.expect("room");
         let idle_timeout = Duration::from_mins(2);
-        let content = Content { length: None, body: Body::from_stream(pieces), idle_timeout };
+        let content = FetchedFile { length: None, body: Body::from_stream(pieces), idle_timeout };
         let file = read(content, &mut room, &Redactor::default(), Instant::now()).await?;
         Ok(files.size(&file).await)
     }

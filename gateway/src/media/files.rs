@@ -6,7 +6,7 @@ use axum::body::Body;
 use gatewright::ErrorCode;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
-use crate::store::{Files, OpenFile};
+use crate::store::{GeneratedFiles, OpenFile};
 use crate::wire::{ApiError, Response};
 
 /// The allowed methods of a file.
@@ -14,7 +14,7 @@ pub(crate) const METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// Serves a file. Needs no key: the signature grants access.
 pub(crate) async fn serve(
-    files: &Files,
+    files: &GeneratedFiles,
     method: &Method,
     name: &str,
     query: &[(String, String)],
@@ -25,7 +25,7 @@ pub(crate) async fn serve(
         return Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow(METHODS));
     }
     let file = files.open(name, query).await?;
-    let part = Part::of(&file, headers);
+    let part = ServedRange::of(&file, headers);
     let body = match part.range() {
         Some(range) if method == Method::GET => Body::from_stream(file.read(range).await?),
         _ => Body::empty(),
@@ -36,7 +36,7 @@ pub(crate) async fn serve(
 }
 
 /// What part of a file is served.
-enum Part {
+enum ServedRange {
     Whole(u64),
     /// Start and exclusive end.
     Range(u64, u64),
@@ -44,7 +44,7 @@ enum Part {
     Nothing,
 }
 
-impl Part {
+impl ServedRange {
     fn of(file: &OpenFile<'_>, headers: &HeaderMap) -> Self {
         let asked = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         // `If-Range` must match this exact file; a date is not precise enough.

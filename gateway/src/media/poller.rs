@@ -6,78 +6,78 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::downloader::{Unfetched, fetch};
-use super::video_params::Wanted;
+use super::downloader::{DownloadError, fetch};
+use super::video_params::VideoParams;
 use crate::app::App;
 use crate::clock::unix_seconds;
 use crate::conversation::Failure;
-use crate::protocols::{Finished, Stage};
-use crate::relay::{Fault, Remote, Verdict};
-use crate::store::{KeptFile, Output, Problem, Room, State, Task};
-use crate::tasks::{Held, UnderWay};
+use crate::protocols::{Finished, VideoStage};
+use crate::relay::{AttemptFailure, FailureClass, Remote};
+use crate::store::{FileReservation, Output, StoredFile, Task, TaskError, TaskState};
+use crate::tasks::{LeaseGuard, VideoInProgress};
 
 /// Longest pause that the gateway chooses by itself.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// How often in a row an upstream may report that it has no such video.
-const MOST_REFUSALS: u32 = 3;
+const MAX_REFUSALS: u32 = 3;
 /// Maximum number of attempts to fetch a file.
-const MOST_FETCHES: u32 = 5;
+const MAX_FETCHES: u32 = 5;
 
 /// A video in progress at an upstream.
-pub(super) struct Following<'a> {
+pub(super) struct PolledVideo<'a> {
     app: &'a Arc<App>,
     task: &'a Task,
-    held: &'a Held,
+    held: &'a LeaseGuard,
     remote: Remote,
-    wanted: Wanted,
+    wanted: VideoParams,
     /// Space for the file.
-    room: Option<Room>,
+    room: Option<FileReservation>,
     deadline: Instant,
     /// The last failure.
     trouble: Option<String>,
     /// Counts it among the videos in progress at its upstream.
-    under_way: Option<UnderWay>,
+    under_way: Option<VideoInProgress>,
     /// When its upstream started working on it, as a Unix time in seconds.
     began: Option<u64>,
 }
 
-impl<'a> Following<'a> {
+impl<'a> PolledVideo<'a> {
     pub(super) fn new(
         app: &'a Arc<App>,
         task: &'a Task,
-        held: &'a Held,
+        held: &'a LeaseGuard,
         remote: Remote,
-        wanted: Wanted,
-        room: Option<Room>,
-        under_way: UnderWay,
+        wanted: VideoParams,
+        room: Option<FileReservation>,
+        under_way: VideoInProgress,
     ) -> Self {
         let (deadline, under_way) = (Instant::now(), Some(under_way));
         Self { app, task, held, remote, wanted, room, deadline, trouble: None, under_way, began: None }
     }
 
     /// Follows the video to its final state. `first`: the stage that the upstream reported when it accepted the video.
-    pub(super) async fn run(mut self, first: Stage, deadline: Instant) -> State {
+    pub(super) async fn run(mut self, first: VideoStage, deadline: Instant) -> TaskState {
         self.deadline = deadline;
         tokio::time::timeout_at(deadline, self.end(first)).await.unwrap_or_else(|_| {
             let trouble = self.trouble.map(|trouble| format!("; the last problem: {trouble}"));
             let trouble = trouble.unwrap_or_default();
             let limit = self.app.config.video_timeout;
-            State::failed(format!("there was no video within {limit:?}{trouble}"))
+            TaskState::failed(format!("there was no video within {limit:?}{trouble}"))
         })
     }
 
-    async fn end(&mut self, first: Stage) -> State {
+    async fn end(&mut self, first: VideoStage) -> TaskState {
         let (mut said, mut before) = (first, None);
         loop {
             let state = match said {
-                Stage::Done(finished) => {
+                VideoStage::Done(finished) => {
                     self.note_time();
                     return self.fetch(&finished).await;
                 }
-                Stage::Failed(failure) => return self.failed(failure),
+                VideoStage::Failed(failure) => return self.failed(failure),
                 // A provider may put a video back into its queue, but the state that clients see only moves forward (3).
-                Stage::Waiting if before != Some(State::Processing) => State::Pending,
-                Stage::Waiting | Stage::Working => State::Processing,
+                VideoStage::Waiting if before != Some(TaskState::Processing) => TaskState::Pending,
+                VideoStage::Waiting | VideoStage::Working => TaskState::Processing,
             };
             if before.as_ref() != Some(&state) {
                 self.note_stage(&state, before.is_none());
@@ -86,15 +86,15 @@ impl<'a> Following<'a> {
             }
             said = match self.look_up().await {
                 Ok(next) => next,
-                Err(lost) => return State::failed(lost),
+                Err(lost) => return TaskState::failed(lost),
             };
         }
     }
 
     /// Records whether the video is queued at its upstream. `first`: whether this is the state at acceptance.
-    fn note_stage(&mut self, state: &State, first: bool) {
+    fn note_stage(&mut self, state: &TaskState, first: bool) {
         let Some(under_way) = &mut self.under_way else { return };
-        if *state == State::Pending {
+        if *state == TaskState::Pending {
             return under_way.waits();
         }
         under_way.works();
@@ -110,7 +110,7 @@ impl<'a> Following<'a> {
     }
 
     /// The next stage that the upstream reports. Errors: it has no such video.
-    async fn look_up(&mut self) -> Result<Stage, String> {
+    async fn look_up(&mut self) -> Result<VideoStage, String> {
         let (mut pause, mut refusals) = (self.app.config.video_poll, 0);
         loop {
             tokio::time::sleep(jittered(pause)).await;
@@ -121,9 +121,9 @@ impl<'a> Following<'a> {
                 Ok(report) => return Ok(report.stage),
                 Err(fault) => fault,
             };
-            refusals = if fault.verdict == Verdict::Request { refusals + 1 } else { 0 };
+            refusals = if fault.verdict == FailureClass::Request { refusals + 1 } else { 0 };
             let said = self.note(&fault);
-            if refusals == MOST_REFUSALS {
+            if refusals == MAX_REFUSALS {
                 return Err(format!("the provider no longer finds the video: {said}"));
             }
             pause = longer(pause, fault.retry_after);
@@ -131,7 +131,7 @@ impl<'a> Following<'a> {
     }
 
     /// Fetches the file. Its upstream URL isn't passed on: it may require the key, be internal, or expire.
-    async fn fetch(&mut self, finished: &Finished) -> State {
+    async fn fetch(&mut self, finished: &Finished) -> TaskState {
         let (mut pause, mut failures) = (self.app.config.video_poll, 0);
         loop {
             let turn = self.app.task_runner.schedule.fetches.acquire().await;
@@ -140,16 +140,18 @@ impl<'a> Following<'a> {
             drop(turn);
             let retry_after = match fetched {
                 Ok(file) => return self.completed(finished, file),
-                Err(Unfetched::Never(why)) => return State::failed(why),
-                Err(Unfetched::NoRoom(why)) => {
+                Err(DownloadError::Never(why)) => return TaskState::failed(why),
+                Err(DownloadError::NoRoom(why)) => {
                     self.trouble = Some(why.to_string());
                     None
                 }
-                Err(Unfetched::Failed(fault)) => {
+                Err(DownloadError::Failed(fault)) => {
                     failures += 1;
                     let said = self.note(&fault);
-                    if failures == MOST_FETCHES {
-                        return State::failed(format!("the file of the video could not be fetched: {said}"));
+                    if failures == MAX_FETCHES {
+                        return TaskState::failed(format!(
+                            "the file of the video could not be fetched: {said}"
+                        ));
                     }
                     fault.retry_after
                 }
@@ -160,26 +162,26 @@ impl<'a> Following<'a> {
     }
 
     /// What the upstream doesn't report about the video is taken from the request.
-    fn completed(&self, finished: &Finished, file: KeptFile) -> State {
-        let Wanted { duration_s, size } = self.wanted;
-        State::Completed(Output {
+    fn completed(&self, finished: &Finished, file: StoredFile) -> TaskState {
+        let VideoParams { duration_s, size } = self.wanted;
+        TaskState::Completed(Output {
             file,
             duration_s: finished.film.duration_s.unwrap_or(duration_s),
             size: finished.film.size.unwrap_or((size.0.into(), size.1.into())),
         })
     }
 
-    fn failed(&self, failure: Failure) -> State {
-        let fault = Fault::of_event(failure, &self.remote.provider.endpoint.redactor);
+    fn failed(&self, failure: Failure) -> TaskState {
+        let fault = AttemptFailure::of_event(failure, &self.remote.provider.endpoint.redactor);
         let Failure { message, code, .. } = fault.failure().clone();
         match code {
-            Some(code) => State::Failed(Problem { message, code }),
-            None => State::failed(message),
+            Some(code) => TaskState::Failed(TaskError { message, code }),
+            None => TaskState::failed(message),
         }
     }
 
     /// Records a failure. The log omits the upstream's text, which may contain anything.
-    fn note(&mut self, fault: &Fault) -> String {
+    fn note(&mut self, fault: &AttemptFailure) -> String {
         let upstream = &*self.remote.provider.endpoint.name;
         tracing::warn!(task = self.task.id, upstream, reason = ?fault.verdict, "polling a video failed");
         let said = fault.failure().message.clone();

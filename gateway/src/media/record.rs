@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::store::{Files, State, Task};
+use crate::store::{GeneratedFiles, Task, TaskState};
 
 /// Writes a task. `public`: scheme, host and port of the file URL.
-pub(super) fn record_of(task: &Task, files: &Files, public: &str) -> Value {
+pub(super) fn record_of(task: &Task, files: &GeneratedFiles, public: &str) -> Value {
     let mut record =
         json!({ "id": task.id, "status": "processing", "created": task.created, "model": *task.model });
     match &task.state {
-        State::Pending => record["status"] = json!("pending"),
-        State::Processing => {}
-        State::Completed(output) => {
+        TaskState::Pending => record["status"] = json!("pending"),
+        TaskState::Processing => {}
+        TaskState::Completed(output) => {
             record["status"] = json!("completed");
             record["output"] = json!({
                 "url": format!("{public}{}", files.address(&output.file)),
@@ -20,7 +20,7 @@ pub(super) fn record_of(task: &Task, files: &Files, public: &str) -> Value {
                 "format": output.file.name.kind().extension(),
             });
         }
-        State::Failed(problem) => {
+        TaskState::Failed(problem) => {
             record["status"] = json!("failed");
             record["error"] = json!({ "message": problem.message, "code": problem.code });
         }

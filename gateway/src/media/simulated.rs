@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use crate::app::App;
 use crate::simulator::video;
-use crate::store::{KeptFile, Kind, LIFETIME, Output, Room, State};
-use crate::tasks::{Ahead, Held, STOPPED};
+use crate::store::{FileKind, FileReservation, LIFETIME, Output, StoredFile, TaskState};
+use crate::tasks::{LeaseGuard, QueuedVideo, STOPPED};
 use crate::wire::ApiError;
 
 /// A prompt that contains this marker makes its task fail, so that users can test their error handling;
@@ -28,10 +28,10 @@ pub(super) enum Job {
         prompt: String,
         size: (u16, u16),
         duration_s: u32,
-        room: Room,
+        room: FileReservation,
         /// `None`: no encoder is free yet.
         place: Option<OwnedSemaphorePermit>,
-        ahead: Ahead,
+        ahead: QueuedVideo,
     },
     /// It fails with this message.
     Fail(String),
@@ -55,67 +55,73 @@ impl Job {
             duration_s,
             room: app.room_for_files(owner, video::expected_bytes(size, duration_s)).await?,
             place: app.task_runner.schedule.free_place(),
-            ahead: Ahead::new(&app.task_runner.schedule, duration_s),
+            ahead: QueuedVideo::new(&app.task_runner.schedule, duration_s),
         })
     }
 
     /// The initial state of the task.
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> TaskState {
         match self {
-            Self::Encode { place: None, .. } => State::Pending,
-            Self::Encode { .. } | Self::Fail(_) => State::Processing,
+            Self::Encode { place: None, .. } => TaskState::Pending,
+            Self::Encode { .. } | Self::Fail(_) => TaskState::Processing,
         }
     }
 
     /// Makes the video of a task. `time`: its minimum duration.
-    pub(super) async fn run(self, app: &App, held: &Held, time: Duration, deadline: Instant) -> State {
+    pub(super) async fn run(
+        self,
+        app: &App,
+        held: &LeaseGuard,
+        time: Duration,
+        deadline: Instant,
+    ) -> TaskState {
         let mut trouble = None;
         let making = self.make(app, held, time, deadline, &mut trouble);
         if let Ok(state) = tokio::time::timeout_at(deadline, making).await {
             return state;
         }
         let trouble = trouble.map(|trouble| format!("; the last problem: {trouble}")).unwrap_or_default();
-        State::failed(format!("there was no video within {:?}{trouble}", app.config.video_timeout))
+        TaskState::failed(format!("there was no video within {:?}{trouble}", app.config.video_timeout))
     }
 
     /// The same without a deadline. `trouble`: the last failure.
     async fn make(
         self,
         app: &App,
-        held: &Held,
+        held: &LeaseGuard,
         time: Duration,
         deadline: Instant,
         trouble: &mut Option<String>,
-    ) -> State {
+    ) -> TaskState {
         let (prompt, size, duration_s, mut room, place, ahead) = match self {
             Self::Encode { prompt, size, duration_s, room, place, ahead } => {
                 (prompt, size, duration_s, room, place, ahead)
             }
             Self::Fail(message) => {
                 tokio::time::sleep(time).await;
-                return State::failed(message);
+                return TaskState::failed(message);
             }
         };
         let place = match place {
             Some(place) => place,
             None => match app.task_runner.schedule.place().await {
                 Some(place) => place,
-                None => return State::failed(STOPPED),
+                None => return TaskState::failed(STOPPED),
             },
         };
-        held.advance(&State::Processing).await;
+        held.advance(&TaskState::Processing).await;
         let encode = async move {
             // Held by the thread: abandoned work still occupies a processor until it ends.
             let encoded = tokio::task::spawn_blocking(move || {
                 let _held = (place, ahead);
                 video::encode(&prompt, size, duration_s)
             });
-            let Ok(video) = encoded.await else { return State::failed("encoding the video failed") };
+            let Ok(video) = encoded.await else { return TaskState::failed("encoding the video failed") };
             loop {
                 match keep(&mut room, &video, deadline).await {
                     Ok(file) => {
                         let size = (size.0.into(), size.1.into());
-                        return State::Completed(Output { file, duration_s, size });
+                        return TaskState::Completed(Output { file, duration_s, size });
                     }
                     // The disk or the store may recover.
                     Err(error) => {
@@ -131,8 +137,8 @@ impl Job {
     }
 }
 
-async fn keep(room: &mut Room, video: &[u8], deadline: Instant) -> Result<KeptFile, ApiError> {
-    let mut file = room.write(Kind::Mp4).await?;
+async fn keep(room: &mut FileReservation, video: &[u8], deadline: Instant) -> Result<StoredFile, ApiError> {
+    let mut file = room.write(FileKind::Mp4).await?;
     file.put(video).await?;
     file.finish(LIFETIME, deadline).await
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::video_params::Wanted;
+use super::video_params::VideoParams;
 use crate::relay::RemoteRecord;
 
 /// Incremented with each change that the previous gateway version can't read, here or in nested values.
@@ -14,27 +14,27 @@ pub(super) struct TaskPayload {
     /// Missing in the first payloads.
     #[serde(default)]
     pub(super) version: u32,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: VideoParams,
     /// Scheme, host and port of the file URL.
     pub(super) public: String,
     /// The webhook to notify when the task has ended.
     pub(super) webhook: Option<String>,
     /// By the store's clock, in milliseconds since 1970.
     pub(super) deadline: u64,
-    pub(super) maker: Maker,
+    pub(super) maker: VideoProvider,
 }
 
 /// Who makes the video.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Maker {
+pub(super) enum VideoProvider {
     Simulator { prompt: String },
     Upstream(RemoteRecord),
 }
 
 /// The payload that another process left.
 #[derive(Debug)]
-pub(super) enum Left {
+pub(super) enum StoredPayload {
     TaskPayload(TaskPayload),
     /// It requires a newer gateway.
     Newer,
@@ -44,17 +44,17 @@ pub(super) enum Left {
 
 /// The part of a payload that tells who can read it.
 #[derive(Deserialize)]
-struct Outline {
+struct PayloadHeader {
     #[serde(default)]
     version: u32,
     deadline: u64,
 }
 
-impl Left {
+impl StoredPayload {
     /// `now`: by the store's clock, in milliseconds since 1970. A payload past its deadline isn't left to newer gateways.
     pub(super) fn read(task_payload: &str, now: u64) -> Self {
         let outline = serde_json::from_str(task_payload);
-        if outline.is_ok_and(|Outline { version, deadline }| version > VERSION && now < deadline) {
+        if outline.is_ok_and(|PayloadHeader { version, deadline }| version > VERSION && now < deadline) {
             return Self::Newer;
         }
         serde_json::from_str(task_payload).map_or_else(Self::Unreadable, Self::TaskPayload)
@@ -81,25 +81,26 @@ mod tests {
 
     #[test]
     fn the_payload_of_a_newer_gateway_is_left_to_it_until_its_deadline() {
-        let wanted = Wanted { duration_s: 1, size: (2, 3) };
-        let maker = Maker::Simulator { prompt: "a cat".to_owned() };
+        let wanted = VideoParams { duration_s: 1, size: (2, 3) };
+        let maker = VideoProvider::Simulator { prompt: "a cat".to_owned() };
         let (public, webhook) = ("https://x".to_owned(), None);
         let task_payload = TaskPayload { version: VERSION, wanted, public, webhook, deadline: 100, maker };
         let mut task_payload = serde_json::to_value(task_payload).expect("plain values");
-        let read = |task_payload: &serde_json::Value, now| Left::read(&task_payload.to_string(), now);
+        let read =
+            |task_payload: &serde_json::Value, now| StoredPayload::read(&task_payload.to_string(), now);
         assert!(
-            matches!(read(&task_payload, 99), Left::TaskPayload(_))
-                && matches!(read(&task_payload, 100), Left::TaskPayload(_))
+            matches!(read(&task_payload, 99), StoredPayload::TaskPayload(_))
+                && matches!(read(&task_payload, 100), StoredPayload::TaskPayload(_))
         );
         // Without a version, as in the first payloads.
         task_payload.as_object_mut().expect("an object").remove("version");
-        assert!(matches!(read(&task_payload, 99), Left::TaskPayload(_)));
+        assert!(matches!(read(&task_payload, 99), StoredPayload::TaskPayload(_)));
         task_payload["maker"] = serde_json::json!({"unknown": 1});
-        assert!(matches!(read(&task_payload, 99), Left::Unreadable(_)));
+        assert!(matches!(read(&task_payload, 99), StoredPayload::Unreadable(_)));
         task_payload["version"] = (VERSION + 1).into();
-        assert!(matches!(read(&task_payload, 99), Left::Newer));
-        assert!(matches!(read(&task_payload, 100), Left::Unreadable(_)));
-        assert!(matches!(Left::read("{", 0), Left::Unreadable(_)));
+        assert!(matches!(read(&task_payload, 99), StoredPayload::Newer));
+        assert!(matches!(read(&task_payload, 100), StoredPayload::Unreadable(_)));
+        assert!(matches!(StoredPayload::read("{", 0), StoredPayload::Unreadable(_)));
     }
 
     #[test]

@@ -14,13 +14,13 @@ const BYTES_OF_A_SECOND: usize = 1024 * 1024;
 
 /// Duration and size of a request, with the defaults of the specification.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct VideoParams {
     pub(super) duration_s: u32,
     /// Width and height in pixels.
     pub(super) size: (u16, u16),
 }
 
-impl Wanted {
+impl VideoParams {
     /// From a validated request.
     pub(super) fn of(call: &Call, request: &Value) -> Result<Self, ApiError> {
         let resolution = text(call.field(request, "resolution"));

@@ -15,24 +15,24 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
-use super::poller::Following;
+use super::poller::PolledVideo;
 use super::record::record_of;
 use super::simulated::Job;
-use super::task_payload::{self, Left, Maker, Receiver, TaskPayload};
-use super::video_params::Wanted;
+use super::task_payload::{self, Receiver, StoredPayload, TaskPayload, VideoProvider};
+use super::video_params::VideoParams;
 use crate::app::App;
 use crate::clock::{millis, unix_seconds, whole_seconds};
 use crate::config::ModelKind;
 use crate::conversation::Usage;
 use crate::models;
 use crate::observe::Origin;
-use crate::outgoing::notice;
-use crate::protocols::{Film, Stage};
-use crate::relay::{self, Accepted, Fault, Order, Remote};
+use crate::protocols::{VideoDimensions, VideoStage};
+use crate::relay::{self, AcceptedVideo, AttemptFailure, Remote, VideoRequest};
 use crate::routing::UpstreamAttempt;
-use crate::store::{FileName, Resumed, Room, State, Task};
-use crate::tasks::{Held, UnderWay};
+use crate::store::{FileName, FileReservation, ResumedTask, Task, TaskState};
+use crate::tasks::{LeaseGuard, VideoInProgress};
 use crate::usage::Charge;
+use crate::webhooks::notice;
 use crate::wire::json::text;
 use crate::wire::{ApiError, Call, Response, json_response};
 
@@ -48,12 +48,13 @@ pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiEr
         owner: Arc::clone(order.call.caller.id()),
         created: unix_seconds(),
         model: text(&order.request["model"]).into(),
-        state: State::Pending,
+        state: TaskState::Pending,
     };
     // Before any upstream gets the request: a video without a task would be lost.
     let held = app.task_runner.add(&task, webhook.is_some(), app.hundredths_of_key()).await?;
     let public = app.public_url(&order.call);
-    let work = Work { app: Arc::clone(app), task, held, wanted, public, webhook, made: Mutex::default() };
+    let work =
+        VideoWork { app: Arc::clone(app), task, held, wanted, public, webhook, made: Mutex::default() };
     let (told, answer) = oneshot::channel();
     app.task_runner.spawn(work.begin(order, told, Span::current()));
     let stopping = || ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "the gateway is shutting down");
@@ -61,18 +62,18 @@ pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiEr
 }
 
 /// Resumes a task that another process left.
-pub(super) fn resume(app: &Arc<App>, resumed: Resumed, held: Held) {
-    let Resumed { task, task_payload, .. } = resumed;
-    let task_payload = match Left::read(&task_payload, held.now()) {
-        Left::TaskPayload(task_payload) => task_payload,
-        Left::Newer => {
+pub(super) fn resume(app: &Arc<App>, resumed: ResumedTask, held: LeaseGuard) {
+    let ResumedTask { task, task_payload, .. } = resumed;
+    let task_payload = match StoredPayload::read(&task_payload, held.now()) {
+        StoredPayload::TaskPayload(task_payload) => task_payload,
+        StoredPayload::Newer => {
             // A gateway that can read it takes it over when this lease expires.
             tracing::warn!(task = task.id, "a video task requires a newer gateway");
             return;
         }
-        Left::Unreadable(error) => {
+        StoredPayload::Unreadable(error) => {
             tracing::error!(task = task.id, %error, "a stored video task cannot be read");
-            let task = Task { state: State::failed("the stored task cannot be read"), ..task };
+            let task = Task { state: TaskState::failed("the stored task cannot be read"), ..task };
             let notice = Receiver::of(&task_payload).map(|Receiver { public, webhook }| {
                 notice(&task, &webhook, &record_of(&task, &app.files, &public))
             });
@@ -83,7 +84,8 @@ pub(super) fn resume(app: &Arc<App>, resumed: Resumed, held: Held) {
     tracing::info!(task = task.id, "resuming a video task");
     let TaskPayload { version: _, wanted, public, webhook, deadline, maker } = task_payload;
     let deadline = held.at(deadline);
-    let work = Work { app: Arc::clone(app), task, held, wanted, public, webhook, made: Mutex::default() };
+    let work =
+        VideoWork { app: Arc::clone(app), task, held, wanted, public, webhook, made: Mutex::default() };
     app.task_runner.spawn(work.go_on(maker, deadline));
 }
 
@@ -97,7 +99,7 @@ pub(crate) async fn retrieve(app: &App, call: &Call) -> Result<Response, ApiErro
 }
 
 /// The client's request, checked against the limits of its model, with explicit or default duration and size.
-fn order(app: &App, call: Call) -> Result<(Order, Wanted), ApiError> {
+fn order(app: &App, call: Call) -> Result<(VideoRequest, VideoParams), ApiError> {
     let body = call.json_body()?;
     let routes = app.routes.load();
     let route = routes.find_of(ModelKind::Video, text(&body["model"])).map(Arc::clone);
@@ -108,23 +110,23 @@ fn order(app: &App, call: Call) -> Result<(Order, Wanted), ApiError> {
         None => call.checked_body_by(rules)?,
     };
     let route = route.ok_or_else(|| models::unserved(&routes, text(&request["model"]), call.operation))?;
-    let wanted = Wanted::of(&call, &request)?;
+    let wanted = VideoParams::of(&call, &request)?;
     // The defaults of the specification only apply to its own models. Others have their own defaults.
     let states = |members: &[&str]| limits.is_some() || members.iter().any(|name| !request[*name].is_null());
-    let film = Film {
+    let film = VideoDimensions {
         duration_s: states(&["duration"]).then_some(wanted.duration_s),
         size: states(&["resolution", "aspect_ratio"]).then_some((wanted.size.0.into(), wanted.size.1.into())),
     };
     let duration_s = wanted.duration_s;
-    Ok((Order { call, route, request, duration_s, film }, wanted))
+    Ok((VideoRequest { call, route, request, duration_s, film }, wanted))
 }
 
 /// The work on a task, until its end.
-struct Work {
+struct VideoWork {
     app: Arc<App>,
     task: Task,
-    held: Held,
-    wanted: Wanted,
+    held: LeaseGuard,
+    wanted: VideoParams,
     /// Scheme, host and port of the file URL.
     public: String,
     /// The webhook to notify of its end.
@@ -139,18 +141,18 @@ enum Making {
     Upstream {
         remote: Remote,
         /// Space for its file.
-        room: Option<Room>,
+        room: Option<FileReservation>,
         /// The first stage that its upstream reported.
-        first: Stage,
+        first: VideoStage,
         /// Counts it among the videos in progress at its upstream.
-        under_way: UnderWay,
+        under_way: VideoInProgress,
     },
 }
 
-impl Work {
+impl VideoWork {
     /// `told`: receives the response to the submission. If the client has disconnected, the video is still followed. `span`: of
     /// the client's request, which ends with that response.
-    async fn begin(self, order: Order, told: oneshot::Sender<Result<Response, ApiError>>, span: Span) {
+    async fn begin(self, order: VideoRequest, told: oneshot::Sender<Result<Response, ApiError>>, span: Span) {
         let work = async {
             match self.submit(order).instrument(span).await {
                 Ok((making, deadline, response)) => {
@@ -167,19 +169,19 @@ impl Work {
     }
 
     /// Continues where another process stopped.
-    async fn go_on(self, maker: Maker, deadline: Instant) {
+    async fn go_on(self, maker: VideoProvider, deadline: Instant) {
         let work = async {
             let making = match maker {
-                Maker::Simulator { prompt } => {
-                    let Wanted { duration_s, size } = self.wanted;
+                VideoProvider::Simulator { prompt } => {
+                    let VideoParams { duration_s, size } = self.wanted;
                     let job = Job::new(&self.app, &self.task.owner, &prompt, size, duration_s).await;
                     job.map(Making::Simulated)
                 }
-                Maker::Upstream(record) => {
+                VideoProvider::Upstream(record) => {
                     let remote = Remote::of(&record, &self.app.routes.load());
                     let first = match self.task.state {
-                        State::Pending => Stage::Waiting,
-                        _ => Stage::Working,
+                        TaskState::Pending => VideoStage::Waiting,
+                        _ => VideoStage::Working,
                     };
                     let under_way = self.under_way();
                     let making =
@@ -193,7 +195,7 @@ impl Work {
                 Err(error) if Instant::now() < deadline => {
                     tracing::warn!(task = self.task.id, "a video task is delayed: {error}");
                 }
-                Err(error) => self.finish(State::failed(error.to_string())).await,
+                Err(error) => self.finish(TaskState::failed(error.to_string())).await,
             }
         };
         self.guard(Box::pin(work)).await;
@@ -205,7 +207,7 @@ impl Work {
             if AssertUnwindSafe(work).catch_unwind().await.is_err() {
                 // The panic message went to standard error.
                 tracing::error!(task = self.task.id, "a video task panicked");
-                self.finish(State::failed("the gateway failed")).await;
+                self.finish(TaskState::failed("the gateway failed")).await;
             }
         };
         tokio::select! {
@@ -222,12 +224,12 @@ impl Work {
     }
 
     /// Submits the video to the embedded provider or an upstream. Also returns its deadline.
-    async fn submit(&self, order: Order) -> Result<(Making, Instant, Response), ApiError> {
+    async fn submit(&self, order: VideoRequest) -> Result<(Making, Instant, Response), ApiError> {
         let model = Arc::clone(&order.route.id);
         // The request as a tree, and as it is sent.
         let mut share = self.app.share_of(&order.call.caller);
         let weight = gatewright::json_weight(&order.call.body).saturating_add(order.call.body.len());
-        share.hold(weight).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
+        share.hold(weight).map_err(|why| AttemptFailure::no_room(why, &Redactor::default()).into_error())?;
         // Reserved before the work: without space for its file, the video would be useless. The embedded provider knows better
         // how much it needs.
         let room = if order.route.is_embedded() {
@@ -236,25 +238,25 @@ impl Work {
             Some(self.app.room_for_files(&self.task.owner, self.wanted.expected_bytes()).await?)
         };
         match relay::submit(&self.app.metrics, &order).await? {
-            Accepted::Simulator { attempt, charge } => self.simulate(&order, attempt, charge).await,
-            Accepted::Upstream { remote, report, dropped } => {
+            AcceptedVideo::Simulator { attempt, charge } => self.simulate(&order, attempt, charge).await,
+            AcceptedVideo::Upstream { remote, report, dropped } => {
                 let state = match report.stage {
-                    Stage::Waiting => State::Pending,
-                    _ => State::Processing,
+                    VideoStage::Waiting => TaskState::Pending,
+                    _ => TaskState::Processing,
                 };
                 let estimates = &self.app.task_runner.schedule.estimates;
-                let usual = || estimates.of(&model, self.wanted.duration_s, state == State::Pending);
+                let usual = || estimates.of(&model, self.wanted.duration_s, state == TaskState::Pending);
                 let estimate = report.estimated_time.unwrap_or_else(|| whole_seconds(usual()));
                 // Later videos queue behind it.
                 let mut under_way = self.under_way();
-                if state == State::Pending {
+                if state == TaskState::Pending {
                     under_way.waits();
                 } else {
                     under_way.works();
                 }
                 let endpoint = &remote.provider.endpoint;
                 let origin = Origin::new(model, Arc::clone(&endpoint.name));
-                let maker = Maker::Upstream(remote.record());
+                let maker = VideoProvider::Upstream(remote.record());
                 let (deadline, mut response) = self.accept(state, maker, estimate, origin).await?;
                 response.headers_mut().insert(relay::UPSTREAM_HEADER, endpoint.label.clone());
                 if let Some(dropped) = dropped {
@@ -265,17 +267,17 @@ impl Work {
         }
     }
 
-    fn under_way(&self) -> UnderWay {
+    fn under_way(&self) -> VideoInProgress {
         self.app.task_runner.schedule.estimates.under_way(&self.task.model, self.wanted.duration_s)
     }
 
     async fn simulate(
         &self,
-        order: &Order,
+        order: &VideoRequest,
         mut attempt: UpstreamAttempt,
         mut charge: Charge,
     ) -> Result<(Making, Instant, Response), ApiError> {
-        let Wanted { duration_s, size } = self.wanted;
+        let VideoParams { duration_s, size } = self.wanted;
         let estimate = self.app.config.video_time + self.app.task_runner.schedule.wait(duration_s);
         let model = &attempt.destination.model;
         // Its own limits also apply if the configuration gives the model those of another.
@@ -303,7 +305,7 @@ impl Work {
         charge.complete();
         let upstream = Arc::clone(&attempt.destination.provider.endpoint.name);
         let origin = Origin::new(Arc::clone(&order.route.id), upstream);
-        let maker = Maker::Simulator { prompt };
+        let maker = VideoProvider::Simulator { prompt };
         let (deadline, mut response) =
             self.accept(job.state(), maker, whole_seconds(estimate), origin).await?;
         response.headers_mut().insert(relay::SIMULATED_HEADER, HeaderValue::from_static("true"));
@@ -314,8 +316,8 @@ impl Work {
     /// seconds; the source states no unit (2.7).
     async fn accept(
         &self,
-        state: State,
-        maker: Maker,
+        state: TaskState,
+        maker: VideoProvider,
         estimate: u64,
         origin: Origin,
     ) -> Result<(Instant, Response), ApiError> {
@@ -332,7 +334,7 @@ impl Work {
         let task_payload = serde_json::to_string(&task_payload).expect("plain values");
         self.held.accept(&state, &task_payload).await?;
         // A task that waits for a free slot or at its provider is pending in look-ups alone.
-        let task = Task { state: State::Processing, ..self.task.clone() };
+        let task = Task { state: TaskState::Processing, ..self.task.clone() };
         let mut record = record_of(&task, &self.app.files, &self.public);
         record["estimated_time"] = json!(estimate);
         let mut response = json_response(&record);
@@ -348,7 +350,7 @@ impl Work {
             }
             Making::Upstream { remote, room, first, under_way } => {
                 let Self { app, task, held, wanted, .. } = self;
-                let following = Following::new(app, task, held, remote, *wanted, room, under_way);
+                let following = PolledVideo::new(app, task, held, remote, *wanted, room, under_way);
                 following.run(first, deadline).await
             }
         };
@@ -356,13 +358,13 @@ impl Work {
     }
 
     /// Ends the task and queues the notification that the client requested.
-    async fn finish(&self, state: State) {
+    async fn finish(&self, state: TaskState) {
         let task = Task { state, ..self.task.clone() };
         let notice = self.webhook.as_ref().map(|url| {
             let record = record_of(&task, &self.app.files, &self.public);
             notice(&task, url, &record)
         });
-        if let State::Completed(output) = &task.state {
+        if let TaskState::Completed(output) = &task.state {
             *self.made() = Some(output.file.name.clone());
         }
         if self.held.end(&task.state, notice.as_ref()).await {
@@ -377,7 +379,7 @@ impl Work {
         let Some(file) = self.made().take() else { return };
         let Task { id, owner, .. } = &self.task;
         match self.app.task_runner.find(owner, id).await {
-            Ok(Some(Task { state: State::Completed(output), .. })) if output.file.name == file => {}
+            Ok(Some(Task { state: TaskState::Completed(output), .. })) if output.file.name == file => {}
             Ok(_) => self.app.files.discard(file).await,
             // It will expire.
             Err(_) => {}
@@ -396,27 +398,27 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::server::Embedded;
-    use crate::store::{KeptFile, Kind, LIFETIME, Output};
+    use crate::store::{FileKind, LIFETIME, Output, StoredFile};
 
     const HOUR: Duration = Duration::from_hours(1);
 
     /// A task in progress with a file. Its lease expires as soon as nobody renews it for a moment.
-    async fn work(gateway: &Embedded) -> (Work, KeptFile) {
+    async fn work(gateway: &Embedded) -> (VideoWork, StoredFile) {
         let app = Arc::clone(gateway.app());
         let task = Task {
             id: "video_1".to_owned(),
             owner: "default".into(),
             created: unix_seconds(),
             model: "video_model_3".into(),
-            state: State::Pending,
+            state: TaskState::Pending,
         };
         let room = app.room_for_files(&task.owner, 4).await.expect("room");
-        let kept = room.keep(Kind::Mp4, vec![b"film".to_vec()], LIFETIME).await.expect("it is kept");
+        let kept = room.keep(FileKind::Mp4, vec![b"film".to_vec()], LIFETIME).await.expect("it is kept");
         let held = app.task_runner.add(&task, false, 100).await.expect("a place");
-        held.accept(&State::Processing, "").await.expect("accepted");
-        let wanted = Wanted { duration_s: 3, size: (1280, 720) };
+        held.accept(&TaskState::Processing, "").await.expect("accepted");
+        let wanted = VideoParams { duration_s: 3, size: (1280, 720) };
         let (public, webhook, made) = Default::default();
-        (Work { app, task, held, wanted, public, webhook, made }, kept[0].clone())
+        (VideoWork { app, task, held, wanted, public, webhook, made }, kept[0].clone())
     }
 
     fn gateway() -> Embedded {
@@ -424,11 +426,11 @@ mod tests {
         Embedded::new(Config { video_lease, ..Config::default() }).expect("a gateway")
     }
 
-    fn completed(file: &KeptFile) -> State {
-        State::Completed(Output { file: file.clone(), duration_s: 3, size: (1280, 720) })
+    fn completed(file: &StoredFile) -> TaskState {
+        TaskState::Completed(Output { file: file.clone(), duration_s: 3, size: (1280, 720) })
     }
 
-    async fn is_there(work: &Work, file: &KeptFile) -> bool {
+    async fn is_there(work: &VideoWork, file: &StoredFile) -> bool {
         let is_recorded = work.app.store.has_file(&file.name).await.expect("an answer");
         let address = work.app.files.address(file);
         let (path, query) = address.split_once('?').expect("a query");
@@ -451,7 +453,7 @@ mod tests {
         assert!(!is_there(&work, &file).await);
         let goes_on =
             work.app.task_runner.find("default", "video_1").await.expect("an answer").expect("a task");
-        assert_eq!(goes_on.state, State::Processing);
+        assert_eq!(goes_on.state, TaskState::Processing);
     }
 
     #[tokio::test]

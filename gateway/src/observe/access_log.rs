@@ -13,21 +13,21 @@ use http::Method;
 use http_body::{Body as _, Frame, SizeHint};
 use memchr::memchr;
 
-use super::metrics::{Metrics, Present};
+use super::metrics::{GaugeGuard, Metrics};
 use super::origin::Origin;
-use super::recent::Shown;
-use super::response_inspector::Said;
-use super::traces::{self, Known};
+use super::recent::RecentEntry;
+use super::response_inspector::ResponseInspector;
+use super::traces::{self, TracedRequest};
 use crate::wire::Response;
 use tracing::Span;
 
 /// A request as logged.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct LoggedRequest {
     pub(crate) begun: Instant,
     /// The request among those in flight.
     #[expect(dead_code, reason = "it counts until it is dropped")]
-    pub(crate) present: Present,
+    pub(crate) present: GaugeGuard,
     pub(crate) method: Method,
     /// Without the query, which may contain a key.
     pub(crate) path: String,
@@ -37,11 +37,11 @@ pub(crate) struct Request {
     /// Its trace span.
     pub(crate) span: Span,
     /// Its entry in the operators' list, if an admin key is set.
-    pub(crate) shown: Option<Shown>,
+    pub(crate) shown: Option<RecentEntry>,
 }
 
 /// Watches a response until it has been sent.
-pub(crate) fn watch(metrics: &Arc<Metrics>, request: Request, response: Response) -> Response {
+pub(crate) fn watch(metrics: &Arc<Metrics>, request: LoggedRequest, response: Response) -> Response {
     let status = response.status().as_u16();
     metrics.answered(request.operation, status);
     let origin = response.extensions().get::<Origin>().cloned();
@@ -51,7 +51,7 @@ pub(crate) fn watch(metrics: &Arc<Metrics>, request: Request, response: Response
     let said = (!request.span.is_disabled()).then(|| {
         // Reporting something that failed earlier, such as a task, doesn't make the request itself a failure.
         let answers = request.operation.is_some_and(|operation| operation.inference.is_some());
-        Box::new(Said::new(response.headers(), answers || status >= 400, request.begun))
+        Box::new(ResponseInspector::new(response.headers(), answers || status >= 400, request.begun))
     });
     let metrics = Arc::clone(metrics);
     response.map(|body| {
@@ -60,21 +60,21 @@ pub(crate) fn watch(metrics: &Arc<Metrics>, request: Request, response: Response
             metrics.begun(request.operation, request.begun.elapsed());
         }
         let (bytes, begun, failed) = (0, whole, false);
-        let sending = Sending { metrics, request, origin, status, bytes, begun, whole, failed, said };
-        Body::new(Watched { body, sending })
+        let sending = ResponseLog { metrics, request, origin, status, bytes, begun, whole, failed, said };
+        Body::new(LoggedBody { body, sending })
     })
 }
 
 /// A watched body.
-struct Watched {
+struct LoggedBody {
     body: Body,
-    sending: Sending,
+    sending: ResponseLog,
 }
 
 /// What is known of a response; recorded when it is dropped.
-struct Sending {
+struct ResponseLog {
     metrics: Arc<Metrics>,
-    request: Request,
+    request: LoggedRequest,
     origin: Option<Origin>,
     status: u16,
     bytes: u64,
@@ -83,10 +83,10 @@ struct Sending {
     whole: bool,
     failed: bool,
     /// What the response contained, if traces are exported.
-    said: Option<Box<Said>>,
+    said: Option<Box<ResponseInspector>>,
 }
 
-impl http_body::Body for Watched {
+impl http_body::Body for LoggedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -102,7 +102,7 @@ impl http_body::Body for Watched {
                     sending.bytes += data.len() as u64;
                     if !sending.begun && says_something(data) {
                         sending.begun = true;
-                        let Request { operation, begun, .. } = sending.request;
+                        let LoggedRequest { operation, begun, .. } = sending.request;
                         sending.metrics.begun(operation, begun.elapsed());
                     }
                     if let Some(said) = &mut sending.said {
@@ -139,7 +139,7 @@ fn says_something(mut data: &[u8]) -> bool {
     }
 }
 
-impl Drop for Sending {
+impl Drop for ResponseLog {
     fn drop(&mut self) {
         let Self { metrics, request, origin, status, bytes, begun: _, whole, failed, said } = self;
         // A response to a HEAD request has no body to send.
@@ -162,7 +162,7 @@ impl Drop for Sending {
         if let Some(said) = said {
             said.end();
             let (operation, origin) = (request.operation, origin.as_ref());
-            traces::told(&request.span, &Known { operation, origin, status: *status, outcome, said });
+            traces::told(&request.span, &TracedRequest { operation, origin, status: *status, outcome, said });
         }
         tracing::info!(
             method = %request.method,
@@ -188,10 +188,10 @@ mod tests {
 
     use super::*;
 
-    fn request(metrics: &Metrics) -> Request {
-        Request {
+    fn request(metrics: &Metrics) -> LoggedRequest {
+        LoggedRequest {
             begun: Instant::now(),
-            present: Present::new(&metrics.in_flight),
+            present: GaugeGuard::new(&metrics.in_flight),
             method: Method::POST,
             path: "/v1/chat/completions".to_owned(),
             id: "req_1".to_owned(),

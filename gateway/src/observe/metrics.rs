@@ -86,19 +86,19 @@ pub(crate) struct Metrics {
     /// One per operation, and a last one for requests without an operation.
     operations: Vec<PerOperation>,
     /// Requests whose response hasn't been fully sent.
-    pub(crate) in_flight: Count,
+    pub(crate) in_flight: CountGauge,
     /// Open connections.
-    pub(crate) connections: Count,
+    pub(crate) connections: CountGauge,
 }
 
 /// A gauge of how many there are now, which can also be read.
 #[derive(Debug, Clone)]
-pub(crate) struct Count {
+pub(crate) struct CountGauge {
     gauge: Gauge,
     now: Arc<AtomicU64>,
 }
 
-impl Count {
+impl CountGauge {
     pub(crate) fn now(&self) -> u64 {
         self.now.load(Ordering::Relaxed)
     }
@@ -106,17 +106,17 @@ impl Count {
 
 /// One counted item, for as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Present(Count);
+pub(crate) struct GaugeGuard(CountGauge);
 
-impl Present {
-    pub(crate) fn new(count: &Count) -> Self {
+impl GaugeGuard {
+    pub(crate) fn new(count: &CountGauge) -> Self {
         count.gauge.increment(1);
         count.now.fetch_add(1, Ordering::Relaxed);
         Self(count.clone())
     }
 }
 
-impl Drop for Present {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.gauge.decrement(1);
         self.0.now.fetch_sub(1, Ordering::Relaxed);
@@ -174,7 +174,7 @@ impl Default for Metrics {
         let operations = names.map(|name| PerOperation::new(&recorder, name)).collect();
         let count = |name| {
             let gauge = recorder.register_gauge(&Key::from_static_name(name), &METADATA);
-            Count { gauge, now: Arc::default() }
+            CountGauge { gauge, now: Arc::default() }
         };
         let (in_flight, connections) = (count(IN_FLIGHT), count(CONNECTIONS));
         let handle = recorder.handle();

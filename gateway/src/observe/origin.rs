@@ -7,11 +7,11 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct Origin {
     /// The model id.
     pub(crate) model: Arc<str>,
-    upstream: Upstream,
+    upstream: OriginUpstream,
 }
 
 #[derive(Debug, Clone)]
-enum Upstream {
+enum OriginUpstream {
     Known(Arc<str>),
     /// The response began before an upstream answered.
     Sought(Arc<OnceLock<Arc<str>>>),
@@ -19,17 +19,17 @@ enum Upstream {
 
 impl Origin {
     pub(crate) fn new(model: Arc<str>, upstream: Arc<str>) -> Self {
-        Self { model, upstream: Upstream::Known(upstream) }
+        Self { model, upstream: OriginUpstream::Known(upstream) }
     }
 
     /// For a response that begins before an upstream has answered; [`found`](Self::found) sets which one did.
     pub(crate) fn sought(model: Arc<str>) -> Self {
-        Self { model, upstream: Upstream::Sought(Arc::default()) }
+        Self { model, upstream: OriginUpstream::Sought(Arc::default()) }
     }
 
     /// Sets the upstream. Does nothing if it is already known.
     pub(crate) fn found(&self, other: &Self) {
-        if let (Upstream::Sought(place), Some(upstream)) = (&self.upstream, other.upstream()) {
+        if let (OriginUpstream::Sought(place), Some(upstream)) = (&self.upstream, other.upstream()) {
             _ = place.set(Arc::clone(upstream));
         }
     }
@@ -37,8 +37,8 @@ impl Origin {
     /// The upstream, if known.
     pub(crate) fn upstream(&self) -> Option<&Arc<str>> {
         match &self.upstream {
-            Upstream::Known(upstream) => Some(upstream),
-            Upstream::Sought(place) => place.get(),
+            OriginUpstream::Known(upstream) => Some(upstream),
+            OriginUpstream::Sought(place) => place.get(),
         }
     }
 }

@@ -12,27 +12,27 @@ use super::origin::Origin;
 use crate::clock::{millis, unix_millis};
 
 /// Maximum number of finished requests.
-const MOST_ENDED: usize = 500;
+const MAX_ENDED: usize = 500;
 /// Maximum number of requests in progress that are listed, newest first; the rest are only counted.
-const MOST_LISTED: usize = 500;
+const MAX_LISTED: usize = 500;
 
 /// See the module. There are at most as many requests in progress as connections.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
-    kept: Mutex<Kept>,
+    kept: Mutex<RequestLog>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct RequestLog {
     next: u64,
-    under_way: BTreeMap<u64, Entry>,
+    under_way: BTreeMap<u64, RecentRequest>,
     /// Oldest first.
-    ended: VecDeque<Entry>,
+    ended: VecDeque<RecentRequest>,
 }
 
 /// A request as shown to operators.
 #[derive(Debug, Clone, Serialize)]
-struct Entry {
+struct RecentRequest {
     id: String,
     operation: &'static str,
     /// The id of its key; `None`: it had no valid key.
@@ -62,29 +62,29 @@ fn word<S: Serializer>(word: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, 
 
 /// What operators see, newest first.
 #[derive(Debug, Serialize)]
-pub(crate) struct Listed {
+pub(crate) struct RecentRequests {
     /// All requests in progress, including those not listed.
     under_way_count: usize,
-    under_way: Vec<Entry>,
-    recent: Vec<Entry>,
+    under_way: Vec<RecentRequest>,
+    recent: Vec<RecentRequest>,
 }
 
 /// The entry of a request in progress. A request dropped before it ended counts as aborted.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct RecentEntry {
     recent: Arc<Recent>,
     place: u64,
 }
 
 impl Recent {
     /// A request that has just reached its operation.
-    pub(crate) fn begin(this: &Arc<Self>, operation: &'static Operation, id: &str) -> Shown {
+    pub(crate) fn begin(this: &Arc<Self>, operation: &'static Operation, id: &str) -> RecentEntry {
         let mut kept = this.kept();
         let place = kept.next;
         kept.next += 1;
         kept.under_way.insert(
             place,
-            Entry {
+            RecentRequest {
                 id: id.to_owned(),
                 operation: operation.id,
                 key: None,
@@ -99,29 +99,30 @@ impl Recent {
                 since: Instant::now(),
             },
         );
-        Shown { recent: Arc::clone(this), place }
+        RecentEntry { recent: Arc::clone(this), place }
     }
 
     /// The current requests.
-    pub(crate) fn listed(&self) -> Listed {
+    pub(crate) fn listed(&self) -> RecentRequests {
         let kept = self.kept();
-        let mut under_way: Vec<Entry> = kept.under_way.values().rev().take(MOST_LISTED).cloned().collect();
+        let mut under_way: Vec<RecentRequest> =
+            kept.under_way.values().rev().take(MAX_LISTED).cloned().collect();
         for entry in &mut under_way {
             entry.duration_ms = millis(entry.since.elapsed());
         }
-        Listed {
+        RecentRequests {
             under_way_count: kept.under_way.len(),
             under_way,
             recent: kept.ended.iter().rev().cloned().collect(),
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, RequestLog> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shown {
+impl RecentEntry {
     /// Its key was accepted.
     pub(crate) fn admitted(&self, key: &Arc<str>) {
         self.change(|entry| entry.key = Some(Arc::clone(key)));
@@ -148,20 +149,20 @@ impl Shown {
         let Some(mut entry) = kept.under_way.remove(&self.place) else { return };
         entry.duration_ms = millis(entry.since.elapsed());
         (entry.outcome, entry.bytes) = (Some(outcome), bytes);
-        if kept.ended.len() == MOST_ENDED {
+        if kept.ended.len() == MAX_ENDED {
             kept.ended.pop_front();
         }
         kept.ended.push_back(entry);
     }
 
-    fn change(&self, change: impl FnOnce(&mut Entry)) {
+    fn change(&self, change: impl FnOnce(&mut RecentRequest)) {
         if let Some(entry) = self.recent.kept().under_way.get_mut(&self.place) {
             change(entry);
         }
     }
 }
 
-impl Drop for Shown {
+impl Drop for RecentEntry {
     fn drop(&mut self) {
         self.ended("aborted", 0);
     }
@@ -231,13 +232,13 @@ mod tests {
     #[test]
     fn the_oldest_requests_give_way() {
         let recent = Arc::<Recent>::default();
-        for number in 0..MOST_ENDED + 3 {
+        for number in 0..MAX_ENDED + 3 {
             drop(Recent::begin(&recent, &operations::CREATE_IMAGE, &format!("req_{number}")));
         }
         let now = listed(&recent);
         let ended = now["recent"].as_array().expect("a list");
-        assert_eq!(ended.len(), MOST_ENDED);
-        assert_eq!(ended[0]["id"], format!("req_{}", MOST_ENDED + 2));
-        assert_eq!(ended[MOST_ENDED - 1]["id"], "req_3");
+        assert_eq!(ended.len(), MAX_ENDED);
+        assert_eq!(ended[0]["id"], format!("req_{}", MAX_ENDED + 2));
+        assert_eq!(ended[MAX_ENDED - 1]["id"], "req_3");
     }
 }

@@ -16,9 +16,9 @@ use serde_json::value::RawValue;
 /// The conventions' value for anything unknown.
 pub(super) const OTHER: &str = "_OTHER";
 /// Maximum size of what is read at once, in bytes: longer documents or events are skipped.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 /// Maximum number of choices whose finish reasons are recorded.
-const MOST_CHOICES: usize = 128;
+const MAX_CHOICES: usize = 128;
 /// Maximum length of an id, in bytes.
 const LONGEST_ID: usize = 200;
 /// Finish reasons, in the values of each protocol.
@@ -58,8 +58,8 @@ const ENDS: &[&str] = &["completed", "incomplete", "failed", "cancelled"];
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Said {
-    form: Form,
+pub(super) struct ResponseInspector {
+    form: InspectedBody,
     /// The id of the response.
     pub(super) id: Option<String>,
     /// By the index of the choice.
@@ -72,7 +72,7 @@ pub(super) struct Said {
 }
 
 #[derive(Debug)]
-enum Form {
+enum InspectedBody {
     Events(Box<Decoder>),
     /// What has arrived of a document.
     Document(Vec<u8>),
@@ -82,7 +82,7 @@ enum Form {
 /// The relevant fields of a document or an event, as each protocol names them.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Part<'a> {
+struct InspectedDocument<'a> {
     #[serde(borrow, alias = "responseId")]
     id: Option<&'a RawValue>,
     #[serde(borrow, alias = "candidates")]
@@ -111,24 +111,24 @@ struct Part<'a> {
 }
 
 #[derive(Deserialize)]
-struct Choice<'a> {
+struct InspectedChoice<'a> {
     index: Option<usize>,
     #[serde(borrow, alias = "finishReason")]
     finish_reason: Option<&'a RawValue>,
 }
 
-impl Said {
+impl ResponseInspector {
     /// For a response with these headers. `matters`: whether any of it is relevant. `begun`: when the request head had
     /// arrived.
     pub(super) fn new(headers: &HeaderMap, matters: bool, begun: Instant) -> Self {
         let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let form = match media_type.unwrap_or_default() {
-            _ if !matters => Form::Unread,
+            _ if !matters => InspectedBody::Unread,
             media_type if media_type.starts_with("text/event-stream") => {
-                Form::Events(Box::new(Decoder::new().with_max_event_bytes(MOST_BYTES)))
+                InspectedBody::Events(Box::new(Decoder::new().with_max_event_bytes(MAX_BYTES)))
             }
-            media_type if media_type.starts_with("application/json") => Form::Document(Vec::new()),
-            _ => Form::Unread,
+            media_type if media_type.starts_with("application/json") => InspectedBody::Document(Vec::new()),
+            _ => InspectedBody::Unread,
         };
         Self { form, id: None, reasons: BTreeMap::new(), error: None, begun, first_event: None }
     }
@@ -136,7 +136,7 @@ impl Said {
     /// The next chunk of the body.
     pub(super) fn take(&mut self, piece: &[u8]) {
         match &mut self.form {
-            Form::Events(decoder) => {
+            InspectedBody::Events(decoder) => {
                 let mut items = Vec::new();
                 let fed = decoder.feed(piece, &mut items);
                 for item in items {
@@ -146,20 +146,23 @@ impl Said {
                     }
                 }
                 if fed.is_err() {
-                    self.form = Form::Unread;
+                    self.form = InspectedBody::Unread;
                 }
             }
-            Form::Document(begun) if begun.len() + piece.len() <= MOST_BYTES => {
+            InspectedBody::Document(begun) if begun.len() + piece.len() <= MAX_BYTES => {
                 begun.extend_from_slice(piece);
             }
-            Form::Document(_) => self.form = Form::Unread,
-            Form::Unread => {}
+            InspectedBody::Document(_) => self.form = InspectedBody::Unread,
+            InspectedBody::Unread => {}
         }
     }
 
     /// The body has ended.
     pub(super) fn end(&mut self) {
-        let Form::Document(document) = std::mem::replace(&mut self.form, Form::Unread) else { return };
+        let InspectedBody::Document(document) = std::mem::replace(&mut self.form, InspectedBody::Unread)
+        else {
+            return;
+        };
         let Ok(document) = str::from_utf8(&document) else { return };
         // A native stream may arrive as an array.
         match serde_json::from_str::<Vec<&RawValue>>(document) {
@@ -174,14 +177,14 @@ impl Said {
     }
 
     fn read(&mut self, part: &str) {
-        let part: Part<'_> = parsed(part);
+        let part: InspectedDocument<'_> = parsed(part);
         self.note(&part);
         if let Some(response) = part.response {
             self.note(&parsed(response.get()));
         }
     }
 
-    fn note(&mut self, part: &Part<'_>) {
+    fn note(&mut self, part: &InspectedDocument<'_>) {
         if self.id.is_none() {
             self.id = part.id.and_then(text).filter(|id| is_id(id)).map(Cow::into_owned);
         }
@@ -191,7 +194,7 @@ impl Said {
             let known = ErrorCode::ALL.iter().find(|known| code.as_deref() == Some(known.code));
             self.error = Some(known.map_or(OTHER, |known| known.code));
         }
-        let choices: Vec<Choice<'_>> = parsed(part.choices.map_or("[]", RawValue::get));
+        let choices: Vec<InspectedChoice<'_>> = parsed(part.choices.map_or("[]", RawValue::get));
         for (place, choice) in choices.iter().enumerate() {
             self.ended(choice.index.unwrap_or(place), choice.finish_reason);
         }
@@ -204,7 +207,7 @@ impl Said {
 
     fn ended(&mut self, choice: usize, reason: Option<&RawValue>) {
         if let Some(reason) = reason.and_then(text)
-            && choice < MOST_CHOICES
+            && choice < MAX_CHOICES
         {
             let known = REASONS.iter().find(|known| **known == reason);
             self.reasons.insert(choice, known.unwrap_or(&OTHER));
@@ -221,7 +224,7 @@ fn is_id(text: &str) -> bool {
 }
 
 /// The fields of a nested object.
-fn inner(member: Option<&RawValue>) -> Part<'_> {
+fn inner(member: Option<&RawValue>) -> InspectedDocument<'_> {
     parsed(member.map_or("null", RawValue::get))
 }
 
@@ -233,9 +236,9 @@ fn parsed<'a, T: Deserialize<'a> + Default>(text: &'a str) -> T {
 /// `None` if it isn't text.
 fn text(value: &RawValue) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    struct JsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
-    serde_json::from_str::<Text<'_>>(value.get()).ok().map(|text| text.0)
+    serde_json::from_str::<JsonText<'_>>(value.get()).ok().map(|text| text.0)
 }
 
 #[cfg(test)]
@@ -247,7 +250,7 @@ mod tests {
     /// The finish reasons and error found in a body that arrives in small chunks.
     fn said(media_type: &'static str, body: &str) -> (Vec<&'static str>, Option<&'static str>) {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))]);
-        let mut said = Said::new(&headers, true, Instant::now());
+        let mut said = ResponseInspector::new(&headers, true, Instant::now());
         body.as_bytes().chunks(7).for_each(|piece| said.take(piece));
         said.end();
         (said.reasons().collect(), said.error)
@@ -283,7 +286,7 @@ mod tests {
         let id_of = |media_type: &'static str, body: &str| {
             let headers =
                 HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))]);
-            let mut said = Said::new(&headers, true, Instant::now());
+            let mut said = ResponseInspector::new(&headers, true, Instant::now());
             said.take(body.as_bytes());
             said.end();
             said.id
@@ -336,7 +339,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_or_no_document_is_not_read() {
-        let long = format!(r#"{{"x":"{}","stop_reason":"end_turn"}}"#, "x".repeat(MOST_BYTES));
+        let long = format!(r#"{{"x":"{}","stop_reason":"end_turn"}}"#, "x".repeat(MAX_BYTES));
         assert_eq!(said("application/json", &long), (vec![], None));
         assert_eq!(said("text/event-stream", &format!("data: {long}\n\n")), (vec![], None));
         assert_eq!(said("video/mp4", r#"{"stop_reason":"end_turn"}"#), (vec![], None));

@@ -9,12 +9,12 @@ pub(crate) struct Tally(Arc<AtomicUsize>);
 
 /// One counted item, for as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Counted(Tally);
+pub(crate) struct TallyGuard(Tally);
 
 impl Tally {
-    pub(crate) fn one(&self) -> Counted {
+    pub(crate) fn one(&self) -> TallyGuard {
         self.0.fetch_add(1, Ordering::Relaxed);
-        Counted(self.clone())
+        TallyGuard(self.clone())
     }
 
     pub(crate) fn now(&self) -> usize {
@@ -22,7 +22,7 @@ impl Tally {
     }
 }
 
-impl Drop for Counted {
+impl Drop for TallyGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }

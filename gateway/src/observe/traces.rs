@@ -20,7 +20,7 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 
 use super::origin::Origin;
-use super::response_inspector::{OTHER, Said};
+use super::response_inspector::{OTHER, ResponseInspector};
 
 /// Target of exported spans; no log shows it unless configured to.
 const TARGET: &str = "gatewright_trace";
@@ -131,7 +131,7 @@ pub(crate) fn span(method: &Method, path: &str, is_tls: bool, headers: &HeaderMa
         gatewright.request_id = id,
     );
     if !span.is_disabled() {
-        let parent = TraceContextPropagator::new().extract(&Headers(headers));
+        let parent = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
         // Fails only for a span that no layer collects.
         _ = span.set_parent(parent);
     }
@@ -146,7 +146,7 @@ pub(crate) fn attempt_span(request: &Span) -> Span {
 /// Headers that let the callee continue a span's trace.
 pub(crate) fn trace_headers(span: &Span) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    TraceContextPropagator::new().inject_context(&span.context(), &mut Written(&mut headers));
+    TraceContextPropagator::new().inject_context(&span.context(), &mut HeaderInjector(&mut headers));
     headers
 }
 
@@ -156,19 +156,19 @@ pub(crate) fn current_span() -> Option<Span> {
 }
 
 /// What is known of a request once it has been sent.
-pub(super) struct Known<'a> {
+pub(super) struct TracedRequest<'a> {
     pub(super) operation: Option<&'static Operation>,
     pub(super) origin: Option<&'a Origin>,
     pub(super) status: u16,
     pub(super) outcome: &'static str,
     /// What its response said.
-    pub(super) said: &'a Said,
+    pub(super) said: &'a ResponseInspector,
 }
 
 /// Completes a request's span. It doesn't use span fields: they have no lists, export unsigned numbers as text, and can't
 /// rename a span that was entered.
-pub(super) fn told(span: &Span, known: &Known<'_>) {
-    let Known { operation, origin, status, outcome, said } = *known;
+pub(super) fn told(span: &Span, known: &TracedRequest<'_>) {
+    let TracedRequest { operation, origin, status, outcome, said } = *known;
     let context = span.context();
     let span = context.span();
     let set = |name: &'static str, value: Value| span.set_attribute(KeyValue::new(name, value));
@@ -210,9 +210,9 @@ pub(super) fn told(span: &Span, known: &Known<'_>) {
 }
 
 /// Request headers, as read by the propagator.
-struct Headers<'a>(&'a HeaderMap);
+struct HeaderExtractor<'a>(&'a HeaderMap);
 
-impl Extractor for Headers<'_> {
+impl Extractor for HeaderExtractor<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key)?.to_str().ok()
     }
@@ -223,9 +223,9 @@ impl Extractor for Headers<'_> {
 }
 
 /// Request headers, as written by the propagator.
-struct Written<'a>(&'a mut HeaderMap);
+struct HeaderInjector<'a>(&'a mut HeaderMap);
 
-impl Injector for Written<'_> {
+impl Injector for HeaderInjector<'_> {
     fn set(&mut self, key: &str, value: String) {
         // It writes an empty `tracestate` if there is none.
         if value.is_empty() {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::conversation::{Conversation, Format, Part, PartKind, Place, Protocol, Role, Turn};
+use crate::conversation::{Conversation, Format, JsonPointer, Part, PartKind, Protocol, Role, Turn};
 
 /// Requests JSON.
 const JSON_OBJECT: &str = "Answer with one JSON object, and nothing else.";
@@ -20,7 +20,7 @@ pub(super) fn instruct(conversation: &mut Cow<'_, Conversation>, target: Protoco
         Format::JsonObject if needs_words(conversation, target) => JSON_OBJECT.to_owned(),
         _ => return,
     };
-    let at: Place = format.at.clone();
+    let at: JsonPointer = format.at.clone();
     let part = Part { at: at.clone(), kind: PartKind::Text(text), cache: None };
     // Providers of responses look for the word in the input only, where instructions with the system role may not end up.
     let role = if target == Protocol::Responses { Role::Developer } else { Role::System };

@@ -16,12 +16,12 @@ use crate::conversation::Protocol;
 
 /// Where a stream breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct RuleViolation {
     pub(crate) rule: &'static str,
     pub(crate) message: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for RuleViolation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.rule, self.message)
     }
@@ -29,7 +29,7 @@ impl fmt::Display for Fault {
 
 /// A call as the client received it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct ReceivedCall {
     /// The choice it belongs to.
     pub(crate) choice: u64,
     pub(crate) id: String,
@@ -39,7 +39,7 @@ pub(crate) struct Call {
     pub(crate) custom: bool,
 }
 
-impl Call {
+impl ReceivedCall {
     fn arguments(&self) -> Option<Value> {
         serde_json::from_str(&self.input).ok().filter(Value::is_object)
     }
@@ -51,17 +51,17 @@ pub(crate) struct Transcript {
     pub(crate) text: String,
     pub(crate) refusal: String,
     pub(crate) thoughts: String,
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Vec<ReceivedCall>,
     /// The finish reason of each choice.
     pub(crate) ends: Vec<String>,
     /// Whether the stream reports a failure.
     pub(crate) failed: bool,
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: Vec<RuleViolation>,
 }
 
 impl Transcript {
     fn fault(&mut self, rule: &'static str, message: impl Into<String>) {
-        self.faults.push(Fault { rule, message: message.into() });
+        self.faults.push(RuleViolation { rule, message: message.into() });
     }
 
     /// Checks that calls have what a client needs. `cut`: whether the answer was cut off, so that the last call may be

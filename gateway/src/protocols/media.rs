@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use super::members::Writer;
-use crate::conversation::{Media, Part, PartKind, Source};
+use super::members::RequestWriter;
+use crate::conversation::{Media, MediaSource, Part, PartKind};
 
 /// Media types by file extension.
 const EXTENSIONS: [(&str, &str); 26] = [
@@ -61,10 +61,10 @@ pub(super) const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", 
 const UNKNOWN: &str = "application/octet-stream";
 
 /// Reads a URL, which may contain the data itself.
-pub(super) fn of_url(url: String) -> (Source, Option<String>) {
+pub(super) fn of_url(url: String) -> (MediaSource, Option<String>) {
     match inline(&url) {
-        Some((media_type, data)) => (Source::Inline(data.to_owned()), Some(media_type.to_owned())),
-        None => (Source::Url(url), None),
+        Some((media_type, data)) => (MediaSource::Inline(data.to_owned()), Some(media_type.to_owned())),
+        None => (MediaSource::Url(url), None),
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) fn inline(url: &str) -> Option<(&str, &str)> {
 /// Whether providers accept an image: it has a common type or a web URL.
 pub(super) fn is_picture(image: &Media) -> bool {
     let is_usual = image.media_type.as_deref().is_none_or(|kind| PICTURES.contains(&kind));
-    is_usual && !matches!(&image.source, Source::Url(url) if !is_web(url))
+    is_usual && !matches!(&image.source, MediaSource::Url(url) if !is_web(url))
 }
 
 /// Whether a URL is a data URL, in any form.
@@ -107,22 +107,22 @@ pub(super) fn portable(part: &Part) -> Cow<'_, Part> {
     };
     let (mut given_type, mut data) = (media.media_type.as_deref(), None);
     match &media.source {
-        Source::Url(url) => {
+        MediaSource::Url(url) => {
             if let Some((media_type, inside)) = lenient(url) {
                 given_type = given_type.or(media_type);
                 data = Some(plain(inside).into_owned());
             }
         }
-        Source::Inline(inside) => {
+        MediaSource::Inline(inside) => {
             if let Cow::Owned(inside) = plain(inside) {
                 data = Some(inside);
             }
         }
         // Only its provider knows what it is.
-        Source::FileId(_) => return Cow::Borrowed(part),
+        MediaSource::FileId(_) => return Cow::Borrowed(part),
     }
     let known = given_type.map(usual).filter(|kind| kind != UNKNOWN);
-    let source = data.map_or(Cow::Borrowed(&media.source), |data| Cow::Owned(Source::Inline(data)));
+    let source = data.map_or(Cow::Borrowed(&media.source), |data| Cow::Owned(MediaSource::Inline(data)));
     let media_type =
         known.or_else(|| guessed(&source, media).map(Cow::Borrowed)).or(given_type.map(Cow::Borrowed));
     let kind = |medium: Media| match media_type.as_deref().and_then(|kind| kind.split_once('/')) {
@@ -156,7 +156,7 @@ pub(super) fn portable(part: &Part) -> Cow<'_, Part> {
 
 /// Reports what only the client's protocol can express for media of this kind: the name of an image or audio, and the
 /// detail of anything but an image.
-pub(super) fn lose_unsaid(kind: &PartKind, writer: &mut Writer<'_>) {
+pub(super) fn lose_unsaid(kind: &PartKind, writer: &mut RequestWriter<'_>) {
     let (name, detail) = match kind {
         PartKind::Image(image) => (image.name.as_ref(), None),
         PartKind::Audio(audio) => (audio.name.as_ref(), audio.detail.as_ref()),
@@ -198,18 +198,18 @@ fn usual(media_type: &str) -> Cow<'_, str> {
 }
 
 /// The media type from the file name, the URL, or the first bytes.
-fn guessed(source: &Source, media: &Media) -> Option<&'static str> {
+fn guessed(source: &MediaSource, media: &Media) -> Option<&'static str> {
     let by_name = media.name.as_ref().and_then(|name| by_extension(&name.value));
     by_name.or_else(|| match source {
-        Source::Url(url) => by_extension(url.split(['?', '#']).next().unwrap_or_default()),
-        Source::Inline(data) if data.starts_with(WAVE.0) => {
+        MediaSource::Url(url) => by_extension(url.split(['?', '#']).next().unwrap_or_default()),
+        MediaSource::Inline(data) if data.starts_with(WAVE.0) => {
             let is_wave = data.get(10..).is_some_and(|rest| rest.starts_with(&WAVE.1[..3]));
             Some(if is_wave { "audio/wav" } else { "image/webp" })
         }
-        Source::Inline(data) => {
+        MediaSource::Inline(data) => {
             BEGINNINGS.iter().find(|(start, _)| data.starts_with(start)).map(|(_, kind)| *kind)
         }
-        Source::FileId(_) => None,
+        MediaSource::FileId(_) => None,
     })
 }
 
@@ -222,17 +222,17 @@ fn by_extension(name: &str) -> Option<&'static str> {
 /// Writes a URL; `None`: it is a file that only its provider has.
 pub(super) fn url(media: &Media, assumed: &str) -> Option<String> {
     match &media.source {
-        Source::Inline(data) => {
+        MediaSource::Inline(data) => {
             Some(format!("data:{};base64,{data}", media.media_type.as_deref().unwrap_or(assumed)))
         }
-        Source::Url(url) => Some(url.clone()),
-        Source::FileId(_) => None,
+        MediaSource::Url(url) => Some(url.clone()),
+        MediaSource::FileId(_) => None,
     }
 }
 
 /// The text of a document that is plain text, whatever its kind.
 pub(super) fn plain_text(media: &Media) -> Option<String> {
-    let Source::Inline(data) = &media.source else { return None };
+    let MediaSource::Inline(data) = &media.source else { return None };
     let media_type = media.media_type.as_deref()?;
     let is_text = media_type.starts_with("text/") || media_type == "application/json";
     is_text.then(|| String::from_utf8(BASE64_STANDARD.decode(data).ok()?).ok())?
@@ -255,13 +255,13 @@ pub(super) fn audio_form(media_type: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::Given;
+    use crate::conversation::Located;
 
-    fn part(source: Source, media_type: Option<&str>, name: Option<&str>, image: bool) -> Part {
+    fn part(source: MediaSource, media_type: Option<&str>, name: Option<&str>, image: bool) -> Part {
         let media = Media {
             source,
             media_type: media_type.map(str::to_owned),
-            name: name.map(|name| Given::new(name.to_owned(), "/name")),
+            name: name.map(|name| Located::new(name.to_owned(), "/name")),
             detail: None,
         };
         let kind = if image { PartKind::Image(media) } else { PartKind::File(media) };
@@ -278,14 +278,15 @@ mod tests {
             PartKind::File(media) => ("file", media),
             other => panic!("{other:?} is no medium"),
         };
-        let (Source::Inline(source) | Source::Url(source) | Source::FileId(source)) = &media.source;
+        let (MediaSource::Inline(source) | MediaSource::Url(source) | MediaSource::FileId(source)) =
+            &media.source;
         (kind, media.media_type.clone(), source.clone())
     }
 
     #[test]
     fn a_medium_gets_its_usual_type_and_plain_base64() {
-        let inline = |data: &str| Source::Inline(data.to_owned());
-        let url = |url: &str| Source::Url(url.to_owned());
+        let inline = |data: &str| MediaSource::Inline(data.to_owned());
+        let url = |url: &str| MediaSource::Url(url.to_owned());
         for (part, kind, media_type, data) in [
             (part(inline("AA==\n"), Some("image/jpg"), None, true), "image", "image/jpeg", "AA=="),
             (part(inline("-_8"), Some("IMAGE/PNG; q=1"), None, true), "image", "image/png", "+/8="),

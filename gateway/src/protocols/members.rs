@@ -7,9 +7,9 @@ use std::collections::{HashMap, HashSet};
 use gatewright::limits;
 use serde_json::{Map, Number, Value};
 
-use super::Outgoing;
+use super::EncodedRequest;
 use crate::config::Capabilities;
-use crate::conversation::{Answer, Conversation, Given, Place, Protocol};
+use crate::conversation::{Answer, Conversation, JsonPointer, Located, Protocol};
 
 /// An object being read. A field is taken only if it has the requested type.
 pub(super) struct Members {
@@ -63,9 +63,9 @@ impl Members {
         &mut self,
         name: &str,
         take: impl FnOnce(&mut Self, &str) -> Option<T>,
-    ) -> Option<Given<T>> {
+    ) -> Option<Located<T>> {
         let value = take(self, name)?;
-        Some(Given::new(value, self.place(name)))
+        Some(Located::new(value, self.place(name)))
     }
 
     /// A value that is not null.
@@ -184,12 +184,12 @@ pub(super) fn camel(name: &str) -> String {
 
 /// The fields that weren't taken.
 #[derive(Debug, Default)]
-pub(super) struct Rest {
-    extra: Vec<Given<Value>>,
-    own: Vec<Given<Value>>,
+pub(super) struct RemainingFields {
+    extra: Vec<Located<Value>>,
+    own: Vec<Located<Value>>,
 }
 
-impl Rest {
+impl RemainingFields {
     /// Keeps the rest of an object. `own`: names of fields that mean nothing to another protocol.
     pub(super) fn keep(&mut self, members: Members, own: &[&str]) {
         let Members { map, at, mut respelled } = members;
@@ -202,7 +202,7 @@ impl Rest {
             // A member that nobody knows is reported as the client wrote it.
             let written = respelled.iter().position(|(plain, _)| *plain == name);
             let name = written.map_or(name, |index| respelled.swap_remove(index).1);
-            kept.push(Given::new(value, format!("{at}/{}", escaped(&name))));
+            kept.push(Located::new(value, format!("{at}/{}", escaped(&name))));
         }
     }
 
@@ -212,8 +212,8 @@ impl Rest {
     }
 
     /// Keeps a protocol-specific value.
-    pub(super) fn keep_own(&mut self, value: Value, at: impl Into<Place>) {
-        self.own.push(Given::new(value, at));
+    pub(super) fn keep_own(&mut self, value: Value, at: impl Into<JsonPointer>) {
+        self.own.push(Located::new(value, at));
     }
 
     /// Marks these places as understood: the fields themselves mean nothing more to another protocol.
@@ -226,7 +226,7 @@ impl Rest {
 
     /// Forgets everything within these places: each is reported as a whole.
     pub(super) fn forget(&mut self, places: &HashMap<String, Value>) {
-        let is_outside = |given: &Given<Value>| {
+        let is_outside = |given: &Located<Value>| {
             !given.at.match_indices('/').any(|(end, _)| places.contains_key(&given.at[..end]))
         };
         self.extra.retain(is_outside);
@@ -234,7 +234,7 @@ impl Rest {
     }
 
     /// The fields that carry a meaning beyond their protocol.
-    pub(super) fn into_extra(self) -> Vec<Given<Value>> {
+    pub(super) fn into_extra(self) -> Vec<Located<Value>> {
         self.extra
     }
 
@@ -250,16 +250,16 @@ impl Rest {
 }
 
 /// Writes a request and collects what its protocol can't express.
-pub(super) struct Writer<'a> {
+pub(super) struct RequestWriter<'a> {
     conversation: &'a Conversation,
     target: Protocol,
     /// What goes back to where it came from, by the place of the object.
-    kept: HashMap<&'a str, Vec<&'a Given<Value>>>,
-    dropped: Vec<Place>,
+    kept: HashMap<&'a str, Vec<&'a Located<Value>>>,
+    dropped: Vec<JsonPointer>,
     capabilities: Capabilities,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> RequestWriter<'a> {
     pub(super) fn new(conversation: &'a Conversation, target: Protocol) -> Self {
         let mut kept: HashMap<_, Vec<_>> = HashMap::new();
         if conversation.source == target {
@@ -314,12 +314,12 @@ impl<'a> Writer<'a> {
     }
 
     /// Reports what the target can't express.
-    pub(super) fn lose(&mut self, at: impl Into<Place>) {
+    pub(super) fn lose(&mut self, at: impl Into<JsonPointer>) {
         self.dropped.push(at.into());
     }
 
     /// Reports the cache marker of a part, for protocols that can't express it.
-    pub(super) fn lose_cache(&mut self, cache: Option<&Given<Value>>) {
+    pub(super) fn lose_cache(&mut self, cache: Option<&Located<Value>>) {
         if let Some(cache) = cache {
             self.lose(cache.at.clone());
         }
@@ -347,16 +347,16 @@ impl<'a> Writer<'a> {
         }
     }
 
-    pub(super) fn finish(mut self, body: Map<String, Value>) -> Outgoing {
+    pub(super) fn finish(mut self, body: Map<String, Value>) -> EncodedRequest {
         // Even within the same protocol something may be dropped: fields of an object that isn't written.
         let is_left = |at: &str| {
             let object = at.rsplit_once('/').map_or("", |(object, _)| object);
             !self.is_same() || self.kept.contains_key(object)
         };
         let left = self.conversation.extra.iter().filter(|given| is_left(&given.at));
-        let left: Vec<Place> = left.map(|given| given.at.clone()).collect();
+        let left: Vec<JsonPointer> = left.map(|given| given.at.clone()).collect();
         self.dropped.extend(left);
-        Outgoing { body: Value::Object(body), dropped: self.dropped }
+        EncodedRequest { body: Value::Object(body), dropped: self.dropped }
     }
 }
 
@@ -399,29 +399,29 @@ mod tests {
     fn what_nobody_takes_goes_back_to_its_place() {
         let document = json!({ "a/b": 1, "c": { "d": "x", "e": null }, "f": [] });
         let mut members = read(document.clone());
-        let mut rest = Rest::default();
+        let mut rest = RemainingFields::default();
         let mut inner = members.members("c").expect("an object");
         assert_eq!(inner.text("d").as_deref(), Some("x"));
         rest.keep(inner, &[]);
         rest.keep(members, &[]);
         let mut conversation = Conversation::default();
         rest.into_conversation(&mut conversation);
-        assert_eq!(conversation.extra, [Given::new(json!(1), "/a~1b")]);
+        assert_eq!(conversation.extra, [Located::new(json!(1), "/a~1b")]);
 
-        let mut writer = Writer::new(&conversation, Protocol::Chat);
+        let mut writer = RequestWriter::new(&conversation, Protocol::Chat);
         let mut root = Map::new();
         writer.set(&mut root, "c", object([("d", json!("x"))]), "/c");
         writer.complete(&mut root, "");
-        assert_eq!(writer.finish(root), Outgoing { body: document, dropped: Vec::new() });
+        assert_eq!(writer.finish(root), EncodedRequest { body: document, dropped: Vec::new() });
     }
 
     #[test]
     fn another_protocol_reports_what_it_loses_but_not_what_says_nothing() {
-        let mut rest = Rest::default();
+        let mut rest = RemainingFields::default();
         rest.keep(read(json!({ "seed": 1, "state": "done", "user": null })), &["state"]);
         let mut conversation = Conversation::default();
         rest.into_conversation(&mut conversation);
-        let writer = Writer::new(&conversation, Protocol::Native);
+        let writer = RequestWriter::new(&conversation, Protocol::Native);
         assert_eq!(writer.finish(Map::new()).dropped, ["/seed"]);
     }
 

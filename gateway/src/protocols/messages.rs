@@ -31,4 +31,4 @@ pub(super) use self::request_out::request_out;
 pub(super) use self::schema::enforced;
 pub(super) use self::stream_in::stream_in;
 pub(super) use self::stream_out::stream_out;
-pub(super) use self::thinking::{Plan as ThinkingPlan, plan as plan_thinking};
+pub(super) use self::thinking::{ThinkingPlan, plan as plan_thinking};

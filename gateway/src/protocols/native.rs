@@ -30,10 +30,10 @@ const MADE_ID: &str = "call_native_";
 
 /// Reads a provider's stream.
 pub(super) fn stream_in() -> Box<dyn StreamIn> {
-    Box::<stream_in::Documents>::default()
+    Box::<stream_in::NativeStreamReader>::default()
 }
 
 /// Writes a client's stream.
 pub(super) fn stream_out(context: ResponseContext) -> Box<dyn StreamOut> {
-    Box::new(stream_out::Documents::new(context))
+    Box::new(stream_out::NativeStreamWriter::new(context))
 }

@@ -3,13 +3,17 @@
 
 use serde_json::Value;
 
-use super::{Malformed, ResponseContext, frames, sequence};
+use super::{MalformedDocument, ResponseContext, frames, sequence};
 use crate::conversation::{Answer, Choice, Delta, Input, Part, PartKind, Protocol, Thought, ToolCall, Usage};
 
 impl Protocol {
     /// The stream a provider of this protocol would have sent instead of one document, as server-sent events. Errors: the
     /// document isn't an answer of the protocol.
-    pub(crate) fn streamed(self, document: Value, context: ResponseContext) -> Result<Vec<u8>, Malformed> {
+    pub(crate) fn streamed(
+        self,
+        document: Value,
+        context: ResponseContext,
+    ) -> Result<Vec<u8>, MalformedDocument> {
         let mut bytes = Vec::new();
         if let (Self::Native, Value::Array(events)) = (self, &document) {
             // Without `alt=sse`, the stream is a list of events.
@@ -37,7 +41,7 @@ impl Protocol {
 /// The pieces of an answer, one for each of its parts.
 pub(super) fn pieces(answer: Answer) -> Vec<Delta> {
     let Answer { source, id, model, created, choices, usage, .. } = answer;
-    let mut pieces = Choices { source, deltas: vec![Delta::Started { id, model, created }] };
+    let mut pieces = ChoiceDeltas { source, deltas: vec![Delta::Started { id, model, created }] };
     // The messages protocol reports input tokens at the beginning.
     let input = usage.map(|usage| Usage { output: None, reasoning: None, ..usage });
     pieces.deltas.extend(input.map(Delta::Usage));
@@ -49,12 +53,12 @@ pub(super) fn pieces(answer: Answer) -> Vec<Delta> {
     pieces.deltas
 }
 
-struct Choices {
+struct ChoiceDeltas {
     source: Protocol,
     deltas: Vec<Delta>,
 }
 
-impl Choices {
+impl ChoiceDeltas {
     fn choice(&mut self, choice: u32, told: Choice) {
         let Choice { parts, citations, end, mut logprobs, .. } = told;
         let (mut thoughts, mut calls) = (0, 0);
@@ -120,7 +124,7 @@ mod tests {
 
     use super::super::grammar;
     use super::*;
-    use crate::conversation::End;
+    use crate::conversation::FinishReason;
 
     fn response_context() -> ResponseContext {
         ResponseContext {
@@ -231,7 +235,7 @@ mod tests {
             });
             assert_eq!(usage.map(|(_, output)| output), Some(Some(5)), "{protocol:?}");
             assert!(
-                deltas.contains(&Delta::Ended { choice: 0, end: End::ToolCalls }),
+                deltas.contains(&Delta::Ended { choice: 0, end: FinishReason::ToolCalls }),
                 "{protocol:?}: {deltas:?}"
             );
         }

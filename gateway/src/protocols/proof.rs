@@ -2,7 +2,7 @@
 //! proofs. When the client's protocol differs from the provider's, each proof gets a prefix that names the provider's
 //! protocol; a proof without a prefix belongs to the protocol the client sends it in.
 
-use super::{Malformed, StreamIn};
+use super::{MalformedDocument, StreamIn};
 use crate::conversation::{Answer, Delta, PartKind, Protocol};
 
 /// The prefixes. Base64 never contains a colon.
@@ -112,14 +112,19 @@ impl Marking {
 }
 
 impl StreamIn for Marking {
-    fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), MalformedDocument> {
         let before = deltas.len();
         let read = self.incoming.event(name, data, deltas);
         self.mark(&mut deltas[before..]);
         read
     }
 
-    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         let before = deltas.len();
         let read = self.incoming.end(deltas);
         self.mark(&mut deltas[before..]);

@@ -6,23 +6,25 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::members::{escaped, is_empty, unescaped};
-use crate::conversation::{Answer, End, Given, Media, PartKind, Place, Protocol, Source};
+use crate::conversation::{
+    Answer, FinishReason, JsonPointer, Located, Media, MediaSource, PartKind, Protocol,
+};
 
 /// Name of the field, in every protocol.
 const MEMBER: &str = "provider_extra";
 /// Maximum number of stream fields retained until the stream ends.
 const MOST: usize = 100;
 /// Maximum size of what is retained of a stream, in bytes.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 
 /// Maximum number of empty filler items in an answer.
-const MOST_EMPTY: usize = 64 * 1024;
+const MAX_EMPTY: usize = 64 * 1024;
 
 /// What to add to an answer.
 pub(super) struct AnswerExtra {
     is_same: bool,
-    extra: Vec<Given<Value>>,
-    own: Vec<Given<Value>>,
+    extra: Vec<Located<Value>>,
+    own: Vec<Located<Value>>,
 }
 
 impl AnswerExtra {
@@ -37,7 +39,7 @@ impl AnswerExtra {
             extra.extend(names(answer, target));
             let parts = answer.choices.iter().flat_map(|choice| &choice.parts);
             extra.extend(
-                parts.filter_map(|part| Some(Given::new(unsaid(&part.kind, target)?, part.at.clone()))),
+                parts.filter_map(|part| Some(Located::new(unsaid(&part.kind, target)?, part.at.clone()))),
             );
             extra.extend(ends(answer, target));
             extra.extend(account(answer, target));
@@ -48,8 +50,8 @@ impl AnswerExtra {
     /// Adds it to the client's answer; for a client of the same protocol, at its original place.
     pub(super) fn add(self, document: &mut Value) {
         if self.is_same {
-            let mut room = MOST_EMPTY;
-            for Given { value, at } in self.extra.into_iter().chain(self.own) {
+            let mut room = MAX_EMPTY;
+            for Located { value, at } in self.extra.into_iter().chain(self.own) {
                 put_back(document, &at, value, &mut room);
             }
         } else if !self.extra.is_empty() {
@@ -78,11 +80,11 @@ fn is_of_citations(at: &str) -> bool {
 }
 
 /// Names of media that the native protocol can represent: it can't represent their names.
-fn names(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Value>> {
+fn names(answer: &Answer, target: Protocol) -> impl Iterator<Item = Located<Value>> {
     let parts = answer.choices.iter().flat_map(|choice| &choice.parts);
     parts.filter(move |part| unsaid(&part.kind, target).is_none()).filter_map(|part| match &part.kind {
         PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
-            media.name.as_ref().map(|name| Given::new(name.value.as_str().into(), name.at.clone()))
+            media.name.as_ref().map(|name| Located::new(name.value.as_str().into(), name.at.clone()))
         }
         _ => None,
     })
@@ -124,7 +126,7 @@ fn put_back(document: &mut Value, at: &str, value: Value, room: &mut usize) {
 }
 
 /// Why choices ended, if a protocol can't express it.
-fn ends(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Value>> {
+fn ends(answer: &Answer, target: Protocol) -> impl Iterator<Item = Located<Value>> {
     let source = answer.source;
     answer.choices.iter().filter_map(move |choice| {
         let (word, is_sequence) = unsaid_end(choice.end.as_ref()?, target)?;
@@ -137,24 +139,26 @@ fn ends(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Value>>
             Protocol::Converse if is_sequence => "/additionalModelResponseFields/stop_sequence".to_owned(),
             Protocol::Converse => "/stopReason".to_owned(),
         };
-        Some(Given::new(word.into(), at))
+        Some(Located::new(word.into(), at))
     })
 }
 
 /// The provider's finish reason that a protocol can't express, and whether it is a stop sequence.
-fn unsaid_end(end: &End, target: Protocol) -> Option<(&str, bool)> {
+fn unsaid_end(end: &FinishReason, target: Protocol) -> Option<(&str, bool)> {
     match end {
-        End::Other { source, word } | End::Failed { source, word } if *source != target => {
+        FinishReason::Other { source, word } | FinishReason::Failed { source, word } if *source != target => {
             Some((word, false))
         }
-        End::StopSequence(Some(word)) if target != Protocol::Messages => Some((word, true)),
-        End::Paused if matches!(target, Protocol::Chat | Protocol::Native) => Some(("pause_turn", false)),
+        FinishReason::StopSequence(Some(word)) if target != Protocol::Messages => Some((word, true)),
+        FinishReason::Paused if matches!(target, Protocol::Chat | Protocol::Native) => {
+            Some(("pause_turn", false))
+        }
         _ => None,
     }
 }
 
 /// Usage details that the native protocol doesn't have.
-fn account(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Value>> {
+fn account(answer: &Answer, target: Protocol) -> impl Iterator<Item = Located<Value>> {
     let (tier, written) = match answer.source {
         Protocol::Messages => ("/usage/service_tier", "/usage/cache_creation_input_tokens"),
         Protocol::Responses => ("/service_tier", "/usage/input_tokens_details/cache_write_tokens"),
@@ -164,9 +168,9 @@ fn account(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Valu
         }
     };
     let unusual = answer.service_tier.as_ref().filter(|word| *word != "default");
-    let tier = unusual.map(|word| Given::new(word.as_str().into(), tier));
+    let tier = unusual.map(|word| Located::new(word.as_str().into(), tier));
     let cached = answer.usage.and_then(|usage| usage.cache_write).filter(|tokens| *tokens > 0);
-    let cached = cached.map(|tokens| Given::new(tokens.into(), written));
+    let cached = cached.map(|tokens| Located::new(tokens.into(), written));
     tier.into_iter().chain(cached).filter(move |_| target == Protocol::Native)
 }
 
@@ -174,13 +178,13 @@ fn account(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Valu
 fn unsaid(kind: &PartKind, target: Protocol) -> Option<Value> {
     match (kind, target) {
         (PartKind::Other(value), _) => Some(value.clone()),
-        (PartKind::Image(Media { source: Source::Inline(_), .. }), Protocol::Responses) => None,
+        (PartKind::Image(Media { source: MediaSource::Inline(_), .. }), Protocol::Responses) => None,
         (PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media), _) => {
             let (name, source) = match &media.source {
-                Source::FileId(id) => ("file_id", id),
-                Source::Inline(_) | Source::Url(_) if target == Protocol::Native => return None,
-                Source::Inline(data) => ("data", data),
-                Source::Url(url) => ("url", url),
+                MediaSource::FileId(id) => ("file_id", id),
+                MediaSource::Inline(_) | MediaSource::Url(_) if target == Protocol::Native => return None,
+                MediaSource::Inline(data) => ("data", data),
+                MediaSource::Url(url) => ("url", url),
             };
             let mut said = json!({ "media_type": media.media_type, name: source });
             if let Some(title) = &media.name {
@@ -194,16 +198,16 @@ fn unsaid(kind: &PartKind, target: Protocol) -> Option<Value> {
 
 /// The same for a stream, until its last event.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct StreamExtra {
     /// With the size of each value.
-    members: BTreeMap<Place, (Value, usize)>,
+    members: BTreeMap<JsonPointer, (Value, usize)>,
     others: usize,
     bytes: usize,
 }
 
-impl Kept {
+impl StreamExtra {
     /// Keeps a field; for each place, the last value counts. For values that are too large, only the place is kept.
-    pub(super) fn extra(&mut self, Given { value, at }: Given<Value>) {
+    pub(super) fn extra(&mut self, Located { value, at }: Located<Value>) {
         if let Some((_, size)) = self.members.remove(&at) {
             self.bytes -= size;
         }
@@ -211,9 +215,8 @@ impl Kept {
             return;
         }
         let (place, size) = (at.len(), at.len() + value.to_string().len());
-        let (value, size) =
-            if self.bytes + size <= MOST_BYTES { (value, size) } else { (Value::Null, place) };
-        if self.bytes + size <= MOST_BYTES {
+        let (value, size) = if self.bytes + size <= MAX_BYTES { (value, size) } else { (Value::Null, place) };
+        if self.bytes + size <= MAX_BYTES {
             self.bytes += size;
             self.members.insert(at, (value, size));
         }
@@ -223,7 +226,7 @@ impl Kept {
     pub(super) fn other(&mut self, value: Value) {
         let at = format!("/parts/{}", self.others);
         self.others += 1;
-        self.extra(Given::new(value, at));
+        self.extra(Located::new(value, at));
     }
 
     /// Keeps an image that the client's protocol can't express in its answers.
@@ -234,35 +237,37 @@ impl Kept {
     }
 
     /// Keeps why a choice ended, if the client's protocol can't express it.
-    pub(super) fn end(&mut self, choice: u32, end: &End, target: Protocol) {
+    pub(super) fn end(&mut self, choice: u32, end: &FinishReason, target: Protocol) {
         let Some((word, is_sequence)) = unsaid_end(end, target) else { return };
         let at = match end {
-            End::Other { source: Protocol::Chat, .. } => format!("/choices/{choice}/finish_reason"),
-            End::Other { source: Protocol::Responses, .. } => {
+            FinishReason::Other { source: Protocol::Chat, .. } => format!("/choices/{choice}/finish_reason"),
+            FinishReason::Other { source: Protocol::Responses, .. } => {
                 "/response/incomplete_details/reason".to_owned()
             }
-            End::Other { source: Protocol::Native, .. } => format!("/candidates/{choice}/finishReason"),
-            End::Other { source: Protocol::Converse, .. } => "/stopReason".to_owned(),
+            FinishReason::Other { source: Protocol::Native, .. } => {
+                format!("/candidates/{choice}/finishReason")
+            }
+            FinishReason::Other { source: Protocol::Converse, .. } => "/stopReason".to_owned(),
             // No other protocol pauses, or names the sequence.
             _ if is_sequence => "/delta/stop_sequence".to_owned(),
             _ => "/delta/stop_reason".to_owned(),
         };
-        self.extra(Given::new(word.into(), at));
+        self.extra(Located::new(word.into(), at));
     }
 
     /// Keeps the unread fields of an object. `own`: names of fields that mean nothing to another protocol.
     pub(super) fn unread(&mut self, members: Map<String, Value>, at: &str, own: &[&str]) {
         for (name, value) in members {
             if !is_empty(&value) && !own.contains(&name.as_str()) {
-                self.extra(Given::new(value, format!("{at}/{}", escaped(&name))));
+                self.extra(Located::new(value, format!("{at}/{}", escaped(&name))));
             }
         }
     }
 
     /// Takes everything that was kept.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = Given<Value>> {
+    pub(super) fn take(&mut self) -> impl Iterator<Item = Located<Value>> {
         self.bytes = 0;
-        std::mem::take(&mut self.members).into_iter().map(|(at, (value, _))| Given::new(value, at))
+        std::mem::take(&mut self.members).into_iter().map(|(at, (value, _))| Located::new(value, at))
     }
 
     /// Adds everything that was kept to an event.
@@ -279,16 +284,16 @@ impl Kept {
 mod tests {
     use super::*;
 
-    fn given(at: impl Into<Place>, value: Value) -> Given<Value> {
-        Given::new(value, at)
+    fn given(at: impl Into<JsonPointer>, value: Value) -> Located<Value> {
+        Located::new(value, at)
     }
 
     #[test]
     fn what_is_kept_of_a_stream_is_bounded_and_its_last_word_counts() {
-        let mut kept = Kept::default();
+        let mut kept = StreamExtra::default();
         kept.extra(given("/a", json!(1)));
         kept.extra(given("/a", json!(2)));
-        kept.extra(given("/b", json!("x".repeat(MOST_BYTES))));
+        kept.extra(given("/b", json!("x".repeat(MAX_BYTES))));
         kept.other(json!([]));
         for number in 0..1000 {
             kept.extra(given(format!("/many/{number}"), json!({})));

@@ -26,10 +26,10 @@ const REDACTED: &str = "redacted:";
 
 /// Reads a provider's stream.
 pub(super) fn stream_in() -> Box<dyn StreamIn> {
-    Box::<stream_in::Events>::default()
+    Box::<stream_in::ResponsesStreamReader>::default()
 }
 
 /// Writes a client's stream.
 pub(super) fn stream_out(context: ResponseContext) -> Box<dyn StreamOut> {
-    Box::new(stream_out::Events::new(context))
+    Box::new(stream_out::ResponsesStreamWriter::new(context))
 }

@@ -8,31 +8,36 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use uuid::Uuid;
 
-use super::{Malformed, StreamIn, surrogates};
-use crate::conversation::{Answer, Delta, End, Failure, FailureKind, Input, Part, PartKind};
+use super::{MalformedDocument, StreamIn, surrogates};
+use crate::conversation::{Answer, Delta, Failure, FailureKind, FinishReason, Input, Part, PartKind};
 
 /// Finish reasons that are the request's fault: a proof is missing, or the model called a tool although the request has
 /// none.
 const OF_THE_REQUEST: [&str; 2] = ["MISSING_THOUGHT_SIGNATURE", "UNEXPECTED_TOOL_CALL"];
 /// Memory of a waiting part besides its texts, in bytes.
-const PART_BYTES: usize = size_of::<Waiting>();
+const PART_BYTES: usize = size_of::<QueuedDelta>();
 
 /// A provider's stream, reordered.
-pub(super) struct Sequenced {
+pub(super) struct SequencedStream {
     inner: Box<dyn StreamIn>,
-    sequence: Sequence,
+    sequence: DeltaSequence,
     /// Scratch space for the deltas of an event.
     read: Vec<Delta>,
 }
 
-impl Sequenced {
+impl SequencedStream {
     pub(super) fn new(inner: Box<dyn StreamIn>) -> Self {
-        Self { inner, sequence: Sequence::default(), read: Vec::new() }
+        Self { inner, sequence: DeltaSequence::default(), read: Vec::new() }
     }
 }
 
-impl StreamIn for Sequenced {
-    fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+impl StreamIn for SequencedStream {
+    fn event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), MalformedDocument> {
         let read = match self.inner.event(name, data, &mut self.read) {
             // Nothing was read: half a character isn't valid JSON.
             Err(_) if let Some(mended) = surrogates::mended(data) => {
@@ -47,7 +52,7 @@ impl StreamIn for Sequenced {
         read
     }
 
-    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         let ended = self.inner.end(&mut self.read);
         for delta in self.read.drain(..) {
             self.sequence.push(delta, deltas);
@@ -61,33 +66,33 @@ impl StreamIn for Sequenced {
 }
 
 #[derive(Default)]
-struct Sequence {
-    choices: HashMap<u32, Choice>,
+struct DeltaSequence {
+    choices: HashMap<u32, ChoiceSequence>,
     /// Total bytes waiting.
     held: usize,
     has_failed: bool,
 }
 
 #[derive(Default)]
-struct Choice {
-    calls: HashMap<u32, Call>,
+struct ChoiceSequence {
+    calls: HashMap<u32, SequencedCall>,
     /// The call being sent, or waiting for its name.
     open: Option<u32>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedDelta>,
     /// Number of calls sent.
     told: u32,
     ids: HashSet<String>,
 }
 
 /// What waits for the open call.
-enum Waiting {
+enum QueuedDelta {
     Call(u32),
     Part(Delta),
 }
 
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own, and they come in any order")]
-struct Call {
+struct SequencedCall {
     /// Its index among the calls that were sent.
     place: u32,
     id: String,
@@ -102,7 +107,7 @@ struct Call {
     is_closed: bool,
 }
 
-impl Sequence {
+impl DeltaSequence {
     fn push(&mut self, delta: Delta, out: &mut Vec<Delta>) {
         if self.has_failed {
             return;
@@ -111,7 +116,7 @@ impl Sequence {
             Delta::Ended { choice, end } => {
                 let open = self.choices.entry(choice).or_default();
                 open.flush(choice, &mut self.held, out);
-                if let End::Failed { word, .. } = end {
+                if let FinishReason::Failed { word, .. } = end {
                     self.has_failed = true;
                     out.push(Delta::Failed(failure(&word)));
                 } else {
@@ -143,11 +148,15 @@ impl Sequence {
     }
 }
 
-impl Choice {
+impl ChoiceSequence {
     fn push(&mut self, choice: u32, delta: Delta, held: &mut usize, out: &mut Vec<Delta>) {
         match delta {
             Delta::Call { call, id, name, custom, signature, .. } => {
-                self.call(call, Call { id, name, custom, signature, ..Call::default() }, held);
+                self.call(
+                    call,
+                    SequencedCall { id, name, custom, signature, ..SequencedCall::default() },
+                    held,
+                );
             }
             Delta::CallInput { call, text, .. } => {
                 let Some(call) = self.calls.get_mut(&call).filter(|call| !call.is_closed) else { return };
@@ -168,7 +177,7 @@ impl Choice {
             delta if self.open.is_none() => return out.push(delta),
             delta => {
                 *held += PART_BYTES + delta.memory();
-                self.waiting.push_back(Waiting::Part(delta));
+                self.waiting.push_back(QueuedDelta::Part(delta));
                 return;
             }
         }
@@ -176,14 +185,14 @@ impl Choice {
     }
 
     /// Takes a call, or details of it that weren't known yet.
-    fn call(&mut self, place: u32, told: Call, held: &mut usize) {
+    fn call(&mut self, place: u32, told: SequencedCall, held: &mut usize) {
         let Some(known) = self.calls.get_mut(&place) else {
             *held += PART_BYTES + told.id.len() + told.name.len();
             self.calls.insert(place, told);
             if self.open.is_none() {
                 self.open = Some(place);
             } else {
-                self.waiting.push_back(Waiting::Call(place));
+                self.waiting.push_back(QueuedDelta::Call(place));
             }
             return;
         };
@@ -217,8 +226,8 @@ impl Choice {
                 self.open = None;
             }
             match self.waiting.pop_front() {
-                Some(Waiting::Call(place)) => self.open = Some(place),
-                Some(Waiting::Part(delta)) => {
+                Some(QueuedDelta::Call(place)) => self.open = Some(place),
+                Some(QueuedDelta::Part(delta)) => {
                     *held = held.saturating_sub(PART_BYTES + delta.memory());
                     out.push(delta);
                 }
@@ -253,15 +262,15 @@ impl Choice {
         }
         self.calls.retain(|_, call| call.is_whole && !call.name.is_empty());
         self.waiting.retain(|waiting| match waiting {
-            Waiting::Call(place) => self.calls.contains_key(place),
-            Waiting::Part(_) => true,
+            QueuedDelta::Call(place) => self.calls.contains_key(place),
+            QueuedDelta::Part(_) => true,
         });
         self.open = None;
         self.advance(choice, held, out);
     }
 }
 
-impl Call {
+impl SequencedCall {
     fn begin(&mut self, choice: u32, ids: &mut HashSet<String>, held: &mut usize, out: &mut Vec<Delta>) {
         self.has_begun = true;
         let (call, custom) = (self.place, self.custom);
@@ -296,10 +305,10 @@ fn unique(id: String, ids: &mut HashSet<String>) -> String {
 }
 
 /// Clients execute calls only if the finish reason says that there are some, and expect some if it does.
-fn with_calls(end: End, has_calls: bool) -> End {
+fn with_calls(end: FinishReason, has_calls: bool) -> FinishReason {
     match end {
-        End::Stop if has_calls => End::ToolCalls,
-        End::ToolCalls if !has_calls => End::Stop,
+        FinishReason::Stop if has_calls => FinishReason::ToolCalls,
+        FinishReason::ToolCalls if !has_calls => FinishReason::Stop,
         end => end,
     }
 }
@@ -338,14 +347,14 @@ pub(super) fn settle_ends(answer: &mut Answer) {
             }
         }
         // Some providers don't say why a whole answer ended.
-        choice.end = Some(with_calls(choice.end.take().unwrap_or(End::Stop), has_calls));
+        choice.end = Some(with_calls(choice.end.take().unwrap_or(FinishReason::Stop), has_calls));
     }
 }
 
 /// The error of a whole answer that a provider did not complete.
 pub(crate) fn failure_of(answer: &Answer) -> Option<Failure> {
     answer.choices.iter().find_map(|choice| match &choice.end {
-        Some(End::Failed { word, .. }) => Some(failure(word)),
+        Some(FinishReason::Failed { word, .. }) => Some(failure(word)),
         _ => None,
     })
 }

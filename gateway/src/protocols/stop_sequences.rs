@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use crate::bounds::tree;
-use crate::conversation::{Answer, Choice, Conversation, Delta, End, Given, Part, PartKind, Place};
+use crate::conversation::{
+    Answer, Choice, Conversation, Delta, FinishReason, JsonPointer, Located, Part, PartKind,
+};
 
 /// Maximum number of stop sequences that the gateway searches for. Each costs work for every byte of an answer.
 const MAX_SEQUENCES: usize = 16;
@@ -13,15 +15,15 @@ const MAX_SEQUENCES: usize = 16;
 const MAX_SEQUENCE_BYTES: usize = 1024;
 
 /// The stop sequences of a request that the gateway searches for.
-fn searched(conversation: &Conversation) -> impl Iterator<Item = &Given<String>> {
+fn searched(conversation: &Conversation) -> impl Iterator<Item = &Located<String>> {
     let is_searched =
-        |stop: &&Given<String>| !stop.value.is_empty() && stop.value.len() <= MAX_SEQUENCE_BYTES;
+        |stop: &&Located<String>| !stop.value.is_empty() && stop.value.len() <= MAX_SEQUENCE_BYTES;
     conversation.stop.iter().filter(is_searched).take(MAX_SEQUENCES)
 }
 
 /// Where the client wrote stop sequences that the gateway doesn't search for.
-pub(super) fn lost(conversation: &Conversation) -> impl Iterator<Item = &Place> {
-    let known: Vec<&Place> = searched(conversation).map(|stop| &stop.at).collect();
+pub(super) fn lost(conversation: &Conversation) -> impl Iterator<Item = &JsonPointer> {
+    let known: Vec<&JsonPointer> = searched(conversation).map(|stop| &stop.at).collect();
     let others = conversation.stop.iter().filter(|stop| !stop.value.is_empty()).map(|stop| &stop.at);
     others.filter(move |at| !known.contains(at))
 }
@@ -29,20 +31,20 @@ pub(super) fn lost(conversation: &Conversation) -> impl Iterator<Item = &Place> 
 /// Searches an answer for the stop sequences of its request.
 #[derive(Debug, Clone)]
 pub(super) struct StopSequences {
-    sequences: Vec<Sequence>,
+    sequences: Vec<StopSequence>,
     /// The choices of a stream.
-    choices: HashMap<u32, Progress>,
+    choices: HashMap<u32, SearchState>,
 }
 
 /// A stop sequence, prepared for byte-by-byte search (Knuth-Morris-Pratt).
 #[derive(Debug, Clone)]
-struct Sequence {
+struct StopSequence {
     text: String,
     /// For each length of a prefix, the length of its longest proper prefix that is also its suffix.
     borders: Vec<usize>,
 }
 
-impl Sequence {
+impl StopSequence {
     /// `text`: not empty.
     fn new(text: &str) -> Self {
         let mut sequence = Self { text: text.to_owned(), borders: Vec::with_capacity(text.len()) };
@@ -67,7 +69,7 @@ impl Sequence {
 
 /// Search progress in the text of a choice.
 #[derive(Debug, Clone)]
-enum Progress {
+enum SearchState {
     Searching {
         /// For each sequence, the length of its prefix that the text ends with.
         matched: Vec<usize>,
@@ -80,8 +82,8 @@ enum Progress {
     Stopped(usize),
 }
 
-impl Progress {
-    fn new(sequences: &[Sequence]) -> Self {
+impl SearchState {
+    fn new(sequences: &[StopSequence]) -> Self {
         Self::Searching { matched: vec![0; sequences.len()], held: String::new(), logprobs: Vec::new() }
     }
 
@@ -98,13 +100,13 @@ impl Progress {
 impl StopSequences {
     /// `None`: the request has no stop sequences.
     pub(super) fn new(conversation: &Conversation) -> Option<Self> {
-        let sequences: Vec<_> = searched(conversation).map(|stop| Sequence::new(&stop.value)).collect();
+        let sequences: Vec<_> = searched(conversation).map(|stop| StopSequence::new(&stop.value)).collect();
         (!sequences.is_empty()).then(|| Self { sequences, choices: HashMap::new() })
     }
 
     /// Number of buffered bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.choices.values().map(Progress::held_bytes).sum()
+        self.choices.values().map(SearchState::held_bytes).sum()
     }
 
     /// Ends each choice of a whole answer where a stop sequence is complete.
@@ -125,7 +127,7 @@ impl StopSequences {
         if let Some(Value::Array(tokens)) = &mut choice.logprobs {
             keep_tokens(tokens, length);
         }
-        choice.end = Some(End::StopSequence(Some(self.sequences[sequence].text.clone())));
+        choice.end = Some(FinishReason::StopSequence(Some(self.sequences[sequence].text.clone())));
     }
 
     /// The sequence that is complete first, and where it begins: a part and a byte of its text. As in a stream, it may span
@@ -169,15 +171,17 @@ impl StopSequences {
             }
             return deltas.push(delta);
         };
-        let progress = self.choices.entry(choice).or_insert_with(|| Progress::new(&self.sequences));
+        let progress = self.choices.entry(choice).or_insert_with(|| SearchState::new(&self.sequences));
         match (progress, delta) {
-            (Progress::Stopped(sequence), Delta::Ended { .. }) => {
-                let end = End::StopSequence(Some(self.sequences[*sequence].text.clone()));
+            (SearchState::Stopped(sequence), Delta::Ended { .. }) => {
+                let end = FinishReason::StopSequence(Some(self.sequences[*sequence].text.clone()));
                 deltas.push(Delta::Ended { choice, end });
             }
-            (Progress::Stopped(_), _) => {}
-            (progress @ Progress::Searching { .. }, Delta::Text { text, logprobs, .. }) => {
-                let Progress::Searching { matched, held, logprobs: held_logprobs } = progress else { return };
+            (SearchState::Stopped(_), _) => {}
+            (progress @ SearchState::Searching { .. }, Delta::Text { text, logprobs, .. }) => {
+                let SearchState::Searching { matched, held, logprobs: held_logprobs } = progress else {
+                    return;
+                };
                 let before = held.len();
                 let found = find(&self.sequences, matched, &text);
                 held.push_str(&text);
@@ -202,7 +206,7 @@ impl StopSequences {
                     Vec::new()
                 };
                 if let Some(sequence) = stopped {
-                    *progress = Progress::Stopped(sequence);
+                    *progress = SearchState::Stopped(sequence);
                 }
                 if !text.is_empty() {
                     let logprobs = (!tokens.is_empty()).then(|| tokens.into());
@@ -219,7 +223,7 @@ impl StopSequences {
 
     /// Releases the buffered text of a choice.
     fn release(&mut self, choice: u32, deltas: &mut Vec<Delta>) {
-        let Some(Progress::Searching { matched, held, logprobs }) = self.choices.get_mut(&choice) else {
+        let Some(SearchState::Searching { matched, held, logprobs }) = self.choices.get_mut(&choice) else {
             return;
         };
         if held.is_empty() {
@@ -232,7 +236,7 @@ impl StopSequences {
 }
 
 /// Continues the search. Returns the sequence that is complete first, and where it ends in `text`.
-fn find(sequences: &[Sequence], matched: &mut [usize], text: &str) -> Option<(usize, usize)> {
+fn find(sequences: &[StopSequence], matched: &mut [usize], text: &str) -> Option<(usize, usize)> {
     for (place, byte) in text.bytes().enumerate() {
         for (index, (sequence, matched)) in sequences.iter().zip(&mut *matched).enumerate() {
             *matched = sequence.after(*matched, byte);

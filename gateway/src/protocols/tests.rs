@@ -21,7 +21,7 @@ mod strict;
 
 use serde_json::{Value, json};
 
-use super::{Defaults, Malformed, ResponseContext};
+use super::{Defaults, MalformedDocument, ResponseContext};
 use crate::config::{Capabilities, Thinking};
 use crate::conversation::{Delta, Protocol};
 
@@ -82,7 +82,7 @@ fn streams(request: &Value) -> bool {
 }
 
 /// Reads a stream: each event has `data`, a text or a document, and may have the name `event`.
-fn deltas(protocol: Protocol, events: &Value) -> Result<Vec<Delta>, Malformed> {
+fn deltas(protocol: Protocol, events: &Value) -> Result<Vec<Delta>, MalformedDocument> {
     let mut reader = protocol.stream_in();
     let mut deltas = Vec::new();
     for event in events.as_array().into_iter().flatten() {

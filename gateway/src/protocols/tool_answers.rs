@@ -152,7 +152,7 @@ impl Arguments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::{End, Tool};
+    use crate::conversation::{FinishReason, Tool};
 
     #[test]
     fn the_text_of_a_custom_tool_is_given_once_its_arguments_are_whole() {
@@ -174,7 +174,7 @@ mod tests {
             custom,
             signature: None,
         };
-        let end = Delta::Ended { choice: 0, end: End::ToolCalls };
+        let end = Delta::Ended { choice: 0, end: FinishReason::ToolCalls };
         let pieces =
             [begun(&written, false), input("{\"in"), input("put\":\"a}\\\""), input("b\"}"), end.clone()];
         let mut out = Vec::new();

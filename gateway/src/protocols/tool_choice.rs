@@ -6,15 +6,15 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::members::Writer;
-use crate::conversation::{Conversation, Given, Protocol, Tool, ToolChoice, ToolKind};
+use super::members::RequestWriter;
+use crate::conversation::{Conversation, Located, Protocol, Tool, ToolChoice, ToolKind};
 
 /// The choice for a target of another protocol than the client's. What can't be expressed is reported. `is_written`:
 /// whether the target gets a tool.
 pub(super) fn possible<'c>(
     conversation: &'c Conversation,
     is_written: impl Fn(&Tool) -> bool,
-    writer: &mut Writer<'_>,
+    writer: &mut RequestWriter<'_>,
 ) -> Option<Cow<'c, ToolChoice>> {
     let given = conversation.tool_choice.as_ref()?;
     let tools = conversation.tools.iter().filter(|tool| is_written(tool));
@@ -90,8 +90,8 @@ pub(super) fn is_enforceable(schema: &Value) -> bool {
 /// would reject isn't enforced, and the loss is reported.
 pub(super) fn strictness(
     parameters: Option<&Value>,
-    strict: Option<&Given<bool>>,
-    writer: &mut Writer<'_>,
+    strict: Option<&Located<bool>>,
+    writer: &mut RequestWriter<'_>,
 ) -> Option<bool> {
     let strict = strict?;
     let is_alike = matches!(writer.source(), Protocol::Chat | Protocol::Responses);

@@ -13,17 +13,17 @@ use super::calls::NO_RESULT;
 use super::tool_calls::{CallIds, ToolNames};
 use super::{chat, messages, native, responses};
 use crate::conversation::{
-    Conversation, Given, Input, Part, PartKind, Place, Protocol, Role, Source, Tool, ToolChoice, ToolKind,
-    ToolResult, Turn,
+    Conversation, Input, JsonPointer, Located, MediaSource, Part, PartKind, Protocol, Role, Tool, ToolChoice,
+    ToolKind, ToolResult, Turn,
 };
 
 /// The field that holds a custom tool's text when a function stands in for it.
 pub(super) const CUSTOM_INPUT: &str = "input";
 
 /// A conversation as the target accepts it, and where the client wrote what is lost.
-pub(super) struct Arranged<'a> {
+pub(super) struct ArrangedConversation<'a> {
     pub(super) conversation: Cow<'a, Conversation>,
-    pub(super) lost: Vec<Place>,
+    pub(super) lost: Vec<JsonPointer>,
 }
 
 /// Whether a provider of this protocol supports tools that take text.
@@ -36,7 +36,11 @@ pub(super) fn has_custom_tools(target: Protocol, defaults: Defaults) -> bool {
 }
 
 /// Rearranges a conversation for a target of another protocol.
-pub(super) fn arrange(conversation: &Conversation, target: Protocol, defaults: Defaults) -> Arranged<'_> {
+pub(super) fn arrange(
+    conversation: &Conversation,
+    target: Protocol,
+    defaults: Defaults,
+) -> ArrangedConversation<'_> {
     let mut lost = Vec::new();
     let mut conversation = Cow::Borrowed(conversation);
     replace_own_kinds(&mut conversation);
@@ -56,7 +60,7 @@ pub(super) fn arrange(conversation: &Conversation, target: Protocol, defaults: D
         let turns = std::mem::take(&mut conversation.to_mut().turns);
         conversation.to_mut().turns = ordered(turns, target, &mut lost);
     }
-    Arranged { conversation, lost }
+    ArrangedConversation { conversation, lost }
 }
 
 /// Replaces what only the client's protocol has with what every protocol can express.
@@ -79,7 +83,7 @@ pub(super) fn replace_own_kinds(conversation: &mut Cow<'_, Conversation>) {
 fn is_file(part: &Part) -> bool {
     match &part.kind {
         PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
-            matches!(media.source, Source::FileId(_))
+            matches!(media.source, MediaSource::FileId(_))
         }
         _ => false,
     }
@@ -95,7 +99,7 @@ fn has_foreign_files(conversation: &Conversation, target: Protocol) -> bool {
         && conversation.turns.iter().flat_map(|turn| &turn.parts).any(has)
 }
 
-fn leave_files_out(conversation: &mut Conversation, lost: &mut Vec<Place>) {
+fn leave_files_out(conversation: &mut Conversation, lost: &mut Vec<JsonPointer>) {
     let mut stays = |part: &Part| {
         let is_file = is_file(part);
         if is_file {
@@ -131,9 +135,9 @@ fn marks_in(part: &Part) -> usize {
 }
 
 /// Keeps the last markers: each covers everything before it.
-fn bound_caches(conversation: &mut Conversation, lost: &mut Vec<Place>) {
+fn bound_caches(conversation: &mut Conversation, lost: &mut Vec<JsonPointer>) {
     let mut left = MAX_CACHES;
-    let mut bound = |cache: &mut Option<Given<Value>>| {
+    let mut bound = |cache: &mut Option<Located<Value>>| {
         if cache.is_some() && left > 0 {
             left -= 1;
         } else if let Some(cache) = cache.take() {
@@ -162,7 +166,12 @@ fn has_custom_words(conversation: &Conversation) -> bool {
 }
 
 /// Writes tool names as the target accepts them, and custom tools as functions if it has none.
-fn name_tools(conversation: &mut Conversation, names: &ToolNames, has_custom: bool, lost: &mut Vec<Place>) {
+fn name_tools(
+    conversation: &mut Conversation,
+    names: &ToolNames,
+    has_custom: bool,
+    lost: &mut Vec<JsonPointer>,
+) {
     for tool in &mut conversation.tools {
         if !has_custom {
             lost.extend(as_function(tool, conversation.source));
@@ -213,7 +222,7 @@ fn rename(name: &mut String, names: &ToolNames) {
 
 /// A function with one text argument in place of a custom tool. Its description states the grammar of the text; any other
 /// text format is lost, and its place is returned.
-fn as_function(tool: &mut Tool, source: Protocol) -> Option<Place> {
+fn as_function(tool: &mut Tool, source: Protocol) -> Option<JsonPointer> {
     let ToolKind::Custom { name, description, format } = &mut tool.kind else { return None };
     let mut described = description.take().unwrap_or_default();
     let mut lost = None;
@@ -288,24 +297,24 @@ fn is_arranged(turns: &[Turn], target: Protocol) -> bool {
 }
 
 /// A call whose result is being looked up.
-struct Called {
+struct UnresolvedCall {
     id: String,
     name: String,
     is_custom: bool,
-    at: Place,
+    at: JsonPointer,
     result: Option<Part>,
 }
 
 /// The calls with one id that wait for a result: by the turn that holds them, in order.
 #[derive(Default)]
-struct Waiting {
+struct PendingCalls {
     turns: Vec<(usize, VecDeque<usize>)>,
     /// The call that got the last result.
     answered: Option<usize>,
 }
 
 /// Moves results directly behind their calls, in the same order, and everything else behind them in its own order.
-fn ordered(mut turns: Vec<Turn>, target: Protocol, lost: &mut Vec<Place>) -> Vec<Turn> {
+fn ordered(mut turns: Vec<Turn>, target: Protocol, lost: &mut Vec<JsonPointer>) -> Vec<Turn> {
     let calls = matched(&mut turns, target, lost);
     let mut calls = calls.into_iter();
     let mut all: Vec<Turn> = Vec::with_capacity(turns.len());
@@ -334,8 +343,8 @@ fn ordered(mut turns: Vec<Turn>, target: Protocol, lost: &mut Vec<Place>) -> Vec
 }
 
 /// The result of a call. If the client gave none, the target gets a note that says so.
-fn result_of(called: Called, target: Protocol) -> Option<Part> {
-    let Called { id, name, is_custom, at, result } = called;
+fn result_of(called: UnresolvedCall, target: Protocol) -> Option<Part> {
+    let UnresolvedCall { id, name, is_custom, at, result } = called;
     if let Some(mut part) = result {
         if let PartKind::Result(result) = &mut part.kind {
             result.call_id = id;
@@ -356,10 +365,10 @@ fn result_of(called: Called, target: Protocol) -> Option<Part> {
 
 /// Takes all results out of the turns and returns all calls in order, each with its result and its new id. A result
 /// belongs to the nearest preceding call with its id that has none yet.
-fn matched(turns: &mut [Turn], target: Protocol, lost: &mut Vec<Place>) -> Vec<Called> {
+fn matched(turns: &mut [Turn], target: Protocol, lost: &mut Vec<JsonPointer>) -> Vec<UnresolvedCall> {
     let mut ids = CallIds::new(target);
-    let mut calls: Vec<Called> = Vec::new();
-    let mut waiting: HashMap<String, Waiting> = HashMap::new();
+    let mut calls: Vec<UnresolvedCall> = Vec::new();
+    let mut waiting: HashMap<String, PendingCalls> = HashMap::new();
     for (index, turn) in turns.iter_mut().enumerate() {
         let parts = std::mem::take(&mut turn.parts);
         for mut part in parts {
@@ -376,7 +385,7 @@ fn matched(turns: &mut [Turn], target: Protocol, lost: &mut Vec<Place>) -> Vec<C
                     {
                         "{}".clone_into(text);
                     }
-                    calls.push(Called {
+                    calls.push(UnresolvedCall {
                         id: call.id.clone(),
                         name: call.name.clone(),
                         is_custom: matches!(call.input, Input::Text(_)),
@@ -386,7 +395,7 @@ fn matched(turns: &mut [Turn], target: Protocol, lost: &mut Vec<Place>) -> Vec<C
                     turn.parts.push(part);
                 }
                 PartKind::Result(result) => {
-                    let call = waiting.get_mut(&result.call_id).and_then(Waiting::next);
+                    let call = waiting.get_mut(&result.call_id).and_then(PendingCalls::next);
                     match call.and_then(|call| calls.get_mut(call)) {
                         // If a call has several results, the last one counts.
                         Some(call) => lost.extend(call.result.replace(part).map(|earlier| earlier.at)),
@@ -400,7 +409,7 @@ fn matched(turns: &mut [Turn], target: Protocol, lost: &mut Vec<Place>) -> Vec<C
     calls
 }
 
-impl Waiting {
+impl PendingCalls {
     /// The call that the next result of the id belongs to.
     fn next(&mut self) -> Option<usize> {
         while let Some((_, open)) = self.turns.last_mut() {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use ring::digest::{SHA256, digest};
 
 use super::members::Members;
-use crate::conversation::Given;
+use crate::conversation::Located;
 
 /// The field with the id in requests of chat and responses.
 pub(super) const USER: &str = "user";
@@ -16,12 +16,12 @@ const SAFETY_IDENTIFIER: &str = "safety_identifier";
 pub(super) const MAX_USER: usize = 64;
 
 /// Takes the id of a request of chat or responses.
-pub(super) fn read(body: &mut Members) -> Option<Given<String>> {
+pub(super) fn read(body: &mut Members) -> Option<Located<String>> {
     body.given(USER, Members::text).or_else(|| body.given(SAFETY_IDENTIFIER, Members::text))
 }
 
 /// The field in which a chat or responses client wrote the id; the older one for clients of other protocols.
-pub(super) fn member(user: &Given<String>) -> &'static str {
+pub(super) fn member(user: &Located<String>) -> &'static str {
     if user.at.strip_prefix('/') == Some(SAFETY_IDENTIFIER) { SAFETY_IDENTIFIER } else { USER }
 }
 

@@ -5,15 +5,15 @@ use gatewright::limits::integer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Malformed, Outgoing, failure};
+use super::{EncodedRequest, MalformedDocument, failure};
 use crate::conversation::Failure;
 
 /// Maximum length of a video id, in bytes.
-const MOST_ID_BYTES: usize = 512;
+const MAX_ID_BYTES: usize = 512;
 /// Maximum length of a file URL, in bytes.
-const MOST_URL_BYTES: usize = 8 * 1024;
+const MAX_URL_BYTES: usize = 8 * 1024;
 /// Maximum for a time or duration reported by a provider, in seconds: a day.
-const MOST_SECONDS: u64 = 86_400;
+const MAX_SECONDS: u64 = 86_400;
 
 /// How a provider accepts video requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub(crate) enum VideoForm {
 
 /// A video's duration and size, as far as they are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Film {
+pub(crate) struct VideoDimensions {
     pub(crate) duration_s: Option<u32>,
     /// Width and height.
     pub(crate) size: Option<(u32, u32)>,
@@ -38,14 +38,14 @@ pub(crate) struct Film {
 pub(crate) struct Report {
     /// The provider's id.
     pub(crate) id: String,
-    pub(crate) stage: Stage,
+    pub(crate) stage: VideoStage,
     /// In seconds.
     pub(crate) estimated_time: Option<u64>,
 }
 
 /// The progress of a video.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Stage {
+pub(crate) enum VideoStage {
     Waiting,
     /// Also for an unknown state (3).
     Working,
@@ -57,17 +57,17 @@ pub(crate) enum Stage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finished {
     /// What the provider reports about it.
-    pub(crate) film: Film,
+    pub(crate) film: VideoDimensions,
     /// Where its file is. `None`: at the provider, which requires its key.
     pub(crate) url: Option<String>,
 }
 
 impl VideoForm {
     /// Writes the request to a provider. `request`: the client's validated request.
-    pub(crate) fn request_out(self, request: &Value, model: &str, film: Film) -> Outgoing {
+    pub(crate) fn request_out(self, request: &Value, model: &str, film: VideoDimensions) -> EncodedRequest {
         let mut body = request.clone();
         let mut dropped = Vec::new();
-        let Some(members) = body.as_object_mut() else { return Outgoing { body, dropped } };
+        let Some(members) = body.as_object_mut() else { return EncodedRequest { body, dropped } };
         // The gateway notifies the client itself.
         members.remove("webhook_url");
         members.insert("model".to_owned(), model.into());
@@ -85,38 +85,38 @@ impl VideoForm {
                 }
             }
         }
-        Outgoing { body, dropped }
+        EncodedRequest { body, dropped }
     }
 
     /// Reads a provider's status report for a video.
-    pub(crate) fn report_in(self, document: &[u8]) -> Result<Report, Malformed> {
-        let told: Told = serde_json::from_slice(document)
-            .map_err(|error| Malformed(format!("is not a video object: {error}")))?;
-        if told.id.is_empty() || told.id.len() > MOST_ID_BYTES {
-            return Err(Malformed(format!("has no id of 1 to {MOST_ID_BYTES} bytes")));
+    pub(crate) fn report_in(self, document: &[u8]) -> Result<Report, MalformedDocument> {
+        let told: VideoFields = serde_json::from_slice(document)
+            .map_err(|error| MalformedDocument(format!("is not a video object: {error}")))?;
+        if told.id.is_empty() || told.id.len() > MAX_ID_BYTES {
+            return Err(MalformedDocument(format!("has no id of 1 to {MAX_ID_BYTES} bytes")));
         }
         let stage = match told.status.as_str() {
-            "pending" | "queued" => Stage::Waiting,
-            "completed" => Stage::Done(self.finished(&told)?),
-            "failed" => Stage::Failed(failure::of_task(&json!({ "error": told.error }))),
-            _ => Stage::Working,
+            "pending" | "queued" => VideoStage::Waiting,
+            "completed" => VideoStage::Done(self.finished(&told)?),
+            "failed" => VideoStage::Failed(failure::of_task(&json!({ "error": told.error }))),
+            _ => VideoStage::Working,
         };
-        let estimated_time = integer(&told.estimated_time).filter(|seconds| *seconds <= MOST_SECONDS);
+        let estimated_time = integer(&told.estimated_time).filter(|seconds| *seconds <= MAX_SECONDS);
         Ok(Report { id: told.id, stage, estimated_time })
     }
 
-    fn finished(self, told: &Told) -> Result<Finished, Malformed> {
+    fn finished(self, told: &VideoFields) -> Result<Finished, MalformedDocument> {
         let (duration, size) = match self {
             Self::Specified => (&told.output["duration"], &told.output["resolution"]),
             Self::Public => (&told.seconds, &told.size),
         };
-        let film = Film { duration_s: seconds(duration), size: size.as_str().and_then(pixels) };
+        let film = VideoDimensions { duration_s: seconds(duration), size: size.as_str().and_then(pixels) };
         let url = match self {
             Self::Public => None,
             Self::Specified => {
-                let url = told.output["url"].as_str().filter(|url| url.len() <= MOST_URL_BYTES);
+                let url = told.output["url"].as_str().filter(|url| url.len() <= MAX_URL_BYTES);
                 Some(
-                    url.ok_or_else(|| Malformed("has no output.url of a valid length".to_owned()))?
+                    url.ok_or_else(|| MalformedDocument("has no output.url of a valid length".to_owned()))?
                         .to_owned(),
                 )
             }
@@ -127,7 +127,7 @@ impl VideoForm {
 
 /// The fields of both forms.
 #[derive(Deserialize)]
-struct Told {
+struct VideoFields {
     id: String,
     status: String,
     #[serde(default)]
@@ -145,7 +145,7 @@ struct Told {
 /// Seconds as a number or as text.
 fn seconds(value: &Value) -> Option<u32> {
     let seconds = integer(value).or_else(|| value.as_str()?.parse().ok())?;
-    u32::try_from(seconds).ok().filter(|seconds| u64::from(*seconds) <= MOST_SECONDS)
+    u32::try_from(seconds).ok().filter(|seconds| u64::from(*seconds) <= MAX_SECONDS)
 }
 
 /// Parses `1280x720` into width and height.
@@ -159,7 +159,7 @@ fn pixels(size: &str) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
-    const FILM: Film = Film { duration_s: Some(8), size: Some((720, 1280)) };
+    const FILM: VideoDimensions = VideoDimensions { duration_s: Some(8), size: Some((720, 1280)) };
 
     fn told(form: VideoForm, document: &Value) -> Report {
         form.report_in(document.to_string().as_bytes()).expect("a report")
@@ -185,34 +185,34 @@ mod tests {
         let sent = VideoForm::Public.request_out(&request, "theirs", FILM);
         assert_eq!((&sent.body["seconds"], &sent.body["size"]), (&json!("8"), &json!("720x1280")));
         assert_eq!(sent.dropped, ["/seconds", "/size"]);
-        let sent = VideoForm::Public.request_out(&request, "theirs", Film::default());
+        let sent = VideoForm::Public.request_out(&request, "theirs", VideoDimensions::default());
         assert_eq!((&sent.body["seconds"], sent.dropped.len()), (&json!("4"), 0));
     }
 
     #[test]
     fn each_state_of_both_forms_is_read() {
         let public = |status: &str| told(VideoForm::Public, &json!({ "id": "v", "status": status })).stage;
-        assert_eq!([public("queued"), public("in_progress")], [Stage::Waiting, Stage::Working]);
-        assert_eq!(public("dreaming"), Stage::Working);
+        assert_eq!([public("queued"), public("in_progress")], [VideoStage::Waiting, VideoStage::Working]);
+        assert_eq!(public("dreaming"), VideoStage::Working);
         let document = json!({ "id": "v", "object": "video", "status": "completed", "progress": 100,
             "seconds": "8", "size": "720x1280" });
         let done = told(VideoForm::Public, &document).stage;
-        assert_eq!(done, Stage::Done(Finished { film: FILM, url: None }));
+        assert_eq!(done, VideoStage::Done(Finished { film: FILM, url: None }));
 
         let output =
             json!({ "url": "http://a/files/b", "duration": 8, "resolution": "720x1280", "format": "mp4" });
         let document =
             json!({ "id": "t", "status": "completed", "created": 1, "model": "m", "output": output });
         let done = told(VideoForm::Specified, &document).stage;
-        assert_eq!(done, Stage::Done(Finished { film: FILM, url: Some("http://a/files/b".to_owned()) }));
+        assert_eq!(done, VideoStage::Done(Finished { film: FILM, url: Some("http://a/files/b".to_owned()) }));
         let document = json!({ "id": "t", "status": "processing", "estimated_time": 9 });
         let report = told(VideoForm::Specified, &document);
-        assert_eq!((report.stage, report.estimated_time), (Stage::Working, Some(9)));
+        assert_eq!((report.stage, report.estimated_time), (VideoStage::Working, Some(9)));
 
         let error = json!({ "message": "no kites", "code": "moderation_blocked" });
         for form in [VideoForm::Specified, VideoForm::Public] {
             let document = json!({ "id": "v", "status": "failed", "error": error });
-            let Stage::Failed(failure) = told(form, &document).stage else { panic!("it failed") };
+            let VideoStage::Failed(failure) = told(form, &document).stage else { panic!("it failed") };
             assert_eq!(
                 (failure.message.as_str(), failure.code.as_deref()),
                 ("no kites", Some("moderation_blocked"))
@@ -223,7 +223,9 @@ mod tests {
     #[test]
     fn a_video_that_failed_without_a_word_has_no_reason() {
         let document = json!({ "id": "v", "status": "failed", "error": null });
-        let Stage::Failed(failure) = told(VideoForm::Public, &document).stage else { panic!("it failed") };
+        let VideoStage::Failed(failure) = told(VideoForm::Public, &document).stage else {
+            panic!("it failed")
+        };
         assert_eq!(failure.message, "the provider gave no reason");
     }
 
@@ -241,6 +243,6 @@ mod tests {
         // Invalid numbers don't invalidate the rest.
         let odd = json!({ "id": "v", "status": "completed", "seconds": 1e30, "size": "0x7" });
         let done = told(VideoForm::Public, &odd).stage;
-        assert_eq!(done, Stage::Done(Finished { film: Film::default(), url: None }));
+        assert_eq!(done, VideoStage::Done(Finished { film: VideoDimensions::default(), url: None }));
     }
 }

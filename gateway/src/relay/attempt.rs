@@ -13,15 +13,15 @@ use serde_json::Value;
 use super::conversation_state::ResponseRecorder;
 use super::document::Patience;
 use super::event_reader::StreamFormat;
-use super::failure::Fault;
-use super::passthrough_stream::{Events, PassthroughStream};
+use super::failure::AttemptFailure;
+use super::passthrough_stream::{EventProcessor, PassthroughStream};
 use super::prepare::UpstreamRequest;
 use super::stream::Stream;
 use super::stream_inspector::StreamInspector;
-use super::translate_request::Answering;
+use super::translate_request::AnswerTranslation;
 use super::translate_stream::StreamTranslation;
 use super::{LONG_BODY, RequestContext, document, pictures, translate_request};
-use crate::bounds::room::Share;
+use crate::bounds::memory_budget::Reservation;
 use crate::conversation::{Protocol, Usage};
 use crate::protocols;
 use crate::routing::UpstreamAttempt;
@@ -31,19 +31,19 @@ use crate::wire::content_coding::{self, Unlabelled};
 use crate::wire::peeked::peek;
 
 /// Maximum size of an error body, in bytes.
-const MOST_ERROR_BYTES: usize = 64 * 1024;
+const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// Maximum time to read an error body.
 const ERROR_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// A successful answer.
-pub(super) enum Answered {
+pub(super) enum SuccessfulAnswer {
     Document {
         document: Bytes,
         usage: Option<Usage>,
         /// The number of images that the model made.
         images: u64,
         /// The memory that it holds.
-        share: Share,
+        share: Reservation,
     },
     Stream(Box<Stream>),
 }
@@ -54,7 +54,7 @@ pub(super) async fn ask(
     upstream_request: &UpstreamRequest,
     attempt: &UpstreamAttempt,
     trace: Option<&HeaderMap>,
-) -> Result<Answered, Fault> {
+) -> Result<SuccessfulAnswer, AttemptFailure> {
     let destination = &attempt.destination;
     let endpoint = &destination.provider.endpoint;
     let protocol = upstream_request.protocol;
@@ -77,9 +77,10 @@ pub(super) async fn ask(
     } else if streams && !media_type.starts_with("application/json") {
         // Some servers label their streams with another media type, or with none.
         let looked = tokio::time::timeout(endpoint.idle_timeout, peek(body)).await;
-        let looked = looked.map_err(|_| Fault::broken("did not start in time", &endpoint.redactor))?;
+        let looked =
+            looked.map_err(|_| AttemptFailure::broken("did not start in time", &endpoint.redactor))?;
         let (first, body) =
-            looked.map_err(|_| Fault::broken("ended before it started", &endpoint.redactor))?;
+            looked.map_err(|_| AttemptFailure::broken("ended before it started", &endpoint.redactor))?;
         (begins_like_events(&first).then_some(StreamFormat::ServerSentEvents), body)
     } else {
         (None, body)
@@ -92,30 +93,34 @@ pub(super) async fn opened<B>(
     answer: Result<http::Response<B>, NoAnswer>,
     protocol: Protocol,
     redactor: &Redactor,
-) -> Result<(http::response::Parts, Body), Fault>
+) -> Result<(http::response::Parts, Body), AttemptFailure>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<axum::BoxError>,
 {
-    let answer = answer.map_err(|why| Fault::no_answer(&why, redactor))?;
+    let answer = answer.map_err(|why| AttemptFailure::no_answer(&why, redactor))?;
     let (head, body) = answer.into_parts();
     if head.status.is_success() {
         let body = without_codings(&head.headers, body, redactor)?;
         return Ok((head, body));
     }
     let body = error_body(readable(&head.headers, body)).await;
-    Err(Fault::of_answer(protocol, head.status.as_u16(), &head.headers, &body, redactor))
+    Err(AttemptFailure::of_answer(protocol, head.status.as_u16(), &head.headers, &body, redactor))
 }
 
 /// The decoded body of a response. Errors: its content coding is unknown.
-pub(super) fn without_codings<B>(headers: &HeaderMap, body: B, redactor: &Redactor) -> Result<Body, Fault>
+pub(super) fn without_codings<B>(
+    headers: &HeaderMap,
+    body: B,
+    redactor: &Redactor,
+) -> Result<Body, AttemptFailure>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<axum::BoxError>,
 {
     match content_coding::codings(headers) {
         Ok(_) => Ok(readable(headers, body)),
-        Err(_) => Err(Fault::broken("has a content encoding that was not requested", redactor)),
+        Err(_) => Err(AttemptFailure::broken("has a content encoding that was not requested", redactor)),
     }
 }
 
@@ -148,7 +153,7 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<axum::BoxError>,
 {
-    let reading = Limited::new(body, MOST_ERROR_BYTES).collect();
+    let reading = Limited::new(body, MAX_ERROR_BYTES).collect();
     match tokio::time::timeout(ERROR_TIMEOUT, reading).await {
         Ok(Ok(body)) => body.to_bytes(),
         _ => Bytes::new(),
@@ -162,7 +167,7 @@ pub(super) async fn passed(
     attempt: &UpstreamAttempt,
     body: Body,
     format: Option<StreamFormat>,
-) -> Result<Answered, Fault> {
+) -> Result<SuccessfulAnswer, AttemptFailure> {
     let endpoint = &attempt.destination.provider.endpoint;
     let redactor = &endpoint.redactor;
     let streams = request_context.action == Action::Answer { stream: true };
@@ -170,7 +175,7 @@ pub(super) async fn passed(
         (format, body)
     } else {
         let mut share = request_context.app.share_of(&request_context.call.caller);
-        let most = document::MOST_BYTES;
+        let most = document::MAX_BYTES;
         let document = document::read(body, most, Patience::of(endpoint), redactor, &mut share).await?;
         if !streams {
             return passed_document(request_context, upstream_request, attempt, document, share).await;
@@ -183,7 +188,7 @@ pub(super) async fn passed(
     let is_embedded = attempt.destination.provider.is_simulator();
     let presence = if is_embedded { Presence::default() } else { request_context.call.presence.clone() };
     let stores = upstream_request.recorder.is_some();
-    let events: Box<dyn Events> = match &upstream_request.context {
+    let events: Box<dyn EventProcessor> = match &upstream_request.context {
         None => {
             let hide_usage = !request_context.meta.include_usage && !is_embedded;
             let inspector =
@@ -225,7 +230,7 @@ pub(super) async fn passed(
     if !is_embedded {
         stream.begin().await?;
     }
-    Ok(Answered::Stream(Box::new(stream)))
+    Ok(SuccessfulAnswer::Stream(Box::new(stream)))
 }
 
 /// Events for a client that requested a stream, made from the JSON document that the upstream returned.
@@ -234,8 +239,8 @@ async fn as_events(
     upstream_request: &UpstreamRequest,
     attempt: &UpstreamAttempt,
     document: Bytes,
-    mut share: Share,
-) -> Result<Body, Fault> {
+    mut share: Reservation,
+) -> Result<Body, AttemptFailure> {
     let from = upstream_request.protocol;
     let context = protocols::ResponseContext {
         include_usage: true,
@@ -249,7 +254,7 @@ async fn as_events(
     };
     let written = if is_long {
         let worked = request_context.app.blocking_pool.work(move |_| Ok(write())).await;
-        worked.unwrap_or_else(|stopping| Err(Fault::stopping(&stopping)))
+        worked.unwrap_or_else(|stopping| Err(AttemptFailure::stopping(&stopping)))
     } else {
         write()
     };
@@ -284,8 +289,8 @@ async fn passed_document(
     upstream_request: &UpstreamRequest,
     attempt: &UpstreamAttempt,
     document: Bytes,
-    mut share: Share,
-) -> Result<Answered, Fault> {
+    mut share: Reservation,
+) -> Result<SuccessfulAnswer, AttemptFailure> {
     let (from, to, model) =
         (upstream_request.protocol, request_context.protocol, request_context.meta.model.clone());
     let redactor = attempt.destination.provider.endpoint.redactor.clone();
@@ -300,11 +305,11 @@ async fn passed_document(
     let pass = move || {
         if draws {
             let (usage, images) = pictures::usage(&document, &redactor)?;
-            return Ok(Answered::Document { document, usage: Some(usage), images, share });
+            return Ok(SuccessfulAnswer::Document { document, usage: Some(usage), images, share });
         }
         let (document, usage) = if let Some(context) = context {
             let recorder = recorder.as_ref();
-            let answering = Answering { from, to, context: &context, adapter, recorder, compacts };
+            let answering = AnswerTranslation { from, to, context: &context, adapter, recorder, compacts };
             translate_request::document(answering, &document, &redactor, &mut share)?
         } else {
             let mut inspector = StreamInspector::new(from, &model, false);
@@ -312,20 +317,20 @@ async fn passed_document(
             let document = document::passed(&document, &mut inspector, &redactor, &mut share)?;
             if document.as_ptr() == came {
                 // With the room that it was read into.
-                share.hold(taken).map_err(|why| Fault::no_room(why, &redactor))?;
+                share.hold(taken).map_err(|why| AttemptFailure::no_room(why, &redactor))?;
                 keep(recorder.as_ref(), &document);
-                return Ok(Answered::Document { document, usage: inspector.usage, images: 0, share });
+                return Ok(SuccessfulAnswer::Document { document, usage: inspector.usage, images: 0, share });
             }
             keep(recorder.as_ref(), &document);
             (document, inspector.usage)
         };
         // What it was made of is gone.
-        share.hold(document.len()).map_err(|why| Fault::no_room(why, &redactor))?;
-        Ok(Answered::Document { document, usage, images: 0, share })
+        share.hold(document.len()).map_err(|why| AttemptFailure::no_room(why, &redactor))?;
+        Ok(SuccessfulAnswer::Document { document, usage, images: 0, share })
     };
     let passed = if is_long {
         let worked = request_context.app.blocking_pool.work(move |_| Ok(pass())).await;
-        worked.unwrap_or_else(|stopping| Err(Fault::stopping(&stopping)))
+        worked.unwrap_or_else(|stopping| Err(AttemptFailure::stopping(&stopping)))
     } else {
         pass()
     };

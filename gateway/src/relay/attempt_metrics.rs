@@ -9,7 +9,7 @@ use opentelemetry::{KeyValue, Value};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use super::failure::{Fault, Verdict};
+use super::failure::{AttemptFailure, FailureClass};
 use crate::conversation::Usage;
 use crate::observe::{self, Attempts, Metrics, Outcome, attempt_span, provider_name};
 use crate::routing::{Destination, UpstreamAttempt};
@@ -68,13 +68,13 @@ impl AttemptMetrics {
         self.failed_by(self.outcome.name());
     }
 
-    pub(super) fn failed(&mut self, fault: &Fault) {
+    pub(super) fn failed(&mut self, fault: &AttemptFailure) {
         self.outcome = match fault.verdict {
-            Verdict::Request => Outcome::RequestRefused,
-            Verdict::Key | Verdict::Permission => Outcome::KeyRefused,
-            Verdict::RateLimit => Outcome::RateLimited,
-            Verdict::Upstream => Outcome::Failed,
-            Verdict::Gateway => Outcome::NotRead,
+            FailureClass::Request => Outcome::RequestRefused,
+            FailureClass::Key | FailureClass::Permission => Outcome::KeyRefused,
+            FailureClass::RateLimit => Outcome::RateLimited,
+            FailureClass::Upstream => Outcome::Failed,
+            FailureClass::Gateway => Outcome::NotRead,
         };
         self.set("http.response.status_code", fault.status().map(u64::from));
         self.failed_by(fault.code());

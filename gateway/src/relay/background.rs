@@ -15,7 +15,7 @@ use super::stream_inspector::StreamInspector;
 use crate::app::App;
 use crate::conversation::Protocol;
 use crate::routing::Provider;
-use crate::upstream::{AboutStored, Stored};
+use crate::upstream::{StoredAction, StoredResponseRequest};
 use crate::usage::{Caller, Charge};
 
 /// Maximum number of responses polled at once. Beyond that, the usage is estimated.
@@ -35,12 +35,12 @@ static PLACES: Semaphore = Semaphore::const_new(MAX_RESPONSES);
 
 /// The part of a response that tells its state.
 #[derive(Deserialize)]
-struct State {
+struct BackgroundState {
     id: String,
     status: String,
 }
 
-impl State {
+impl BackgroundState {
     fn is_under_way(&self) -> bool {
         matches!(&*self.status, "queued" | "in_progress")
     }
@@ -48,12 +48,12 @@ impl State {
 
 /// The id of a response in progress. `None`: it has ended, or isn't a response.
 pub(super) fn id_under_way(document: &[u8]) -> Option<String> {
-    let state: State = serde_json::from_slice(document).ok()?;
+    let state: BackgroundState = serde_json::from_slice(document).ok()?;
     (state.is_under_way() && state.id.len() <= MAX_ID_BYTES).then_some(state.id)
 }
 
 /// A response that an upstream generates in the background.
-pub(super) struct Background {
+pub(super) struct BackgroundResponse {
     pub(super) provider: Arc<Provider>,
     /// The mark of the key used to create it.
     pub(super) key: Option<i64>,
@@ -63,7 +63,7 @@ pub(super) struct Background {
     pub(super) caller: Caller,
 }
 
-impl Background {
+impl BackgroundResponse {
     /// Keeps the charge open until the usage is known or can only be estimated.
     pub(super) fn follow(self, app: &Arc<App>, mut charge: Charge) {
         let Ok(place) = PLACES.try_acquire() else { return };
@@ -95,8 +95,8 @@ impl Background {
     async fn has_ended(&self, app: &App, charge: &mut Charge) -> bool {
         let endpoint = &self.provider.endpoint;
         let (headers, request_id) = (HeaderMap::new(), uuid::Uuid::new_v4().to_string());
-        let about = AboutStored {
-            action: Stored::Retrieve,
+        let about = StoredResponseRequest {
+            action: StoredAction::Retrieve,
             response: &self.id,
             query: &[],
             client: &headers,
@@ -112,13 +112,8 @@ impl Background {
         let Ok(body) = super::attempt::without_codings(&head.headers, body, &endpoint.redactor) else {
             return true;
         };
-        let reading = document::read(
-            body,
-            document::MOST_BYTES,
-            Patience::of(endpoint),
-            &endpoint.redactor,
-            &mut share,
-        );
+        let reading =
+            document::read(body, document::MAX_BYTES, Patience::of(endpoint), &endpoint.redactor, &mut share);
         let Ok(document) = reading.await else { return false };
         if id_under_way(&document).is_some() {
             return false;

@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 
 use crate::compaction::sealed;
 use crate::conversation::{
-    Answer, Choice, Delta, End, Failure, FailureKind, Part, PartKind, Protocol, Usage,
+    Answer, Choice, Delta, Failure, FailureKind, FinishReason, Part, PartKind, Protocol, Usage,
 };
-use crate::protocols::{Malformed, ResponseContext, StreamIn};
+use crate::protocols::{MalformedDocument, ResponseContext, StreamIn};
 use crate::stored_responses::new_id;
 use crate::wire::json::text;
 use crate::wire::{ApiError, Call};
 
 /// Maximum size of a summary, in bytes.
-const MOST_SUMMARY: usize = 1024 * 1024;
+const MAX_SUMMARY: usize = 1024 * 1024;
 
 /// Instructions for the model.
 const INSTRUCTION: &str = "\
@@ -33,14 +33,14 @@ const OF_THE_ANSWER: [&str; 6] =
 
 /// How a client requests a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum CompactionTrigger {
     /// Through the separate operation.
     Operation,
     /// Through the last input item.
     Trigger,
 }
 
-impl Form {
+impl CompactionTrigger {
     pub(super) fn of(call: &Call, request: &Value) -> Option<Self> {
         if call.operation.id == "compact_response" {
             return Some(Self::Operation);
@@ -102,7 +102,7 @@ pub(super) fn compacted(answer: Answer) -> Result<Answer, Failure> {
             _ => {}
         }
     }
-    let (item, end) = summary.into_item(&choice.end.unwrap_or(End::Stop))?;
+    let (item, end) = summary.into_item(&choice.end.unwrap_or(FinishReason::Stop))?;
     let part = Part { at: "".into(), kind: PartKind::Other(item), cache: None };
     let choice = Choice { parts: vec![part], end: Some(end), ..Choice::default() };
     // Anything besides the summary belongs to the provider's answer, not to this one.
@@ -132,20 +132,20 @@ struct Summary {
 
 impl Summary {
     fn add(&mut self, text: &str) -> Result<(), Failure> {
-        if self.text.len().saturating_add(text.len()) > MOST_SUMMARY {
-            return Err(failure(&format!("the model's summary is longer than {MOST_SUMMARY} bytes")));
+        if self.text.len().saturating_add(text.len()) > MAX_SUMMARY {
+            return Err(failure(&format!("the model's summary is longer than {MAX_SUMMARY} bytes")));
         }
         self.text.push_str(text);
         Ok(())
     }
 
     /// The item, and how the answer ended.
-    fn into_item(self, end: &End) -> Result<(Value, End), Failure> {
-        let is_withheld = self.is_refused || matches!(end, End::Refusal | End::Filtered);
+    fn into_item(self, end: &FinishReason) -> Result<(Value, FinishReason), Failure> {
+        let is_withheld = self.is_refused || matches!(end, FinishReason::Refusal | FinishReason::Filtered);
         if is_withheld || self.text.trim().is_empty() {
             return Err(failure("the conversation is not compacted, because the model wrote no summary"));
         }
-        let end = if *end == End::Length { End::Length } else { End::Stop };
+        let end = if *end == FinishReason::Length { FinishReason::Length } else { FinishReason::Stop };
         let content = sealed(&self.text);
         Ok((json!({ "type": "compaction", "id": new_id("cmp"), "encrypted_content": content }), end))
     }
@@ -157,14 +157,14 @@ fn failure(message: &str) -> Failure {
 }
 
 /// Reads a provider's summary stream as a compaction stream.
-pub(super) struct Compacting {
+pub(super) struct CompactionReader {
     incoming: Box<dyn StreamIn>,
     summary: Summary,
     /// Buffer for the deltas of an event.
     deltas: Vec<Delta>,
 }
 
-impl Compacting {
+impl CompactionReader {
     pub(super) fn new(incoming: Box<dyn StreamIn>) -> Self {
         Self { incoming, summary: Summary::default(), deltas: Vec::new() }
     }
@@ -195,14 +195,19 @@ impl Compacting {
     }
 }
 
-impl StreamIn for Compacting {
-    fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+impl StreamIn for CompactionReader {
+    fn event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), MalformedDocument> {
         self.incoming.event(name, data, &mut self.deltas)?;
         self.pass(deltas);
         Ok(())
     }
 
-    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         self.incoming.end(&mut self.deltas)?;
         self.pass(deltas);
         Ok(())
@@ -287,7 +292,7 @@ mod tests {
     }
 
     fn passed(all: Vec<Delta>) -> Vec<Delta> {
-        let mut compacting = Compacting::new(Protocol::Chat.stream_in());
+        let mut compacting = CompactionReader::new(Protocol::Chat.stream_in());
         compacting.deltas = all;
         let mut deltas = Vec::new();
         compacting.pass(&mut deltas);
@@ -296,10 +301,10 @@ mod tests {
 
     #[test]
     fn a_stream_of_a_summary_becomes_one_item() {
-        let ended = || Delta::Ended { choice: 0, end: End::ToolCalls };
+        let ended = || Delta::Ended { choice: 0, end: FinishReason::ToolCalls };
         let started = Delta::Started { id: None, model: None, created: None };
         let deltas = passed(vec![started.clone(), piece("Pe"), piece("ars."), ended(), Delta::Done]);
-        let [first, Delta::Other { value, .. }, Delta::Ended { end: End::Stop, .. }, Delta::Done] =
+        let [first, Delta::Other { value, .. }, Delta::Ended { end: FinishReason::Stop, .. }, Delta::Done] =
             &deltas[..]
         else {
             panic!("{deltas:?}")
@@ -311,7 +316,7 @@ mod tests {
         {
             assert!(matches!(passed(none)[..], [Delta::Failed(_)]));
         }
-        let long = vec![piece(&"x".repeat(MOST_SUMMARY)), piece("y"), ended()];
+        let long = vec![piece(&"x".repeat(MAX_SUMMARY)), piece("y"), ended()];
         assert!(matches!(passed(long)[..], [Delta::Failed(_)]));
     }
 }

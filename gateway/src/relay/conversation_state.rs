@@ -7,15 +7,15 @@ use bytes::Bytes;
 use gatewright::{ErrorCode, limits};
 use serde_json::Value;
 
-use super::compaction::{Form, ask_for_summary};
+use super::compaction::{CompactionTrigger, ask_for_summary};
 use super::frames::{Fields, Frames};
 use crate::app::App;
 use crate::bounds::budget::Budget;
 use crate::compaction;
-use crate::conversation::Place;
+use crate::conversation::JsonPointer;
 use crate::routing::{Plan, UpstreamAttempt};
-use crate::store::{Holder, Known, LONGEST};
-use crate::stored_responses::{self, Conversation, Items};
+use crate::store::{LONGEST, ResponseRecord, StoringUpstream};
+use crate::stored_responses::{self, InputItems, StoredConversation};
 use crate::wire::json::{list, text};
 use crate::wire::lazy_json::{members, string};
 use crate::wire::{ApiError, Call};
@@ -30,26 +30,26 @@ pub(super) struct ResponseRecorder {
     app: Arc<App>,
     owner: Arc<str>,
     /// None if there is no copy of the previous response, or this one can't be copied.
-    items: Option<Items>,
-    holder: Option<Holder>,
+    items: Option<InputItems>,
+    holder: Option<StoringUpstream>,
     /// Whether the upstream continues after the client disconnects.
     in_background: bool,
 }
 
 /// A Responses request with its whole conversation, for an upstream that speaks another protocol.
-pub(super) struct Whole {
+pub(super) struct FullConversation {
     /// As if the client had sent all items itself.
     pub(super) request: Value,
     /// None if the client doesn't want the response stored.
     pub(super) recorder: Option<ResponseRecorder>,
-    pub(super) origin: Option<Origin>,
+    pub(super) origin: Option<ItemSources>,
     /// How the client requests a compaction, if it does.
-    pub(super) compacts: Option<Form>,
+    pub(super) compacts: Option<CompactionTrigger>,
 }
 
 /// A request for an upstream that speaks the protocol.
 #[derive(Default)]
-pub(super) struct Relayed {
+pub(super) struct PassthroughBody {
     /// The body, if the client's own can't be used.
     pub(super) body: Option<Bytes>,
     /// None if the client doesn't want the response stored.
@@ -57,7 +57,7 @@ pub(super) struct Relayed {
 }
 
 /// Where the items of a request come from.
-pub(super) struct Origin {
+pub(super) struct ItemSources {
     /// The index of each in the client's input; none if the client didn't send it.
     sources: Vec<Option<usize>>,
     /// Whether the client sent its input as a string.
@@ -66,7 +66,7 @@ pub(super) struct Origin {
 
 /// Tries the upstream that stores the previous response first, or only that one if there is no copy. Errors: the model has no
 /// such upstream.
-pub(super) fn pin_to_upstream(previous: &Known, plan: &mut Plan) -> Result<(), ApiError> {
+pub(super) fn pin_to_upstream(previous: &ResponseRecord, plan: &mut Plan) -> Result<(), ApiError> {
     let Some(holder) = &previous.holder else { return Ok(()) };
     let alone = previous.documents.is_none();
     if !plan.begin_at(&holder.upstream, holder.key, alone) && alone {
@@ -77,18 +77,18 @@ pub(super) fn pin_to_upstream(previous: &Known, plan: &mut Plan) -> Result<(), A
 
 /// Resolves a validated request to its whole conversation. Errors: the caller has no such response; items don't match; there is
 /// nothing to compact.
-pub(super) fn whole(app: &Arc<App>, call: &Call, request: &Value) -> Result<Whole, ApiError> {
+pub(super) fn whole(app: &Arc<App>, call: &Call, request: &Value) -> Result<FullConversation, ApiError> {
     let resolved = resolved(app, call, request)?;
     let request = resolved.as_ref().unwrap_or(request);
-    let compacts = Form::of(call, request);
-    let is_stored = is_stored(request) && compacts != Some(Form::Operation);
+    let compacts = CompactionTrigger::of(call, request);
+    let is_stored = is_stored(request) && compacts != Some(CompactionTrigger::Operation);
     let continues = request["previous_response_id"].is_string();
     let changes = continues || compacts.is_some() || has_compaction(request);
     let mut whole = request.clone();
     if !is_stored && !changes {
-        return Ok(Whole::of(whole));
+        return Ok(FullConversation::of(whole));
     }
-    let Conversation { items, earlier } = conversation(app, call, request, compacts)?;
+    let StoredConversation { items, earlier } = conversation(app, call, request, compacts)?;
     let mut origin = None;
     if changes {
         let mut all = expanded(&items, earlier);
@@ -98,10 +98,10 @@ pub(super) fn whole(app: &Arc<App>, call: &Call, request: &Value) -> Result<Whol
         let (sources, sent): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         whole["input"] = sent.into();
         whole["previous_response_id"] = Value::Null;
-        origin = Some(Origin { sources, is_text: request["input"].is_string() });
+        origin = Some(ItemSources { sources, is_text: request["input"].is_string() });
     }
     let recorder = is_stored.then(|| ResponseRecorder::new(app, call, Some(items)));
-    Ok(Whole { request: whole, recorder, origin, compacts })
+    Ok(FullConversation { request: whole, recorder, origin, compacts })
 }
 
 /// Replaces item references with the items, for an upstream that has none of them. `None`: there are no references. Errors: the
@@ -136,9 +136,9 @@ pub(super) fn relayed(
     call: &Call,
     mut request: Value,
     previous_is_there: bool,
-) -> Result<Relayed, ApiError> {
-    let compacts = Form::of(call, &request);
-    let is_stored = is_stored(&request) && compacts != Some(Form::Operation);
+) -> Result<PassthroughBody, ApiError> {
+    let compacts = CompactionTrigger::of(call, &request);
+    let is_stored = is_stored(&request) && compacts != Some(CompactionTrigger::Operation);
     let id = request["previous_response_id"].as_str();
     let previous = id.map(|id| stored_responses::previous(app, call, id)).transpose()?;
     let moves = previous.is_some() && !previous_is_there;
@@ -160,11 +160,11 @@ pub(super) fn relayed(
     };
     let recorder =
         || ResponseRecorder { in_background, ..ResponseRecorder::new(app, call, items.filter(|_| is_all)) };
-    Ok(Relayed { body, recorder: is_stored.then(recorder) })
+    Ok(PassthroughBody { body, recorder: is_stored.then(recorder) })
 }
 
 /// A request with its whole conversation, for an upstream that doesn't store the previous response.
-fn moved_body(request: &Value, all: &Conversation) -> Bytes {
+fn moved_body(request: &Value, all: &StoredConversation) -> Bytes {
     let mut whole = request.clone();
     let items = expanded(&all.items, all.earlier).into_iter();
     let items = items.filter_map(|(source, item)| if source.is_some() { Some(item) } else { moved(item) });
@@ -190,8 +190,8 @@ fn conversation(
     app: &App,
     call: &Call,
     request: &Value,
-    compacts: Option<Form>,
-) -> Result<Conversation, ApiError> {
+    compacts: Option<CompactionTrigger>,
+) -> Result<StoredConversation, ApiError> {
     // A stored conversation is never longer than a request may be.
     let unlimited = Budget::of(usize::MAX, usize::MAX);
     let conversation = stored_responses::conversation(app, call, request, &unlimited)?;
@@ -257,20 +257,20 @@ fn moved(mut item: Value) -> Option<Value> {
     Some(item)
 }
 
-impl Whole {
+impl FullConversation {
     /// A request that continues nothing and whose answer isn't stored.
     pub(super) fn of(request: Value) -> Self {
         Self { request, recorder: None, origin: None, compacts: None }
     }
 }
 
-impl Origin {
+impl ItemSources {
     /// The places as the client wrote them, without those of items that it didn't send in this request.
-    pub(super) fn sent(&self, places: Vec<Place>) -> Vec<Place> {
+    pub(super) fn sent(&self, places: Vec<JsonPointer>) -> Vec<JsonPointer> {
         places.into_iter().filter_map(|place| self.sent_at(place)).collect()
     }
 
-    fn sent_at(&self, place: Place) -> Option<Place> {
+    fn sent_at(&self, place: JsonPointer) -> Option<JsonPointer> {
         let Some(rest) = place.strip_prefix("/input/") else { return Some(place) };
         let (index, rest) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let source = (*self.sources.get(index.parse::<usize>().ok()?)?)?;
@@ -281,7 +281,7 @@ impl Origin {
 impl ResponseRecorder {
     fn new(app: &Arc<App>, call: &Call, items: Option<Vec<Value>>) -> Self {
         let (app, owner) = (Arc::clone(app), Arc::clone(call.caller.id()));
-        let items = items.map(Items::new).filter(|items| !items.are_too_long());
+        let items = items.map(InputItems::new).filter(|items| !items.are_too_long());
         Self { app, owner, items, holder: None, in_background: false }
     }
 
@@ -289,13 +289,14 @@ impl ResponseRecorder {
     pub(super) fn held(mut self, attempt: &UpstreamAttempt, model: &str) -> Self {
         let endpoint = &attempt.destination.provider.endpoint;
         let key = attempt.key().and_then(|key| endpoint.mark_of(key));
-        self.holder = Some(Holder { upstream: Arc::clone(&endpoint.name), key, model: model.into() });
+        self.holder =
+            Some(StoringUpstream { upstream: Arc::clone(&endpoint.name), key, model: model.into() });
         self
     }
 
     /// Its memory, in bytes.
     pub(super) fn weight(&self) -> usize {
-        self.items.as_ref().map_or(0, Items::weight)
+        self.items.as_ref().map_or(0, InputItems::weight)
     }
 
     pub(super) fn keep(&self, response: &Value) {
@@ -359,9 +360,9 @@ mod tests {
     fn places_are_those_of_the_clients_own_input() {
         let places = || vec!["/input/1/content/0".into(), "/input/3/content/0".into(), "/top_k".into()];
         let sources = || vec![None, None, Some(0), Some(1), None];
-        let list = Origin { sources: sources(), is_text: false };
+        let list = ItemSources { sources: sources(), is_text: false };
         assert_eq!(list.sent(places()), ["/input/1/content/0", "/top_k"]);
-        let text = Origin { sources: sources(), is_text: true };
+        let text = ItemSources { sources: sources(), is_text: true };
         assert_eq!(text.sent(places()), ["/input", "/top_k"]);
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use super::frames::Fields;
 use super::frames::{Frames, blocks};
-use super::passthrough_stream::{Events, Framing, Passed, PassthroughStream};
+use super::passthrough_stream::{EventKind, EventProcessor, Framing, PassthroughStream};
 use super::stream_inspector::StreamInspector;
 use super::translate_stream::StreamTranslation;
 use crate::conversation::{Protocol, Usage};
@@ -16,7 +16,7 @@ pub(crate) const MODEL: &str = "mine";
 
 /// How a stream is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum StreamHandling {
     /// Its bytes pass through.
     Passed { hide_usage: bool, array: bool },
     /// The reader of its protocol parses it, as for a client of another protocol.
@@ -25,7 +25,7 @@ pub(crate) enum Way {
 
 /// How a stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum CutOutcome {
     Whole,
     Early,
     /// The upstream reported an error.
@@ -36,17 +36,21 @@ pub(crate) enum End {
 
 /// The result of a stream.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Taken {
+pub(crate) struct CutResult {
     /// The bytes for the client.
     pub(crate) out: Vec<u8>,
     pub(crate) usage: Option<Usage>,
-    pub(crate) end: End,
+    pub(crate) end: CutOutcome,
 }
 
 /// Processes a stream as a running gateway does.
-pub(crate) fn take(protocol: Protocol, way: Way, packets: impl Iterator<Item = Bytes>) -> Taken {
-    let mut events: Box<dyn Events> = match way {
-        Way::Passed { hide_usage, array } => {
+pub(crate) fn take(
+    protocol: Protocol,
+    way: StreamHandling,
+    packets: impl Iterator<Item = Bytes>,
+) -> CutResult {
+    let mut events: Box<dyn EventProcessor> = match way {
+        StreamHandling::Passed { hide_usage, array } => {
             let framing = if array { Framing::Array { opened: false } } else { Framing::Events };
             Box::new(PassthroughStream::new(
                 protocol,
@@ -54,7 +58,7 @@ pub(crate) fn take(protocol: Protocol, way: Way, packets: impl Iterator<Item = B
                 StreamInspector::new(protocol, MODEL, hide_usage),
             ))
         }
-        Way::Read => {
+        StreamHandling::Read => {
             let context = ResponseContext {
                 model: MODEL.to_owned(),
                 request: Value::Object(Map::new()),
@@ -70,7 +74,7 @@ pub(crate) fn take(protocol: Protocol, way: Way, packets: impl Iterator<Item = B
     let (mut frames, mut out, mut failure) = (Frames::default(), BytesMut::new(), None);
     let mut note = |block: Bytes| {
         if failure.is_none()
-            && let Passed::Error(told) = events.block(&block, &mut out)
+            && let EventKind::Error(told) = events.block(&block, &mut out)
         {
             failure = Some(told);
         }
@@ -83,12 +87,14 @@ pub(crate) fn take(protocol: Protocol, way: Way, packets: impl Iterator<Item = B
     }
     let end = match failure {
         // Bytes that pass through are always parsed, whatever an upstream writes in its errors.
-        Some(failure) if way == Way::Read && failure.message.contains("stream cannot be read") => End::Unread,
-        Some(_) => End::Failed,
-        None if events.end(&mut out) => End::Whole,
-        None => End::Early,
+        Some(failure) if way == StreamHandling::Read && failure.message.contains("stream cannot be read") => {
+            CutOutcome::Unread
+        }
+        Some(_) => CutOutcome::Failed,
+        None if events.end(&mut out) => CutOutcome::Whole,
+        None => CutOutcome::Early,
     };
-    Taken { out: out.to_vec(), usage: events.usage(), end }
+    CutResult { out: out.to_vec(), usage: events.usage(), end }
 }
 
 /// The blocks of a stream, each without its line ends, which depend on packet boundaries.

@@ -9,16 +9,16 @@ use gatewright::redact::Redactor;
 use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
-use super::failure::Fault;
+use super::failure::AttemptFailure;
 use super::stream_inspector::StreamInspector;
 use crate::bounds::gathering::Gathering;
+use crate::bounds::memory_budget::Reservation;
 use crate::bounds::pace::Pace;
-use crate::bounds::room::Share;
 use crate::upstream::Endpoint;
 use crate::wire::lazy_json::spliced;
 
 /// Maximum size of an answer: enough for base64 images.
-pub(crate) const MOST_BYTES: usize = 128 * 1024 * 1024;
+pub(crate) const MAX_BYTES: usize = 128 * 1024 * 1024;
 
 /// How long an upstream may take.
 #[derive(Debug, Clone, Copy)]
@@ -42,33 +42,33 @@ pub(super) async fn read(
     most: usize,
     patience: Patience,
     redactor: &Redactor,
-    share: &mut Share,
-) -> Result<Bytes, Fault> {
+    share: &mut Reservation,
+) -> Result<Bytes, AttemptFailure> {
     let mut body = body;
     let mut gathering = Gathering::new(share, most);
     let (mut pace, latest_begin) = (Pace::new(patience.idle), Instant::now() + patience.begin);
     loop {
         pace.wait();
         let frame = match tokio::time::timeout(patience.idle, body.frame()).await {
-            Err(_) => return Err(Fault::silent(patience.idle, redactor)),
+            Err(_) => return Err(AttemptFailure::silent(patience.idle, redactor)),
             Ok(None) => break,
-            Ok(Some(Err(_))) => return Err(Fault::broken("was cut off", redactor)),
+            Ok(Some(Err(_))) => return Err(AttemptFailure::broken("was cut off", redactor)),
             Ok(Some(Ok(frame))) => frame,
         };
         let Ok(packet) = frame.into_data() else { continue };
         if gathering.len() == 0 && packet.trim_ascii_start().is_empty() {
             if Instant::now() >= latest_begin {
-                return Err(Fault::broken("did not begin in time", redactor));
+                return Err(AttemptFailure::broken("did not begin in time", redactor));
             }
             continue;
         }
         if pace.is_slow(packet.len()) {
-            return Err(Fault::broken("comes too slowly", redactor));
+            return Err(AttemptFailure::broken("comes too slowly", redactor));
         }
         if gathering.len() + packet.len() > most {
-            return Err(Fault::broken(&format!("is larger than {most} bytes"), redactor));
+            return Err(AttemptFailure::broken(&format!("is larger than {most} bytes"), redactor));
         }
-        gathering.push(packet).map_err(|why| Fault::no_room(why, redactor))?;
+        gathering.push(packet).map_err(|why| AttemptFailure::no_room(why, redactor))?;
     }
     Ok(gathering.finish())
 }
@@ -78,16 +78,16 @@ pub(crate) fn passed(
     document: &Bytes,
     inspector: &mut StreamInspector,
     redactor: &Redactor,
-    share: &mut Share,
-) -> Result<Bytes, Fault> {
+    share: &mut Reservation,
+) -> Result<Bytes, AttemptFailure> {
     // For the copy with the other name.
-    share.hold(2 * document.len()).map_err(|why| Fault::no_room(why, redactor))?;
-    let text = std::str::from_utf8(document).map_err(|_| Fault::broken("is not text", redactor))?;
+    share.hold(2 * document.len()).map_err(|why| AttemptFailure::no_room(why, redactor))?;
+    let text = std::str::from_utf8(document).map_err(|_| AttemptFailure::broken("is not text", redactor))?;
     match inspector.document(text) {
         Ok(None) => Ok(document.clone()),
         Ok(Some(at)) => Ok(spliced(document, &[(at, inspector.model())])),
-        Err(Some(failure)) => Err(Fault::of_event(failure, redactor)),
-        Err(None) => Err(Fault::broken("is not a JSON object", redactor)),
+        Err(Some(failure)) => Err(AttemptFailure::of_event(failure, redactor)),
+        Err(None) => Err(AttemptFailure::broken("is not a JSON object", redactor)),
     }
 }
 
@@ -98,8 +98,8 @@ mod tests {
     use futures_util::stream;
 
     use super::*;
+    use crate::bounds::memory_budget::MemoryBudget;
     use crate::bounds::pace::MIN_RATE;
-    use crate::bounds::room::MemoryBudget;
 
     const PATIENCE: Patience = Patience { begin: Duration::from_mins(10), idle: Duration::from_mins(5) };
 
@@ -107,15 +107,15 @@ mod tests {
     async fn read_packets(
         count: usize,
         packet: impl Fn(usize) -> Bytes + Send + 'static,
-    ) -> (Result<usize, Fault>, Duration) {
+    ) -> (Result<usize, AttemptFailure>, Duration) {
         let packets = stream::unfold((0, packet), move |(sent, packet)| async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
             (sent < count).then(|| (Ok::<_, Infallible>(packet(sent)), (sent + 1, packet)))
         });
-        let mut share = MemoryBudget::new(MOST_BYTES).share();
+        let mut share = MemoryBudget::new(MAX_BYTES).share();
         let begun = Instant::now();
         let body = Body::from_stream(packets);
-        let read = read(body, MOST_BYTES, PATIENCE, &Redactor::default(), &mut share).await;
+        let read = read(body, MAX_BYTES, PATIENCE, &Redactor::default(), &mut share).await;
         (read.map(|document| document.len()), begun.elapsed())
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use gatewright::operations;
 use http::{HeaderName, header};
 
-use super::attempt::Answered;
+use super::attempt::SuccessfulAnswer;
 use super::event_reader::StreamFormat;
-use super::failure::Fault;
+use super::failure::AttemptFailure;
 use super::prepare::UpstreamRequest;
 use super::{RequestContext, attempt};
 use crate::app::App;
@@ -15,7 +15,7 @@ use crate::bounds::budget::Budget;
 use crate::conversation::Protocol;
 use crate::routing::UpstreamAttempt;
 use crate::simulator::protocols::{chat, images, native, responses};
-use crate::store::Storing;
+use crate::store::PendingStore;
 use crate::upstream::Action;
 use crate::wire::{ApiError, Call, Response};
 
@@ -48,21 +48,23 @@ async fn answered(
     request_context: &RequestContext,
     upstream_request: &UpstreamRequest,
     attempt: &mut UpstreamAttempt,
-) -> Result<Answered, ApiError> {
+) -> Result<SuccessfulAnswer, ApiError> {
     let call = call_of(request_context, upstream_request, &attempt.destination.model);
     let response = match request_context.action {
         Action::Image => images::create(&request_context.app, &call).await?,
         _ => worked_out(request_context, upstream_request.protocol, call).await?,
     };
     attempt.succeeded(std::time::Instant::now());
-    if response.extensions().get::<Storing>().is_some() {
+    if response.extensions().get::<PendingStore>().is_some() {
         request_context.app.history_keeper.written().await;
     }
     let (head, body) = response.into_parts();
     let media_type = head.headers.get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
     let media_type = media_type.and_then(|value| std::str::from_utf8(value).ok());
     let format = media_type.and_then(StreamFormat::of);
-    attempt::passed(request_context, upstream_request, attempt, body, format).await.map_err(Fault::into_error)
+    attempt::passed(request_context, upstream_request, attempt, body, format)
+        .await
+        .map_err(AttemptFailure::into_error)
 }
 
 /// The next turn of a conversation, or another operation on it.

@@ -5,7 +5,7 @@ mod binary_events;
 use bytes::Bytes;
 
 use self::binary_events::BinaryEvents;
-use super::frames::{Frames, MOST_EVENT_BYTES, TooLong};
+use super::frames::{EventTooLong, Frames, MAX_EVENT_BYTES};
 use crate::conversation::Failure;
 use crate::wire::event_stream::EventStreamError;
 
@@ -43,7 +43,7 @@ pub(super) enum StreamEnd {
 /// Continues "the provider's answer".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Malformed {
-    #[error("contains an event of more than {MOST_EVENT_BYTES} bytes")]
+    #[error("contains an event of more than {MAX_EVENT_BYTES} bytes")]
     TooLong,
     #[error("cannot be read: {0}")]
     EventStream(#[from] EventStreamError),
@@ -70,7 +70,7 @@ impl EventReader {
     pub(super) fn push(&mut self, packet: Bytes, emit: impl FnMut(Bytes)) -> Result<(), StreamEnd> {
         match self {
             Self::ServerSent(frames) => {
-                frames.push(packet, emit).map_err(|TooLong| StreamEnd::Malformed(Malformed::TooLong))
+                frames.push(packet, emit).map_err(|EventTooLong| StreamEnd::Malformed(Malformed::TooLong))
             }
             Self::Binary(events) => events.push(&packet, emit),
         }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use super::failure::{Fault, Verdict};
+use super::failure::{AttemptFailure, FailureClass};
 use crate::routing::{Plan, UpstreamAttempt};
 use crate::wire::ApiError;
 
@@ -15,35 +15,35 @@ const REFUSED_PAUSE: Duration = Duration::from_mins(1);
 /// Continues with another key of the same upstream if there is one. Otherwise breaks: with the fault if another upstream may
 /// answer, or with the error if the request itself is at fault. `model`: for the log.
 pub(super) fn after(
-    fault: Fault,
+    fault: AttemptFailure,
     plan: &mut Plan,
     attempt: &mut UpstreamAttempt,
     model: &str,
-) -> ControlFlow<Result<Fault, ApiError>> {
+) -> ControlFlow<Result<AttemptFailure, ApiError>> {
     let now = Instant::now();
-    if !matches!(fault.verdict, Verdict::Request | Verdict::Gateway) {
+    if !matches!(fault.verdict, FailureClass::Request | FailureClass::Gateway) {
         // Don't log the upstream's text, which may contain anything.
         let upstream = &*attempt.destination.provider.endpoint.name;
         tracing::warn!(upstream, model, reason = ?fault.verdict, "an attempt failed");
     }
     match fault.verdict {
-        Verdict::Request | Verdict::Gateway => {
+        FailureClass::Request | FailureClass::Gateway => {
             attempt.succeeded(now);
             return ControlFlow::Break(Err(fault.into_error()));
         }
-        Verdict::Upstream => attempt.failed(now),
-        Verdict::Permission => {
+        FailureClass::Upstream => attempt.failed(now),
+        FailureClass::Permission => {
             if plan.further_key(attempt, now) {
                 return ControlFlow::Continue(());
             }
         }
-        Verdict::Key | Verdict::RateLimit => {
+        FailureClass::Key | FailureClass::RateLimit => {
             // Zero would select the same key again.
             let told = fault.retry_after.filter(|time| !time.is_zero());
             let pause = match (attempt.has_one_key(), fault.verdict, told) {
-                (_, Verdict::RateLimit, Some(told)) => Some(told),
+                (_, FailureClass::RateLimit, Some(told)) => Some(told),
                 (true, ..) => None,
-                (false, Verdict::RateLimit, None) => Some(RATE_PAUSE),
+                (false, FailureClass::RateLimit, None) => Some(RATE_PAUSE),
                 (false, _, told) => Some(told.unwrap_or_default().max(REFUSED_PAUSE)),
             };
             if let Some(pause) = pause {
@@ -53,7 +53,7 @@ pub(super) fn after(
             if pause.is_some() && plan.next_key(attempt, now) {
                 return ControlFlow::Continue(());
             }
-            if fault.verdict == Verdict::RateLimit {
+            if fault.verdict == FailureClass::RateLimit {
                 attempt.rate_limited(now);
             }
         }

@@ -9,27 +9,27 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::stream_inspector::StreamInspector;
-use crate::bounds::room::NoRoom;
+use crate::bounds::memory_budget::ReservationError;
 use crate::clock::{unix_seconds, whole_seconds};
 use crate::conversation::{Failure, FailureKind, Protocol, ProviderExtra};
 use crate::protocols::code_of;
-use crate::routing::{Unavailable, Why};
+use crate::routing::{SkipReason, Unavailable};
 use crate::upstream::{NoAnswer, retry_after, tokens_left};
-use crate::wire::{ApiError, Foreign};
+use crate::wire::{ApiError, UpstreamError};
 
 /// Reports which upstream answered or failed.
 pub(crate) const UPSTREAM_HEADER: HeaderName = HeaderName::from_static("x-gatewright-upstream");
 /// When to retry if there is no memory.
 const NO_ROOM_WAIT: Duration = Duration::from_secs(1);
 /// Maximum length of an upstream's message, in bytes.
-const MOST_MESSAGE_BYTES: usize = 4 * 1024;
+const MAX_MESSAGE_BYTES: usize = 4 * 1024;
 /// Maximum length of a code or parameter name, in bytes.
-const MOST_WORD_BYTES: usize = 128;
+const MAX_WORD_BYTES: usize = 128;
 
 /// A failed attempt.
 #[derive(Debug)]
-pub(crate) struct Fault {
-    pub(crate) verdict: Verdict,
+pub(crate) struct AttemptFailure {
+    pub(crate) verdict: FailureClass,
     failure: Box<Failure>,
     /// The upstream's status, if it is passed to the client.
     status: Option<u16>,
@@ -42,7 +42,7 @@ pub(crate) struct Fault {
 
 /// What is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum FailureClass {
     /// The request: don't try another upstream.
     Request,
     /// The key: another one may work.
@@ -58,7 +58,7 @@ pub(crate) enum Verdict {
     Gateway,
 }
 
-impl Fault {
+impl AttemptFailure {
     /// From an error response.
     pub(crate) fn of_answer(
         protocol: Protocol,
@@ -76,22 +76,22 @@ impl Fault {
         // Proxies in front of other servers report some rejections with a status of their own. The code says what is at fault.
         let is_refusal = status >= 500 && failure.kind == FailureKind::InvalidRequest;
         let verdict = match (status, failure.kind) {
-            _ if is_refusal => Verdict::Request,
+            _ if is_refusal => FailureClass::Request,
             // The native protocol rejects a key with 400.
             (401 | 402, _) | (429, FailureKind::QuotaExceeded) | (400, FailureKind::Authentication) => {
-                Verdict::Key
+                FailureClass::Key
             }
-            (403, _) => Verdict::Permission,
-            (429, _) => Verdict::RateLimit,
-            (424, _) => Verdict::Upstream,
-            (400..=407 | 409..=499, _) => Verdict::Request,
-            _ => Verdict::Upstream,
+            (403, _) => FailureClass::Permission,
+            (429, _) => FailureClass::RateLimit,
+            (424, _) => FailureClass::Upstream,
+            (400..=407 | 409..=499, _) => FailureClass::Request,
+            _ => FailureClass::Upstream,
         };
         // The client's own key is valid, whatever the upstream says about the gateway's.
         let is_own = failure.kind == FailureKind::Authentication || !(400..=599).contains(&status);
         let status = (status != 401 && !is_own && !is_refusal).then_some(status);
         let retry_after = retry_after(headers, body, SystemTime::now());
-        let tokens_left = if verdict == Verdict::RateLimit { tokens_left(headers) } else { None };
+        let tokens_left = if verdict == FailureClass::RateLimit { tokens_left(headers) } else { None };
         let failure = shown(failure, redactor).into();
         Self { verdict, failure, status, retry_after, tokens_left, upstream: None }
     }
@@ -99,11 +99,13 @@ impl Fault {
     /// From an error within a stream.
     pub(crate) fn of_event(failure: Failure, redactor: &Redactor) -> Self {
         let verdict = match failure.kind {
-            FailureKind::InvalidRequest | FailureKind::NotFound | FailureKind::TooLarge => Verdict::Request,
-            FailureKind::RateLimited => Verdict::RateLimit,
-            FailureKind::Authentication | FailureKind::QuotaExceeded => Verdict::Key,
-            FailureKind::PermissionDenied => Verdict::Permission,
-            FailureKind::Timeout | FailureKind::Overloaded | FailureKind::Server => Verdict::Upstream,
+            FailureKind::InvalidRequest | FailureKind::NotFound | FailureKind::TooLarge => {
+                FailureClass::Request
+            }
+            FailureKind::RateLimited => FailureClass::RateLimit,
+            FailureKind::Authentication | FailureKind::QuotaExceeded => FailureClass::Key,
+            FailureKind::PermissionDenied => FailureClass::Permission,
+            FailureKind::Timeout | FailureKind::Overloaded | FailureKind::Server => FailureClass::Upstream,
         };
         Self {
             verdict,
@@ -143,32 +145,32 @@ impl Fault {
     }
 
     /// The gateway has no memory for the request or its answer.
-    pub(crate) fn no_room(why: NoRoom, redactor: &Redactor) -> Self {
+    pub(crate) fn no_room(why: ReservationError, redactor: &Redactor) -> Self {
         let (kind, message) = match why {
-            NoRoom::Whole => (
+            ReservationError::Whole => (
                 FailureKind::Overloaded,
                 "the requests and answers in progress use all the memory that the gateway has for them; try again soon",
             ),
-            NoRoom::Part => (
+            ReservationError::Part => (
                 FailureKind::RateLimited,
                 "the requests and answers in progress of this API key use all the memory that one key may use; try again when \
                  one has ended",
             ),
         };
         let fault = Self::of_event(Failure::new(kind, message), redactor);
-        Self { verdict: Verdict::Gateway, retry_after: Some(NO_ROOM_WAIT), ..fault }
+        Self { verdict: FailureClass::Gateway, retry_after: Some(NO_ROOM_WAIT), ..fault }
     }
 
     /// The gateway is about to stop.
     pub(crate) fn stopping(why: &ApiError) -> Self {
         let failure = Failure::new(FailureKind::Overloaded, why.to_string());
-        Self { verdict: Verdict::Gateway, ..Self::of_event(failure, &Redactor::default()) }
+        Self { verdict: FailureClass::Gateway, ..Self::of_event(failure, &Redactor::default()) }
     }
 
     fn upstream(kind: FailureKind, message: String, redactor: &Redactor) -> Self {
         let failure = shown(Failure::new(kind, message), redactor).into();
         Self {
-            verdict: Verdict::Upstream,
+            verdict: FailureClass::Upstream,
             failure,
             status: None,
             retry_after: None,
@@ -194,7 +196,7 @@ impl Fault {
     pub(super) fn refuses_stream_options(&self) -> bool {
         let Failure { message, param, .. } = &*self.failure;
         let is_named = |text: &str| text.contains("stream_options");
-        self.verdict == Verdict::Request && (is_named(message) || param.as_deref().is_some_and(is_named))
+        self.verdict == FailureClass::Request && (is_named(message) || param.as_deref().is_some_and(is_named))
     }
 
     /// The upstream's status, if it is passed to the client.
@@ -217,7 +219,7 @@ impl Fault {
         let Failure { kind, message, code, param, beyond } = *self.failure;
         let mut error = ApiError::new(code_of(kind), message);
         if self.status.is_some() || code.is_some() || beyond.is_some() {
-            error = error.foreign(Foreign { status: self.status, code, beyond });
+            error = error.foreign(UpstreamError { status: self.status, code, beyond });
         }
         if let Some(param) = param {
             error = error.param(param);
@@ -237,17 +239,17 @@ pub(crate) fn unavailable(unavailable: Unavailable, model: &str) -> ApiError {
     let wait = unavailable.until.saturating_duration_since(std::time::Instant::now());
     let model = gatewright::limits::brief(format_args!("{model:?}"));
     let (code, message) = match unavailable.why {
-        Why::Broken => (
+        SkipReason::Broken => (
             &ErrorCode::SERVER_IS_OVERLOADED,
             format!("every provider of the model {model} failed recently; see retry-after"),
         ),
-        Why::Busy => (
+        SkipReason::Busy => (
             &ErrorCode::SERVER_IS_OVERLOADED,
             format!(
                 "every provider of the model {model} has reached its maximum number of requests; see retry-after"
             ),
         ),
-        Why::KeysWait => (
+        SkipReason::KeysWait => (
             &ErrorCode::RATE_LIMIT_EXCEEDED,
             format!("every provider of the model {model} limits the rate at the moment; see retry-after"),
         ),
@@ -348,12 +350,12 @@ fn shown(failure: Failure, redactor: &Redactor) -> Failure {
     };
     Failure {
         kind: failure.kind,
-        message: show(&failure.message, MOST_MESSAGE_BYTES),
-        code: failure.code.map(|code| show(&code, MOST_WORD_BYTES)),
-        param: failure.param.map(|param| show(&param, MOST_WORD_BYTES)),
+        message: show(&failure.message, MAX_MESSAGE_BYTES),
+        code: failure.code.map(|code| show(&code, MAX_WORD_BYTES)),
+        param: failure.param.map(|param| show(&param, MAX_WORD_BYTES)),
         beyond: failure.beyond.map(|beyond| {
             let ProviderExtra { protocol, error, beside } = *beyond;
-            let members = |members| shown_members(members, &|text| show(text, MOST_MESSAGE_BYTES));
+            let members = |members| shown_members(members, &|text| show(text, MAX_MESSAGE_BYTES));
             Box::new(ProviderExtra { protocol, error: members(error), beside: members(beside) })
         }),
     }
@@ -377,47 +379,47 @@ fn shown_value(value: Value, show: &dyn Fn(&str) -> String) -> Value {
 mod tests {
     use super::*;
 
-    fn of(status: u16, body: &str) -> Fault {
+    fn of(status: u16, body: &str) -> AttemptFailure {
         let redactor = Redactor::new(["sk-canary-8842"]);
-        Fault::of_answer(Protocol::Chat, status, &HeaderMap::new(), body.as_bytes(), &redactor)
+        AttemptFailure::of_answer(Protocol::Chat, status, &HeaderMap::new(), body.as_bytes(), &redactor)
     }
 
     #[test]
     fn the_fault_is_the_requests_the_keys_or_the_upstreams() {
         for (status, verdict) in [
-            (400, Verdict::Request),
-            (401, Verdict::Key),
-            (402, Verdict::Key),
-            (403, Verdict::Permission),
-            (404, Verdict::Request),
-            (408, Verdict::Upstream),
-            (413, Verdict::Request),
-            (422, Verdict::Request),
-            (424, Verdict::Upstream),
-            (429, Verdict::RateLimit),
-            (500, Verdict::Upstream),
-            (503, Verdict::Upstream),
-            (529, Verdict::Upstream),
-            (302, Verdict::Upstream),
+            (400, FailureClass::Request),
+            (401, FailureClass::Key),
+            (402, FailureClass::Key),
+            (403, FailureClass::Permission),
+            (404, FailureClass::Request),
+            (408, FailureClass::Upstream),
+            (413, FailureClass::Request),
+            (422, FailureClass::Request),
+            (424, FailureClass::Upstream),
+            (429, FailureClass::RateLimit),
+            (500, FailureClass::Upstream),
+            (503, FailureClass::Upstream),
+            (529, FailureClass::Upstream),
+            (302, FailureClass::Upstream),
         ] {
             assert_eq!(of(status, "").verdict, verdict, "{status}");
         }
         let quota = r#"{"error":{"message":"no money","code":"insufficient_quota"}}"#;
-        assert_eq!(of(429, quota).verdict, Verdict::Key);
+        assert_eq!(of(429, quota).verdict, FailureClass::Key);
     }
 
     #[test]
     fn a_refusal_of_the_request_is_one_with_any_status_and_in_a_stream() {
         let body = r#"{"error":{"message":"too long","code":"context_length_exceeded","param":"input"}}"#;
         for fault in [of(400, body), of(502, body)] {
-            assert_eq!(fault.verdict, Verdict::Request);
+            assert_eq!(fault.verdict, FailureClass::Request);
             let error = fault.into_error();
             assert_eq!((error.word(), error.field()), ("context_length_exceeded", Some("input")));
             assert_eq!(error.code().status, 400);
         }
         let failure = Protocol::Responses.failure_in(200, body.as_bytes());
-        let fault = Fault::of_event(failure, &Redactor::default());
-        assert_eq!(fault.verdict, Verdict::Request);
+        let fault = AttemptFailure::of_event(failure, &Redactor::default());
+        assert_eq!(fault.verdict, FailureClass::Request);
         for (protocol, code) in
             [(Protocol::Chat, "/error/code"), (Protocol::Responses, "/response/error/code")]
         {
@@ -427,7 +429,7 @@ mod tests {
             let data: Value = serde_json::from_str(data).expect("JSON");
             assert_eq!(data.pointer(code).and_then(Value::as_str), Some("context_length_exceeded"));
         }
-        assert_eq!(of(500, r#"{"error":{"type":"invalid_request_error"}}"#).verdict, Verdict::Upstream);
+        assert_eq!(of(500, r#"{"error":{"type":"invalid_request_error"}}"#).verdict, FailureClass::Upstream);
     }
 
     #[test]
@@ -451,7 +453,7 @@ mod tests {
             assert!(!said.contains("canary"), "{said}");
         }
         let long = "x".repeat(100_000);
-        assert!(of(500, &long).failure.message.len() < 2 * MOST_MESSAGE_BYTES);
+        assert!(of(500, &long).failure.message.len() < 2 * MAX_MESSAGE_BYTES);
     }
 
     #[test]
@@ -486,7 +488,7 @@ mod tests {
         let created =
             r#"{"type":"response.created","sequence_number":4,"response":{"id":"r1","model":"theirs"}}"#;
         inspector.event(None, created);
-        let fault = Fault::broken("broke off", &Redactor::default());
+        let fault = AttemptFailure::broken("broke off", &Redactor::default());
         let event = last_event(Protocol::Responses, &StreamError::of(fault.failure()), &inspector);
         let data: Value = event
             .strip_prefix("event: response.failed\ndata: ")

@@ -9,7 +9,7 @@ use memchr::memchr2;
 use serde::de::IgnoredAny;
 
 /// Maximum size of an event: enough for a base64 image of some tens of megapixels.
-pub(crate) const MOST_EVENT_BYTES: usize = 64 * 1024 * 1024;
+pub(crate) const MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// The blocks of a stream.
 #[derive(Debug, Default)]
@@ -25,9 +25,9 @@ pub(crate) struct Frames {
 /// May precede the first event, but isn't part of it (WHATWG HTML, 9.2.5).
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// An event is longer than [`MOST_EVENT_BYTES`].
+/// An event is longer than [`MAX_EVENT_BYTES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooLong;
+pub(crate) struct EventTooLong;
 
 /// The fields of a block that matter to a relay.
 #[derive(Debug, Default, PartialEq)]
@@ -39,7 +39,11 @@ pub(crate) struct Fields<'a> {
 
 impl Frames {
     /// Takes a packet and emits the blocks that it completes, each with its terminating blank line.
-    pub(crate) fn push(&mut self, mut packet: Bytes, mut tell: impl FnMut(Bytes)) -> Result<(), TooLong> {
+    pub(crate) fn push(
+        &mut self,
+        mut packet: Bytes,
+        mut tell: impl FnMut(Bytes),
+    ) -> Result<(), EventTooLong> {
         if !self.has_begun {
             if !self.begun.is_empty() {
                 self.begun.extend_from_slice(&packet);
@@ -110,8 +114,8 @@ impl Frames {
         }
     }
 
-    fn bounded(&self) -> Result<(), TooLong> {
-        if self.begun.len() > MOST_EVENT_BYTES { Err(TooLong) } else { Ok(()) }
+    fn bounded(&self) -> Result<(), EventTooLong> {
+        if self.begun.len() > MAX_EVENT_BYTES { Err(EventTooLong) } else { Ok(()) }
     }
 }
 

@@ -23,7 +23,7 @@ type Execution = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>
 
 /// The body of a response that began before an upstream answered.
 struct Keepalive {
-    then: Then,
+    then: KeepaliveStep,
     protocol: Protocol,
     framing: Framing,
     /// The client's name for the model.
@@ -33,7 +33,7 @@ struct Keepalive {
 }
 
 /// What comes next.
-enum Then {
+enum KeepaliveStep {
     /// A keep-alive comment.
     Sign(Execution),
     /// Wait for an upstream.
@@ -55,8 +55,14 @@ pub(super) async fn answer(request_context: RequestContext) -> Result<Response, 
         return answered;
     }
     let origin = Origin::sought(id);
-    let early =
-        Keepalive { then: Then::Sign(execution), protocol, framing, model, origin: origin.clone(), presence };
+    let early = Keepalive {
+        then: KeepaliveStep::Sign(execution),
+        protocol,
+        framing,
+        model,
+        origin: origin.clone(),
+        presence,
+    };
     let body = stream::unfold(early, |mut early| async move {
         let bytes = early.next().await?;
         Some((bytes, early))
@@ -70,41 +76,43 @@ impl Keepalive {
     /// The next bytes for the client; none at the end of the stream.
     async fn next(&mut self) -> Option<Result<Bytes, axum::Error>> {
         loop {
-            match std::mem::replace(&mut self.then, Then::End) {
-                Then::Sign(execution) => {
-                    self.then = Then::Ask(execution);
+            match std::mem::replace(&mut self.then, KeepaliveStep::End) {
+                KeepaliveStep::Sign(execution) => {
+                    self.then = KeepaliveStep::Ask(execution);
                     return Some(Ok(Bytes::from_static(self.framing.keep_alive())));
                 }
-                Then::Ask(mut execution) => match tokio::time::timeout(KEEP_ALIVE, &mut execution).await {
-                    Err(_) => self.then = Then::Sign(execution),
-                    Ok(Ok(response)) => {
-                        if let Some(origin) = response.extensions().get() {
-                            self.origin.found(origin);
+                KeepaliveStep::Ask(mut execution) => {
+                    match tokio::time::timeout(KEEP_ALIVE, &mut execution).await {
+                        Err(_) => self.then = KeepaliveStep::Sign(execution),
+                        Ok(Ok(response)) => {
+                            if let Some(origin) = response.extensions().get() {
+                                self.origin.found(origin);
+                            }
+                            let dropped = self.dropped(&response);
+                            self.then = KeepaliveStep::Pass(response.into_body());
+                            if let Some(dropped) = dropped {
+                                return Some(Ok(dropped));
+                            }
                         }
-                        let dropped = self.dropped(&response);
-                        self.then = Then::Pass(response.into_body());
-                        if let Some(dropped) = dropped {
-                            return Some(Ok(dropped));
+                        Ok(Err(error)) => {
+                            if self.presence.has_ended() {
+                                self.then = KeepaliveStep::Cut;
+                            }
+                            return Some(Ok(self.failed(&error)));
                         }
                     }
-                    Ok(Err(error)) => {
-                        if self.presence.has_ended() {
-                            self.then = Then::Cut;
-                        }
-                        return Some(Ok(self.failed(&error)));
-                    }
-                },
-                Then::Pass(mut body) => {
+                }
+                KeepaliveStep::Pass(mut body) => {
                     let frame = body.frame().await?;
-                    self.then = Then::Pass(body);
+                    self.then = KeepaliveStep::Pass(body);
                     return Some(frame.map(|frame| frame.into_data().unwrap_or_default()));
                 }
-                Then::Cut => {
+                KeepaliveStep::Cut => {
                     // Return first, so that the server sends the bytes it already has.
                     tokio::task::yield_now().await;
                     return Some(Err(axum::Error::new(GivenUp)));
                 }
-                Then::End => return None,
+                KeepaliveStep::End => return None,
             }
         }
     }

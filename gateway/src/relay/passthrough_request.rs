@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::RequestContext;
-use super::conversation_state::{self, Relayed};
+use super::conversation_state::{self, PassthroughBody};
 use super::prepare::{RequestCache, UpstreamRequest, charged, own_models};
 use super::request_meta::RequestMeta;
 use crate::conversation::Protocol;
@@ -34,9 +34,9 @@ impl RequestContext {
                     let request = call.checked_prompt_by(own_models())?;
                     conversation_state::relayed(&app, call, request, is_there)
                 }
-                _ => call.checked_body_by(own_models()).map(|_| Relayed::default()),
+                _ => call.checked_body_by(own_models()).map(|_| PassthroughBody::default()),
             };
-            let Relayed { body, recorder } = self.unless_long(check).await?;
+            let PassthroughBody { body, recorder } = self.unless_long(check).await?;
             let charge = |body| charged(&self.app, &self.call, body, &self.call.body);
             cache.rewritten = body.map(charge).transpose()?.and_then(|body| RequestMeta::read(&body));
             cache.recorder = recorder;

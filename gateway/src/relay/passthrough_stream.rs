@@ -10,7 +10,7 @@ use super::LONG_BODY;
 use super::conversation_state::ResponseRecorder;
 use super::failure::{StreamError, last_event};
 use super::frames::Fields;
-use super::stream_inspector::{EventAction, Progress, StreamInspector};
+use super::stream_inspector::{EventAction, StreamInspector, StreamProgress};
 use crate::conversation::{Failure, Protocol, Usage};
 use crate::store::LONGEST;
 use crate::wire::{ApiError, Call};
@@ -59,9 +59,9 @@ pub(crate) struct PassthroughStream {
 }
 
 /// Turns an upstream's events into events for the client.
-pub(crate) trait Events: Send {
+pub(crate) trait EventProcessor: Send {
     /// Takes a block from the upstream and writes the client's.
-    fn block(&mut self, block: &Bytes, out: &mut BytesMut) -> Passed;
+    fn block(&mut self, block: &Bytes, out: &mut BytesMut) -> EventKind;
 
     /// The upstream closed the connection: writes what the stream still lacks. False if it closed too early.
     fn end(&mut self, out: &mut BytesMut) -> bool;
@@ -71,7 +71,7 @@ pub(crate) trait Events: Send {
 
     fn framing(&self) -> Framing;
 
-    fn progress(&self) -> Progress;
+    fn progress(&self) -> StreamProgress;
 
     /// The usage known so far.
     fn usage(&self) -> Option<Usage>;
@@ -92,7 +92,7 @@ pub(crate) trait Events: Send {
 
 /// What an event was.
 #[derive(Debug)]
-pub(crate) enum Passed {
+pub(crate) enum EventKind {
     /// Part of the answer.
     Content,
     /// Only a keep-alive.
@@ -129,20 +129,20 @@ impl PassthroughStream {
     }
 }
 
-impl Events for PassthroughStream {
-    fn block(&mut self, block: &Bytes, out: &mut BytesMut) -> Passed {
+impl EventProcessor for PassthroughStream {
+    fn block(&mut self, block: &Bytes, out: &mut BytesMut) -> EventKind {
         let fields = Fields::read(block);
         let Some((data, place)) = fields.data else {
             // A comment, or a reconnection time.
             if self.framing == Framing::Events {
                 out.extend_from_slice(block);
             }
-            return Passed::Life;
+            return EventKind::Life;
         };
         let (edit, passed) = match self.inspector.event(fields.name, &data) {
-            EventAction::Hide => return Passed::Life,
-            EventAction::Pass => (None, Passed::Content),
-            EventAction::Rename(at) => (Some(at), Passed::Content),
+            EventAction::Hide => return EventKind::Life,
+            EventAction::Pass => (None, EventKind::Content),
+            EventAction::Rename(at) => (Some(at), EventKind::Content),
             EventAction::Rewrite(data) => {
                 match &mut self.framing {
                     Framing::Events => {
@@ -155,10 +155,10 @@ impl Events for PassthroughStream {
                         out.extend_from_slice(&data);
                     }
                 }
-                return Passed::Content;
+                return EventKind::Content;
             }
-            EventAction::Ping => (None, Passed::Life),
-            EventAction::Error(failure) => return Passed::Error(failure),
+            EventAction::Ping => (None, EventKind::Life),
+            EventAction::Error(failure) => return EventKind::Error(failure),
         };
         self.keep(&data, edit.as_ref());
         // At once: a buffer that grows bit by bit becomes twice as large.
@@ -182,12 +182,12 @@ impl Events for PassthroughStream {
 
     fn end(&mut self, out: &mut BytesMut) -> bool {
         match self.inspector.progress {
-            Progress::Underway | Progress::Failed => return false,
+            StreamProgress::Underway | StreamProgress::Failed => return false,
             // Some upstreams omit the final event.
-            Progress::Finished if self.protocol == Protocol::Chat => {
+            StreamProgress::Finished if self.protocol == Protocol::Chat => {
                 out.extend_from_slice(b"data: [DONE]\n\n");
             }
-            Progress::Finished | Progress::Ended => {}
+            StreamProgress::Finished | StreamProgress::Ended => {}
         }
         if let Framing::Array { opened } = &mut self.framing {
             if !*opened {
@@ -195,7 +195,7 @@ impl Events for PassthroughStream {
             }
             out.extend_from_slice(b"]");
         }
-        self.inspector.progress = Progress::Ended;
+        self.inspector.progress = StreamProgress::Ended;
         true
     }
 
@@ -220,7 +220,7 @@ impl Events for PassthroughStream {
         self.framing
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> StreamProgress {
         self.inspector.progress
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use gatewright::redact::Redactor;
 use serde_json::value::RawValue;
 
-use super::failure::Fault;
+use super::failure::AttemptFailure;
 use super::usage_reader;
 use crate::conversation::{Protocol, Usage};
 use crate::wire::lazy_json::members;
@@ -14,8 +14,8 @@ const SUCCEEDED: u16 = 200;
 
 /// The usage that an answer reports, and its number of images; no usage if it reports none, since the tokens of an image can't be
 /// estimated. Errors: the answer contains no images.
-pub(super) fn usage(document: &Bytes, redactor: &Redactor) -> Result<(Usage, u64), Fault> {
-    let text = std::str::from_utf8(document).map_err(|_| Fault::broken("is not text", redactor))?;
+pub(super) fn usage(document: &Bytes, redactor: &Redactor) -> Result<(Usage, u64), AttemptFailure> {
+    let text = std::str::from_utf8(document).map_err(|_| AttemptFailure::broken("is not text", redactor))?;
     let (mut images, mut usage, mut error) = (None, None, false);
     members(text, |name, value| match name {
         "data" => images = serde_json::from_str::<Vec<&RawValue>>(value.get()).ok(),
@@ -24,14 +24,14 @@ pub(super) fn usage(document: &Bytes, redactor: &Redactor) -> Result<(Usage, u64
         "error" => error = value.get() != "null",
         _ => {}
     })
-    .map_err(|_| Fault::broken("is not a JSON object", redactor))?;
+    .map_err(|_| AttemptFailure::broken("is not a JSON object", redactor))?;
     if let Some(images) = images {
         return Ok((usage.unwrap_or_default(), images.len() as u64));
     }
     if error {
-        return Err(Fault::of_event(Protocol::Chat.failure_in(SUCCEEDED, document), redactor));
+        return Err(AttemptFailure::of_event(Protocol::Chat.failure_in(SUCCEEDED, document), redactor));
     }
-    Err(Fault::broken("has no list of images", redactor))
+    Err(AttemptFailure::broken("has no list of images", redactor))
 }
 
 #[cfg(test)]

@@ -8,18 +8,18 @@ use gatewright::redact::Redactor;
 use http::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
-use super::compaction::Form;
-use super::conversation_state::{self, ResponseRecorder, Whole};
-use super::failure::Fault;
+use super::compaction::CompactionTrigger;
+use super::conversation_state::{self, FullConversation, ResponseRecorder};
+use super::failure::AttemptFailure;
 use super::request_meta::RequestMeta;
-use super::translate_request::{RequestTranslation, Translated};
+use super::translate_request::{RequestTranslation, TranslatedRequest};
 use super::{LONG_BODY, RequestContext, estimate};
 use crate::app::App;
 use crate::bounds::budget::Budget;
 use crate::conversation::Protocol;
 use crate::protocols;
 use crate::routing::Destination;
-use crate::store::Known;
+use crate::store::ResponseRecord;
 use crate::upstream::Action;
 use crate::wire::{ApiError, Call, Response, json_response};
 
@@ -31,7 +31,7 @@ pub(crate) const ESTIMATED_HEADER: HeaderName = HeaderName::from_static("x-gatew
 pub(super) struct RequestCache {
     pub(super) translation: Option<RequestTranslation>,
     /// The response that the request continues, unless the upstream that stores it has forgotten it.
-    pub(super) previous: Option<Known>,
+    pub(super) previous: Option<ResponseRecord>,
     /// Set once the request was checked for upstreams of its protocol: whether for the one that stores the previous
     /// response.
     pub(super) relayed_there: Option<bool>,
@@ -56,7 +56,7 @@ pub(super) struct UpstreamRequest {
     /// Records the answer.
     pub(super) recorder: Option<ResponseRecorder>,
     /// How the client requested a compaction that the gateway performs.
-    pub(super) compacts: Option<Form>,
+    pub(super) compacts: Option<CompactionTrigger>,
     /// Estimated input tokens, for protocols that report them first while the upstream reports them last.
     pub(super) estimate: Option<u64>,
     /// Whether the upstream must know the previous response, but the gateway could resend the conversation instead.
@@ -95,7 +95,7 @@ pub(super) fn charged(app: &App, call: &Call, body: Bytes, source: &Bytes) -> Re
         return Ok(body);
     }
     let mut share = app.share_of(&call.caller);
-    share.hold(body.len()).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
+    share.hold(body.len()).map_err(|why| AttemptFailure::no_room(why, &Redactor::default()).into_error())?;
     Ok(share.attach(body))
 }
 
@@ -167,7 +167,8 @@ impl RequestContext {
             let estimate = counts.then(|| translation.tokens());
             Ok((translation, written, estimate))
         };
-        let (translation, Translated { body, dropped, adapter }, estimate) = self.unless_long(write).await?;
+        let (translation, TranslatedRequest { body, dropped, adapter }, estimate) =
+            self.unless_long(write).await?;
         cache.translation = Some(translation);
         let adapter = Some(adapter);
         Ok(UpstreamRequest {
@@ -204,7 +205,9 @@ impl RequestContext {
         let read = move |call: &Call| {
             let mut share = app.share_of(&call.caller);
             let weight = gatewright::json_weight(&call.body);
-            share.hold(2 * weight).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
+            share
+                .hold(2 * weight)
+                .map_err(|why| AttemptFailure::no_room(why, &Redactor::default()).into_error())?;
             let mut request = call.checked_body_by(own_models())?;
             // Only responses answers echo the request, and never its input.
             let (mut whole, request) = match from {
@@ -213,7 +216,7 @@ impl RequestContext {
                     request["input"].take();
                     (whole, request)
                 }
-                _ => (Whole::of(request), Value::Null),
+                _ => (FullConversation::of(request), Value::Null),
             };
             let conversation = RequestTranslation::read(call, from, whole.request.take(), &model, stream)?;
             if let Some(at) = conversation.only_empty_text() {
@@ -237,7 +240,9 @@ impl RequestContext {
         let (call, mut share) = (Arc::clone(&self.call), self.app.share_of(&self.call.caller));
         let work = move |_: &Budget| {
             let weight = gatewright::json_weight(&call.body);
-            share.hold(weight).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
+            share
+                .hold(weight)
+                .map_err(|why| AttemptFailure::no_room(why, &Redactor::default()).into_error())?;
             work(&call)
         };
         Box::pin(self.app.blocking_pool.work(work)).await

@@ -45,12 +45,12 @@ struct StreamOptions {
 
 /// The output limits of a request, in the format of each protocol. If there are several, the largest counts.
 #[derive(Default)]
-struct Amount {
+struct OutputLimits {
     tokens: Option<u64>,
     choices: Option<u64>,
 }
 
-impl Amount {
+impl OutputLimits {
     fn note(&mut self, name: &str, value: &RawValue) {
         let amount = match name {
             "max_tokens" | "max_completion_tokens" | "max_output_tokens" | "maxOutputTokens" => {
@@ -93,7 +93,7 @@ impl RequestMeta {
         let text = std::str::from_utf8(body).ok()?;
         let (mut model, mut stream, mut options, mut inner) = (None, None, None, None);
         let (mut previous, mut background, mut twice) = (None, None, false);
-        let mut amount = Amount::default();
+        let mut amount = OutputLimits::default();
         members(text, |name, value| {
             amount.note(name, value);
             let member = match name {

@@ -14,10 +14,10 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::config::ModelKind;
 use crate::observe::provider_name;
-use crate::routing::{Destination, Route};
+use crate::routing::{Destination, ModelRoute};
 
 /// Maximum size of a request whose parameters are read, in bytes.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 
 /// On drop, sets on the current request's span which upstream was tried last: attributes that are set twice appear twice. Does
 /// nothing if traces aren't exported.
@@ -25,7 +25,7 @@ pub(crate) struct RequestSpan<'r>(Option<OpenSpan<'r>>);
 
 struct OpenSpan<'r> {
     span: Span,
-    route: &'r Route,
+    route: &'r ModelRoute,
     body: &'r [u8],
     last: Option<Arc<Destination>>,
 }
@@ -63,7 +63,7 @@ struct Parameters<'a> {
 
 impl<'r> RequestSpan<'r> {
     /// `span`, `body`: of the request.
-    pub(crate) fn new(span: Option<&Span>, route: &'r Route, body: &'r [u8]) -> Self {
+    pub(crate) fn new(span: Option<&Span>, route: &'r ModelRoute, body: &'r [u8]) -> Self {
         Self(span.map(|span| OpenSpan { span: span.clone(), route, body, last: None }))
     }
 
@@ -110,7 +110,7 @@ impl Drop for RequestSpan<'_> {
 /// The output format, where each protocol puts it. Anything of another shape is ignored.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Format<'a> {
+struct FormatParameter<'a> {
     #[serde(borrow, rename = "type")]
     kind: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -120,7 +120,7 @@ struct Format<'a> {
 impl<'a> Parameters<'a> {
     /// None for a body that is too long or malformed.
     fn of(body: &'a [u8]) -> Self {
-        let read = (body.len() <= MOST_BYTES).then(|| serde_json::from_slice(body).ok()).flatten();
+        let read = (body.len() <= MAX_BYTES).then(|| serde_json::from_slice(body).ok()).flatten();
         let mut parameters: Self = read.unwrap_or_default();
         match parameters.native.take() {
             Some(native) => *native,
@@ -130,8 +130,9 @@ impl<'a> Parameters<'a> {
 
     /// The output type, in the terms of the conventions.
     fn output(&self) -> Option<&'static str> {
-        let format =
-            |format: &'a RawValue| serde_json::from_str::<Format<'a>>(format.get()).unwrap_or_default();
+        let format = |format: &'a RawValue| {
+            serde_json::from_str::<FormatParameter<'a>>(format.get()).unwrap_or_default()
+        };
         let inner = self.text.and_then(|text| format(text).format).map(|inner| *inner);
         let kind = inner.or(self.response_format.map(format)).and_then(|format| format.kind);
         let media_type =

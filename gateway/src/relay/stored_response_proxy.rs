@@ -10,30 +10,30 @@ use serde_json::json;
 
 use super::attempt;
 use super::document::{self, Patience};
-use super::failure::{Fault, UPSTREAM_HEADER};
+use super::failure::{AttemptFailure, UPSTREAM_HEADER};
 use super::stream_inspector::StreamInspector;
 use crate::app::App;
-use crate::bounds::room::Share;
+use crate::bounds::memory_budget::Reservation;
 use crate::conversation::Protocol;
 use crate::observe::Origin;
-use crate::store::Holder;
+use crate::store::StoringUpstream;
 use crate::stored_responses;
-use crate::upstream::{AboutStored, Endpoint, Stored};
+use crate::upstream::{Endpoint, StoredAction, StoredResponseRequest};
 use crate::wire::{ApiError, Call, Response, held_json, json_response};
 
 /// How long to wait for an upstream if there is a copy.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why an upstream gave no answer.
-enum Refused {
+enum ProxyFailure {
     /// It has no such response, or doesn't store any.
     Unknown,
     Fault(ApiError),
 }
 
 /// Handles an operation on a stored response. Errors: there is none with this id; its upstream is unavailable.
-pub(crate) async fn answer(app: &Arc<App>, call: Call, action: Stored) -> Result<Response, ApiError> {
-    if action == Stored::Retrieve && call.query("stream") == Some("true") {
+pub(crate) async fn answer(app: &Arc<App>, call: Call, action: StoredAction) -> Result<Response, ApiError> {
+    if action == StoredAction::Retrieve && call.query("stream") == Some("true") {
         let message = "a stored response cannot be streamed; omit stream";
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
     }
@@ -50,29 +50,29 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: Stored) -> Result
         }
     };
     match (action, answered) {
-        (Stored::Delete, Ok(response)) => {
+        (StoredAction::Delete, Ok(response)) => {
             stored_responses::forget(app, &call).await?;
             Ok(response)
         }
-        (Stored::Delete, Err(Refused::Unknown)) => stored_responses::delete(app, &call).await,
+        (StoredAction::Delete, Err(ProxyFailure::Unknown)) => stored_responses::delete(app, &call).await,
         // Not deleted here while a copy may remain there.
-        (Stored::Delete, Err(Refused::Fault(error))) => Err(error),
+        (StoredAction::Delete, Err(ProxyFailure::Fault(error))) => Err(error),
         (_, Ok(response)) => Ok(response),
         (_, Err(refused)) if has_copy => {
             let copy = own(app, call, action).await;
-            copy.map_err(|error| if let Refused::Fault(told) = refused { told } else { error })
+            copy.map_err(|error| if let ProxyFailure::Fault(told) = refused { told } else { error })
         }
-        (_, Err(Refused::Unknown)) => Err(stored_responses::not_found()),
-        (_, Err(Refused::Fault(error))) => Err(error),
+        (_, Err(ProxyFailure::Unknown)) => Err(stored_responses::not_found()),
+        (_, Err(ProxyFailure::Fault(error))) => Err(error),
     }
 }
 
 /// The answer from the gateway's copy.
-async fn own(app: &Arc<App>, call: Call, action: Stored) -> Result<Response, ApiError> {
+async fn own(app: &Arc<App>, call: Call, action: StoredAction) -> Result<Response, ApiError> {
     match action {
-        Stored::Retrieve => stored_responses::retrieve(app, &call),
-        Stored::Delete => stored_responses::delete(app, &call).await,
-        Stored::InputItems => {
+        StoredAction::Retrieve => stored_responses::retrieve(app, &call),
+        StoredAction::Delete => stored_responses::delete(app, &call).await,
+        StoredAction::InputItems => {
             let worker = Arc::clone(app);
             app.blocking_pool
                 .work(move |budget| stored_responses::list_input_items(&worker, &call, budget))
@@ -85,20 +85,21 @@ async fn own(app: &Arc<App>, call: Call, action: Stored) -> Result<Response, Api
 async fn ask(
     app: &App,
     call: &Call,
-    action: Stored,
-    holder: &Holder,
+    action: StoredAction,
+    holder: &StoringUpstream,
     has_copy: bool,
-) -> Result<Response, Refused> {
+) -> Result<Response, ProxyFailure> {
     let provider = app.routes.load().provider(&holder.upstream).map(Arc::clone);
     let Some(provider) = provider else {
         let message = "the provider that stores this response is no longer configured";
-        return Err(Refused::Fault(ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message)));
+        return Err(ProxyFailure::Fault(ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message)));
     };
     let endpoint = &provider.endpoint;
     let mut share = app.share_of(&call.caller);
     let reading = read(endpoint, call, action, holder, &mut share);
-    let document = if has_copy && action != Stored::Delete {
-        let silent = || Refused::Fault(Fault::silent(PATIENCE, &endpoint.redactor).into_error());
+    let document = if has_copy && action != StoredAction::Delete {
+        let silent =
+            || ProxyFailure::Fault(AttemptFailure::silent(PATIENCE, &endpoint.redactor).into_error());
         tokio::time::timeout(PATIENCE, reading).await.map_err(|_| silent())??
     } else {
         reading.await?
@@ -119,12 +120,12 @@ async fn ask(
 async fn read(
     endpoint: &Endpoint,
     call: &Call,
-    action: Stored,
-    holder: &Holder,
-    share: &mut Share,
-) -> Result<Option<Bytes>, Refused> {
-    let told = |fault: Fault| Refused::Fault(fault.into_error());
-    let about = AboutStored {
+    action: StoredAction,
+    holder: &StoringUpstream,
+    share: &mut Reservation,
+) -> Result<Option<Bytes>, ProxyFailure> {
+    let told = |fault: AttemptFailure| ProxyFailure::Fault(fault.into_error());
+    let about = StoredResponseRequest {
         action,
         response: call.path("response_id"),
         query: &call.query,
@@ -133,18 +134,20 @@ async fn read(
     };
     let redactor = &endpoint.redactor;
     let answer = endpoint.ask_about(about, holder.key).await;
-    let (head, body) = answer.map_err(|why| told(Fault::no_answer(&why, redactor)))?.into_parts();
+    let (head, body) = answer.map_err(|why| told(AttemptFailure::no_answer(&why, redactor)))?.into_parts();
     if !head.status.is_success() {
         let body = attempt::error_body(attempt::readable(&head.headers, body)).await;
         return Err(match head.status.as_u16() {
-            404 | 405 | 410 | 501 => Refused::Unknown,
-            status => told(Fault::of_answer(Protocol::Responses, status, &head.headers, &body, redactor)),
+            404 | 405 | 410 | 501 => ProxyFailure::Unknown,
+            status => {
+                told(AttemptFailure::of_answer(Protocol::Responses, status, &head.headers, &body, redactor))
+            }
         });
     }
     let body = attempt::without_codings(&head.headers, body, redactor).map_err(told)?;
-    let reading = document::read(body, document::MOST_BYTES, Patience::of(endpoint), redactor, share);
+    let reading = document::read(body, document::MAX_BYTES, Patience::of(endpoint), redactor, share);
     let document = reading.await.map_err(told)?;
-    if action == Stored::Delete && document.is_empty() {
+    if action == StoredAction::Delete && document.is_empty() {
         return Ok(None);
     }
     let mut inspector = StreamInspector::new(Protocol::Responses, &holder.model, false);

@@ -15,13 +15,13 @@ use gatewright::redact::Redactor;
 use http::{HeaderValue, header};
 use http_body_util::BodyExt as _;
 
-pub(crate) use self::account::Account;
+pub(crate) use self::account::StreamAccount;
 use super::MAX_SPARE;
 use super::event_reader::{EventReader, StreamFormat};
-use super::failure::{Fault, Verdict};
-use super::passthrough_stream::{Events, Framing};
-use super::stream_inspector::Progress;
-use crate::bounds::room::Share;
+use super::failure::{AttemptFailure, FailureClass};
+use super::passthrough_stream::{EventProcessor, Framing};
+use super::stream_inspector::StreamProgress;
+use crate::bounds::memory_budget::Reservation;
 use crate::store::HistoryKeeper;
 use crate::wire::{Presence, Response};
 use crate::work::BlockingPool;
@@ -35,27 +35,27 @@ const LAST_WORD: Duration = Duration::from_millis(100);
 pub(crate) struct Stream {
     body: Body,
     reader: EventReader,
-    events: Box<dyn Events>,
+    events: Box<dyn EventProcessor>,
     presence: Presence,
     idle_timeout: Duration,
     keep_alive: Duration,
     redactor: Redactor,
     /// The memory that it holds.
-    share: Share,
+    share: Reservation,
     /// Where long events are read.
     blocking_pool: BlockingPool,
     /// Written but not sent.
     out: BytesMut,
     /// How long the upstream has been silent.
     silent: Duration,
-    then: Then,
+    then: AfterFlush,
     /// When the last event arrived.
     ended: Option<Instant>,
     /// Whether the answer is complete.
     complete: bool,
     /// Whether the upstream failed.
     failed: bool,
-    account: Option<Account>,
+    account: Option<StreamAccount>,
     /// Writes the answer to the store before the client gets its end.
     storing: Option<Arc<HistoryKeeper>>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct GivenUp;
 
 /// What to do once everything written has been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum AfterFlush {
     /// Read from the upstream.
     Listen,
     End,
@@ -76,7 +76,7 @@ enum Then {
 }
 
 /// The result of waiting for the upstream.
-enum Waited {
+enum WaitResult {
     Packet(Bytes),
     /// The connection ended as it should.
     End,
@@ -89,11 +89,11 @@ impl Stream {
     /// `presence`: of the client for whom the upstream works.
     pub(crate) fn new(
         body: Body,
-        events: Box<dyn Events>,
+        events: Box<dyn EventProcessor>,
         presence: Presence,
         idle_timeout: Duration,
         redactor: Redactor,
-        share: Share,
+        share: Reservation,
         blocking_pool: BlockingPool,
     ) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl Stream {
             blocking_pool,
             out: BytesMut::new(),
             silent: Duration::ZERO,
-            then: Then::Listen,
+            then: AfterFlush::Listen,
             ended: None,
             complete: false,
             failed: false,
@@ -130,7 +130,7 @@ impl Stream {
     }
 
     /// The response to the client.
-    pub(crate) fn respond(mut self, account: Account) -> Response {
+    pub(crate) fn respond(mut self, account: StreamAccount) -> Response {
         self.account = Some(account);
         let framing = self.events.framing();
         let body = stream::unfold(self, |mut stream| async move {
@@ -148,25 +148,25 @@ impl Stream {
         loop {
             if !self.out.is_empty() {
                 let progress = self.events.progress();
-                if progress >= Progress::Ended
+                if progress >= StreamProgress::Ended
                     && let Some(recorder) = self.storing.take()
                 {
                     // Boxed: it would take memory in every stream.
                     Box::pin(recorder.written()).await;
                 }
-                if progress == Progress::Ended {
+                if progress == StreamProgress::Ended {
                     // Before the client gets the end, so that what it received counts even if the gateway is killed then.
                     self.settle(true);
                 }
                 return Some(Ok(self.take_out()));
             }
             match self.then {
-                Then::Listen => {}
-                Then::End => return None,
-                Then::Cut => {
+                AfterFlush::Listen => {}
+                AfterFlush::End => return None,
+                AfterFlush::Cut => {
                     // Yield first, so that the server sends the bytes it already has.
                     tokio::task::yield_now().await;
-                    self.then = Then::End;
+                    self.then = AfterFlush::End;
                     return Some(Err(GivenUp));
                 }
             }
@@ -180,31 +180,31 @@ impl Stream {
             let unheard = self.keep_alive.saturating_sub(asked.elapsed());
             let patience = last_word.unwrap_or(unheard.min(self.idle_timeout.saturating_sub(self.silent)));
             match self.wait(patience).await {
-                Waited::Packet(packet) => {
+                WaitResult::Packet(packet) => {
                     self.silent = Duration::ZERO;
                     if let (_, Some(fault)) = self.take(packet).await {
                         self.fail(&fault);
                     }
                 }
-                Waited::End => self.end().await,
-                Waited::Broken | Waited::Silence if ended => self.end().await,
-                Waited::Broken => {
-                    let fault = Fault::broken("was cut off", &self.redactor);
+                WaitResult::End => self.end().await,
+                WaitResult::Broken | WaitResult::Silence if ended => self.end().await,
+                WaitResult::Broken => {
+                    let fault = AttemptFailure::broken("was cut off", &self.redactor);
                     self.fail(&fault);
                 }
-                Waited::Silence => {
+                WaitResult::Silence => {
                     self.silent += patience;
                     if self.silent >= self.idle_timeout {
-                        let fault = Fault::silent(self.idle_timeout, &self.redactor);
+                        let fault = AttemptFailure::silent(self.idle_timeout, &self.redactor);
                         self.fail(&fault);
                     } else {
                         return Some(Ok(Bytes::from_static(self.events.framing().keep_alive())));
                     }
                 }
-                Waited::Gone => {
-                    let fault = Fault::given_up(&self.redactor);
+                WaitResult::Gone => {
+                    let fault = AttemptFailure::given_up(&self.redactor);
                     self.fail(&fault);
-                    self.then = Then::Cut;
+                    self.then = AfterFlush::Cut;
                 }
             }
         }
@@ -231,23 +231,23 @@ impl Stream {
 
     /// After the last event: how long the upstream may still take to end the response, whatever else it sends.
     fn last_word(&mut self) -> Option<Duration> {
-        if self.events.progress() < Progress::Ended {
+        if self.events.progress() < StreamProgress::Ended {
             return None;
         }
         let ended = self.ended.get_or_insert_with(Instant::now);
         Some(LAST_WORD.saturating_sub(ended.elapsed()))
     }
 
-    async fn wait(&mut self, patience: Duration) -> Waited {
+    async fn wait(&mut self, patience: Duration) -> WaitResult {
         tokio::select! {
             biased;
             frame = self.body.frame() => match frame {
-                Some(Ok(frame)) => Waited::Packet(frame.into_data().unwrap_or_default()),
-                Some(Err(_)) => Waited::Broken,
-                None => Waited::End,
+                Some(Ok(frame)) => WaitResult::Packet(frame.into_data().unwrap_or_default()),
+                Some(Err(_)) => WaitResult::Broken,
+                None => WaitResult::End,
             },
-            () = self.presence.ended() => Waited::Gone,
-            () = tokio::time::sleep(patience) => Waited::Silence,
+            () = self.presence.ended() => WaitResult::Gone,
+            () = tokio::time::sleep(patience) => WaitResult::Silence,
         }
     }
 
@@ -260,24 +260,24 @@ impl Stream {
                     return self.fail(&fault);
                 }
             }
-            Err(malformed) if self.events.progress() < Progress::Ended => {
-                let fault = Fault::broken(&malformed.to_string(), &self.redactor);
+            Err(malformed) if self.events.progress() < StreamProgress::Ended => {
+                let fault = AttemptFailure::broken(&malformed.to_string(), &self.redactor);
                 return self.fail(&fault);
             }
             Ok(None) | Err(_) => {}
         }
         if self.events.end(&mut self.out) {
-            (self.then, self.complete) = (Then::End, true);
+            (self.then, self.complete) = (AfterFlush::End, true);
         } else {
-            let fault = Fault::broken("ended early", &self.redactor);
+            let fault = AttemptFailure::broken("ended early", &self.redactor);
             self.fail(&fault);
         }
     }
 
-    fn fail(&mut self, fault: &Fault) {
-        self.then = Then::End;
+    fn fail(&mut self, fault: &AttemptFailure) {
+        self.then = AfterFlush::End;
         self.events.fail(fault.failure(), &mut self.out);
-        self.failed = fault.verdict == Verdict::Upstream;
+        self.failed = fault.verdict == FailureClass::Upstream;
     }
 }
 

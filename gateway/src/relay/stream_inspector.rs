@@ -10,13 +10,13 @@ use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use self::choices::{Choice, Choices};
+use self::choices::{ChoiceTracker, StreamChoice};
 use super::usage_reader;
 use crate::conversation::{Failure, Protocol, Usage};
 use crate::wire::lazy_json::{self, members};
 
 /// Maximum size of the response object that the failure of a stream repeats (responses).
-pub(crate) const MOST_KEPT_BYTES: usize = 256 * 1024;
+pub(crate) const MAX_KEPT_BYTES: usize = 256 * 1024;
 
 /// The final event of a chat stream.
 const DONE: &str = "[DONE]";
@@ -33,11 +33,11 @@ pub(crate) struct StreamInspector {
     hide_usage: bool,
     /// Number of choices requested (chat).
     wanted: u32,
-    choices: Choices,
+    choices: ChoiceTracker,
     pub(crate) usage: Option<Usage>,
     /// Number of events with content.
     pub(crate) pieces: u64,
-    pub(crate) progress: Progress,
+    pub(crate) progress: StreamProgress,
     /// The response object from the start of the stream (responses).
     pub(crate) begun: Option<Box<RawValue>>,
     /// The finished items (responses), for the failure of a stream.
@@ -52,7 +52,7 @@ pub(crate) struct StreamInspector {
 
 /// The progress of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Progress {
+pub(crate) enum StreamProgress {
     Underway,
     /// The answer is complete, but the stream isn't: its final event is missing.
     Finished,
@@ -87,10 +87,10 @@ impl StreamInspector {
             model: Value::from(model).to_string(),
             hide_usage,
             wanted: 1,
-            choices: Choices::default(),
+            choices: ChoiceTracker::default(),
             usage: None,
             pieces: 0,
-            progress: Progress::Underway,
+            progress: StreamProgress::Underway,
             begun: None,
             output: Vec::new(),
             output_bytes: 0,
@@ -112,17 +112,17 @@ impl StreamInspector {
     /// The memory that it takes, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let begun = self.begun.as_ref().map_or(0, |begun| begun.get().len());
-        begun + self.output_bytes.min(MOST_KEPT_BYTES)
+        begun + self.output_bytes.min(MAX_KEPT_BYTES)
     }
 
     /// Processes the data of an event. `name`: its `event` line.
     pub(crate) fn event(&mut self, name: Option<&str>, data: &str) -> EventAction {
-        if self.progress == Progress::Ended {
+        if self.progress == StreamProgress::Ended {
             // Nothing after the final event is part of the answer. Some upstreams send chat's in other protocols, too.
             return if data.trim() == DONE { EventAction::Pass } else { EventAction::Hide };
         }
         if self.protocol == Protocol::Chat && data.trim() == DONE {
-            self.progress = self.progress.max(Progress::Ended);
+            self.progress = self.progress.max(StreamProgress::Ended);
             return EventAction::Pass;
         }
         let seen = match self.protocol {
@@ -158,18 +158,18 @@ impl StreamInspector {
             return Err(Some(protocol.failure_in(STREAMED, document.as_bytes())));
         }
         self.take_usage(usage);
-        self.progress = Progress::Ended;
+        self.progress = StreamProgress::Ended;
         Ok(self.rename(document, model))
     }
 
     /// A stream is finished with its last choice, but no longer if another one begins.
-    fn note(&mut self, choices: &[Choice<'_>]) {
-        if choices.is_empty() || self.progress > Progress::Finished {
+    fn note(&mut self, choices: &[StreamChoice<'_>]) {
+        if choices.is_empty() || self.progress > StreamProgress::Finished {
             return;
         }
         self.choices.note(self.protocol, choices);
         let finished = self.choices.have_finished(self.wanted);
-        self.progress = if finished { Progress::Finished } else { Progress::Underway };
+        self.progress = if finished { StreamProgress::Finished } else { StreamProgress::Underway };
     }
 
     /// Whether there is a usage.
@@ -183,7 +183,7 @@ impl StreamInspector {
     }
 
     fn failed(&mut self, error: Failure) -> EventAction {
-        self.progress = Progress::Failed;
+        self.progress = StreamProgress::Failed;
         EventAction::Error(error)
     }
 
@@ -230,9 +230,9 @@ mod tests {
         ];
         let renamed = events[0].replacen("theirs", "mine", 1);
         assert_eq!(seen(&mut inspector, &events[..2]), [renamed.as_str(), "pass"]);
-        assert_eq!((inspector.progress, inspector.pieces), (Progress::Finished, 2));
+        assert_eq!((inspector.progress, inspector.pieces), (StreamProgress::Finished, 2));
         assert_eq!(seen(&mut inspector, &events[2..]), ["hide", "pass"]);
-        assert_eq!(inspector.progress, Progress::Ended);
+        assert_eq!(inspector.progress, StreamProgress::Ended);
         assert_eq!(inspector.usage.and_then(|usage| usage.output), Some(4));
     }
 
@@ -265,7 +265,7 @@ mod tests {
         ];
         let renamed = events[0].replace("theirs", "mine");
         assert_eq!(seen(&mut inspector, &events), [renamed.as_str(), "pass", "pass"]);
-        assert_eq!((inspector.progress, inspector.pieces), (Progress::Ended, 1));
+        assert_eq!((inspector.progress, inspector.pieces), (StreamProgress::Ended, 1));
         assert_eq!(inspector.sequence_number, Some(2));
         assert!(inspector.begun.is_some_and(|begun| begun.get().contains("theirs")));
     }
@@ -283,7 +283,10 @@ mod tests {
         let renamed = events[0].replace("theirs", "mine");
         assert_eq!(seen(&mut inspector, &events), [renamed.as_str(), "ping", "pass", "pass", "pass"]);
         let usage = inspector.usage.expect("usage");
-        assert_eq!((usage.input, usage.output, inspector.progress), (Some(3), Some(9), Progress::Ended));
+        assert_eq!(
+            (usage.input, usage.output, inspector.progress),
+            (Some(3), Some(9), StreamProgress::Ended)
+        );
     }
 
     #[test]
@@ -295,7 +298,7 @@ mod tests {
         ];
         let renamed = events[0].replace("theirs", "mine");
         assert_eq!(seen(&mut inspector, &events), [renamed.as_str(), "pass"]);
-        assert_eq!(inspector.progress, Progress::Finished);
+        assert_eq!(inspector.progress, StreamProgress::Finished);
         assert_eq!(inspector.usage.map(|usage| (usage.input, usage.output)), Some((Some(3), Some(5))));
     }
 
@@ -308,7 +311,7 @@ mod tests {
         ] {
             let mut inspector = StreamInspector::new(protocol, "m", false);
             assert!(matches!(inspector.event(Some(name), event), EventAction::Pass));
-            assert_eq!(inspector.progress, Progress::Ended, "{name}");
+            assert_eq!(inspector.progress, StreamProgress::Ended, "{name}");
         }
         let mut inspector = StreamInspector::new(Protocol::Messages, "m", false);
         assert!(matches!(inspector.event(Some("ping"), "{}"), EventAction::Ping));
@@ -318,19 +321,19 @@ mod tests {
     #[test]
     fn a_reason_to_end_is_a_text() {
         for (protocol, event, progress) in [
-            (Protocol::Chat, r#"{"choices":[{"finish_reason":"stop"}]}"#, Progress::Finished),
-            (Protocol::Chat, r#"{"choices":[{"finish_reason":false}]}"#, Progress::Underway),
-            (Protocol::Chat, r#"{"choices":[{"finish_reason":""}]}"#, Progress::Underway),
-            (Protocol::Chat, r#"{"choices":[{"finishReason":"stop"}]}"#, Progress::Underway),
+            (Protocol::Chat, r#"{"choices":[{"finish_reason":"stop"}]}"#, StreamProgress::Finished),
+            (Protocol::Chat, r#"{"choices":[{"finish_reason":false}]}"#, StreamProgress::Underway),
+            (Protocol::Chat, r#"{"choices":[{"finish_reason":""}]}"#, StreamProgress::Underway),
+            (Protocol::Chat, r#"{"choices":[{"finishReason":"stop"}]}"#, StreamProgress::Underway),
             (
                 Protocol::Native,
                 r#"{"candidates":[{"finishReason":"STOP","index":0,"index":0}]}"#,
-                Progress::Finished,
+                StreamProgress::Finished,
             ),
-            (Protocol::Native, r#"{"candidates":[{"finishReason":[]}]}"#, Progress::Underway),
-            (Protocol::Native, r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#, Progress::Finished),
-            (Protocol::Native, r#"{"promptFeedback":{"blockReason":null}}"#, Progress::Underway),
-            (Protocol::Native, r#"{"promptFeedback":"blockReason"}"#, Progress::Underway),
+            (Protocol::Native, r#"{"candidates":[{"finishReason":[]}]}"#, StreamProgress::Underway),
+            (Protocol::Native, r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#, StreamProgress::Finished),
+            (Protocol::Native, r#"{"promptFeedback":{"blockReason":null}}"#, StreamProgress::Underway),
+            (Protocol::Native, r#"{"promptFeedback":"blockReason"}"#, StreamProgress::Underway),
         ] {
             let mut inspector = StreamInspector::new(protocol, "m", false);
             inspector.event(None, event);
@@ -360,7 +363,7 @@ mod tests {
                 );
             }
             assert!(matches!(inspector.event(None, DONE), EventAction::Pass), "{protocol:?}");
-            assert_eq!((inspector.progress, inspector.usage), (Progress::Ended, None), "{protocol:?}");
+            assert_eq!((inspector.progress, inspector.usage), (StreamProgress::Ended, None), "{protocol:?}");
         }
     }
 
@@ -380,7 +383,7 @@ mod tests {
         ] {
             let mut inspector = StreamInspector::new(protocol, "m", false);
             assert_eq!(seen(&mut inspector, &[event]), ["broken"], "{event}");
-            assert!(inspector.progress >= Progress::Ended);
+            assert!(inspector.progress >= StreamProgress::Ended);
         }
     }
 

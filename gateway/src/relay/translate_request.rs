@@ -11,16 +11,16 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::RequestContext;
-use super::compaction::{self, Form, compacted};
-use super::conversation_state::{Origin, ResponseRecorder, Whole};
+use super::compaction::{self, CompactionTrigger, compacted};
+use super::conversation_state::{FullConversation, ItemSources, ResponseRecorder};
 use super::estimate;
-use super::failure::Fault;
-use crate::bounds::room::Share;
+use super::failure::AttemptFailure;
+use crate::bounds::memory_budget::Reservation;
 use crate::clock::unix_seconds;
 use crate::config::Capabilities;
-use crate::conversation::{Conversation, Place, Protocol, Usage};
+use crate::conversation::{Conversation, JsonPointer, Protocol, Usage};
 use crate::protocols::{self, AnswerAdapter, Defaults, ResponseContext, failure_of, without_half_characters};
-use crate::routing::Route;
+use crate::routing::ModelRoute;
 use crate::wire::{ApiError, Call};
 
 /// Lists what the upstream's protocol can't express.
@@ -28,9 +28,9 @@ pub(crate) const DROPPED_HEADER: HeaderName = HeaderName::from_static("x-gatewri
 /// Rejects such a request instead.
 const STRICT_HEADER: HeaderName = HeaderName::from_static("x-gatewright-strict");
 /// Maximum number of places listed.
-const MOST_PLACES: usize = 50;
+const MAX_PLACES: usize = 50;
 /// Maximum length of a list of places, in bytes.
-const MOST_PLACES_BYTES: usize = 2048;
+const MAX_PLACES_BYTES: usize = 2048;
 
 /// A request in the neutral form.
 pub(super) struct RequestTranslation {
@@ -40,16 +40,16 @@ pub(super) struct RequestTranslation {
     strict: bool,
     defaults: Defaults,
     recorder: Option<ResponseRecorder>,
-    origin: Option<Origin>,
-    compacts: Option<Form>,
+    origin: Option<ItemSources>,
+    compacts: Option<CompactionTrigger>,
     tokens: Option<u64>,
     /// The memory that it holds.
-    _share: Share,
+    _share: Reservation,
 }
 
 /// A request in the format of an upstream of another protocol.
 #[derive(Debug)]
-pub(super) struct Translated {
+pub(super) struct TranslatedRequest {
     pub(super) body: Bytes,
     /// The dropped places, as the client wrote them.
     pub(super) dropped: Option<HeaderValue>,
@@ -85,7 +85,7 @@ impl RequestTranslation {
         request_context: &RequestContext,
         conversation: Conversation,
         request: Value,
-        share: Share,
+        share: Reservation,
     ) -> Self {
         let strict = is_strict(&request_context.call, &request_context.route);
         let model = &request_context.route.model;
@@ -110,13 +110,13 @@ impl RequestTranslation {
     }
 
     /// Adds the recorder, the origin of the request's items, and whether to compact them.
-    pub(super) fn continued(self, whole: Whole) -> Self {
-        let Whole { recorder, origin, compacts, .. } = whole;
+    pub(super) fn continued(self, whole: FullConversation) -> Self {
+        let FullConversation { recorder, origin, compacts, .. } = whole;
         Self { recorder, origin, compacts, ..self }
     }
 
     /// How the client requests a compaction.
-    pub(super) fn compacts(&self) -> Option<Form> {
+    pub(super) fn compacts(&self) -> Option<CompactionTrigger> {
         self.compacts
     }
 
@@ -131,7 +131,7 @@ impl RequestTranslation {
         protocol: Protocol,
         model: &str,
         capabilities: Capabilities,
-    ) -> Result<Translated, ApiError> {
+    ) -> Result<TranslatedRequest, ApiError> {
         model.clone_into(&mut self.conversation.model);
         let defaults = self.defaults.of_upstream(capabilities);
         let outgoing = protocol.request_out(&self.conversation, defaults);
@@ -141,7 +141,7 @@ impl RequestTranslation {
         };
         let dropped = reported(&lost, self.strict)?;
         let adapter = Box::new(AnswerAdapter::new(&self.conversation, protocol, defaults));
-        Ok(Translated { body: outgoing.body.to_string().into(), dropped, adapter })
+        Ok(TranslatedRequest { body: outgoing.body.to_string().into(), dropped, adapter })
     }
 
     /// Estimated tokens of the request, counted once for all upstreams.
@@ -178,7 +178,7 @@ pub(super) fn response_context(
 }
 
 /// Whether to reject a request if any of it would be dropped.
-pub(super) fn is_strict(call: &Call, route: &Route) -> bool {
+pub(super) fn is_strict(call: &Call, route: &ModelRoute) -> bool {
     match call.headers.get(STRICT_HEADER) {
         Some(wish) => wish.as_bytes().eq_ignore_ascii_case(b"true"),
         None => route.model.strict,
@@ -186,7 +186,7 @@ pub(super) fn is_strict(call: &Call, route: &Route) -> bool {
 }
 
 /// The header that lists what is dropped. Errors: the client wants nothing dropped.
-pub(super) fn reported(lost: &[Place], strict: bool) -> Result<Option<HeaderValue>, ApiError> {
+pub(super) fn reported(lost: &[JsonPointer], strict: bool) -> Result<Option<HeaderValue>, ApiError> {
     let places = listed(lost);
     if places.is_empty() {
         return Ok(None);
@@ -207,11 +207,11 @@ fn as_param(place: &str) -> String {
 }
 
 /// The places as a header lists them: comma-separated, visible ASCII, within the limits.
-fn listed(places: &[Place]) -> String {
+fn listed(places: &[JsonPointer]) -> String {
     let mut list = String::new();
     for (index, place) in places.iter().enumerate() {
         // A byte takes up to three.
-        if index == MOST_PLACES || list.len() + 3 * place.len() > MOST_PLACES_BYTES {
+        if index == MAX_PLACES || list.len() + 3 * place.len() > MAX_PLACES_BYTES {
             let rest = places.len() - index;
             _ = match index {
                 0 => write!(list, "{rest} places"),
@@ -233,7 +233,7 @@ fn listed(places: &[Place]) -> String {
 }
 
 /// How a whole answer is translated for the client.
-pub(super) struct Answering<'a> {
+pub(super) struct AnswerTranslation<'a> {
     pub(super) from: Protocol,
     pub(super) to: Protocol,
     pub(super) context: &'a ResponseContext,
@@ -242,23 +242,23 @@ pub(super) struct Answering<'a> {
     /// Stores the answer.
     pub(super) recorder: Option<&'a ResponseRecorder>,
     /// How the client requested a compaction that the gateway performs.
-    pub(super) compacts: Option<Form>,
+    pub(super) compacts: Option<CompactionTrigger>,
 }
 
 /// Parses the document of an upstream's answer. Errors: it isn't JSON, or reports an error.
-fn answered(from: Protocol, document: &Bytes, redactor: &Redactor) -> Result<Value, Fault> {
+fn answered(from: Protocol, document: &Bytes, redactor: &Redactor) -> Result<Value, AttemptFailure> {
     let read = serde_json::from_slice(document).or_else(|error| {
         // Half a surrogate pair isn't valid JSON.
         let mended = std::str::from_utf8(document).ok().and_then(without_half_characters);
         mended.map_or(Err(error), |mended| serde_json::from_str(&mended))
     });
-    let value: Value = read.map_err(|_| Fault::broken("is not a JSON document", redactor))?;
+    let value: Value = read.map_err(|_| AttemptFailure::broken("is not a JSON document", redactor))?;
     let is_answer = ["choices", "output", "content", "candidates"].iter().any(|name| !value[name].is_null());
     if !is_answer && !value["error"].is_null() {
-        return Err(Fault::of_event(from.failure_in(200, document), redactor));
+        return Err(AttemptFailure::of_event(from.failure_in(200, document), redactor));
     }
     match from.failure_within(&value) {
-        Some(failure) => Err(Fault::of_event(failure, redactor)),
+        Some(failure) => Err(AttemptFailure::of_event(failure, redactor)),
         None => Ok(value),
     }
 }
@@ -269,36 +269,36 @@ pub(super) fn streamed(
     document: &Bytes,
     context: ResponseContext,
     redactor: &Redactor,
-    share: &mut Share,
-) -> Result<Bytes, Fault> {
+    share: &mut Reservation,
+) -> Result<Bytes, AttemptFailure> {
     let taken = document.len().saturating_add(weight(document));
-    share.hold(taken).map_err(|why| Fault::no_room(why, redactor))?;
+    share.hold(taken).map_err(|why| AttemptFailure::no_room(why, redactor))?;
     let value = answered(from, document, redactor)?;
     let events = from.streamed(value, context).map_err(|malformed| {
-        Fault::broken(&format!("is neither a stream nor an answer: {malformed}"), redactor)
+        AttemptFailure::broken(&format!("is neither a stream nor an answer: {malformed}"), redactor)
     })?;
-    share.hold(events.len()).map_err(|why| Fault::no_room(why, redactor))?;
+    share.hold(events.len()).map_err(|why| AttemptFailure::no_room(why, redactor))?;
     Ok(events.into())
 }
 
 /// Translates a whole upstream answer for the client.
 pub(super) fn document(
-    answering: Answering<'_>,
+    answering: AnswerTranslation<'_>,
     document: &Bytes,
     redactor: &Redactor,
-    share: &mut Share,
-) -> Result<(Bytes, Option<Usage>), Fault> {
-    let Answering { from, to, context, adapter, recorder, compacts } = answering;
+    share: &mut Reservation,
+) -> Result<(Bytes, Option<Usage>), AttemptFailure> {
+    let AnswerTranslation { from, to, context, adapter, recorder, compacts } = answering;
     let taken = document.len().saturating_add(weight(document));
-    share.hold(taken).map_err(|why| Fault::no_room(why, redactor))?;
+    share.hold(taken).map_err(|why| AttemptFailure::no_room(why, redactor))?;
     let value = answered(from, document, redactor)?;
-    let broken = |why: &str| Fault::broken(why, redactor);
+    let broken = |why: &str| AttemptFailure::broken(why, redactor);
     let mut answer = from
         .answer_in(value)
         .map_err(|malformed| broken(&format!("does not have the format of its protocol: {malformed}")))?;
     if from != to {
         if let Some(failure) = failure_of(&answer) {
-            return Err(Fault::of_event(failure, redactor));
+            return Err(AttemptFailure::of_event(failure, redactor));
         }
         protocols::mark(&mut answer, to);
     }
@@ -307,10 +307,10 @@ pub(super) fn document(
     }
     let usage = answer.usage;
     if compacts.is_some() {
-        answer = compacted(answer).map_err(|failure| Fault::of_event(failure, redactor))?;
+        answer = compacted(answer).map_err(|failure| AttemptFailure::of_event(failure, redactor))?;
     }
     let written = match compacts {
-        Some(Form::Operation) => compaction::document(answer, context),
+        Some(CompactionTrigger::Operation) => compaction::document(answer, context),
         _ => to.answer_out(answer, context),
     };
     if let Some(recorder) = recorder {
@@ -327,17 +327,17 @@ pub(super) fn weight(document: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bounds::room::MemoryBudget;
+    use crate::bounds::memory_budget::MemoryBudget;
 
     #[test]
     fn places_are_listed_in_visible_ascii_and_within_bounds() {
-        let places: Vec<Place> = vec!["/a/0".into(), "/ü,%\r\n".into()];
+        let places: Vec<JsonPointer> = vec!["/a/0".into(), "/ü,%\r\n".into()];
         assert_eq!(listed(&places), "/a/0, /%C3%BC%2C%25%0D%0A");
-        let many: Vec<Place> = (0..1000).map(|number| format!("/messages/{number}").into()).collect();
+        let many: Vec<JsonPointer> = (0..1000).map(|number| format!("/messages/{number}").into()).collect();
         let list = listed(&many);
-        assert!(list.len() < 2 * MOST_PLACES_BYTES && list.ends_with(", and 950 more"), "{list}");
+        assert!(list.len() < 2 * MAX_PLACES_BYTES && list.ends_with(", and 950 more"), "{list}");
         assert!(HeaderValue::try_from(list).is_ok());
-        let long: Vec<Place> = vec!["/,".repeat(MOST_PLACES_BYTES / 2).into(), "/a".into()];
+        let long: Vec<JsonPointer> = vec!["/,".repeat(MAX_PLACES_BYTES / 2).into(), "/a".into()];
         assert_eq!(listed(&long), "2 places");
     }
 
@@ -396,6 +396,6 @@ mod tests {
         let refused = translation
             .request_for(Protocol::Native, "theirs", Capabilities::default())
             .expect_err("lost words");
-        assert!(format!("{refused:?}").len() < 2 * MOST_PLACES_BYTES);
+        assert!(format!("{refused:?}").len() < 2 * MAX_PLACES_BYTES);
     }
 }

@@ -2,11 +2,11 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::compaction::Compacting;
+use super::compaction::CompactionReader;
 use super::conversation_state::ResponseRecorder;
 use super::frames::{Fields, blocks};
-use super::passthrough_stream::{Events, Framing, Passed, open_array};
-use super::stream_inspector::Progress;
+use super::passthrough_stream::{EventKind, EventProcessor, Framing, open_array};
+use super::stream_inspector::StreamProgress;
 use super::translate_request::weight;
 use super::usage_reader;
 use super::{LONG_BODY, MAX_SPARE};
@@ -32,7 +32,7 @@ pub(super) struct StreamTranslation {
     /// Number of choices that a chat stream must finish.
     wanted: u32,
     finished: u32,
-    progress: Progress,
+    progress: StreamProgress,
     /// Buffers for the deltas and bytes of an event.
     deltas: Vec<Delta>,
     bytes: Vec<u8>,
@@ -61,7 +61,7 @@ impl StreamTranslation {
             kept,
             wanted: 0,
             finished: 0,
-            progress: Progress::Underway,
+            progress: StreamProgress::Underway,
             deltas: Vec::new(),
             bytes: Vec::new(),
         }
@@ -84,12 +84,12 @@ impl StreamTranslation {
 
     /// Turns the answer into a compaction.
     pub(super) fn compacting(self) -> Self {
-        Self { incoming: Box::new(Compacting::new(self.incoming)), ..self }
+        Self { incoming: Box::new(CompactionReader::new(self.incoming)), ..self }
     }
 
     /// Writes the translation of an event.
-    fn write(&mut self, out: &mut BytesMut) -> Passed {
-        let mut passed = Passed::Life;
+    fn write(&mut self, out: &mut BytesMut) -> EventKind {
+        let mut passed = EventKind::Life;
         if let Some(adapter) = &mut self.adapter {
             adapter.deltas(&mut self.deltas);
         }
@@ -100,12 +100,12 @@ impl StreamTranslation {
                 }
                 Delta::Ended { .. } => {
                     self.finished += 1;
-                    self.progress = self.progress.max(Progress::Finished);
+                    self.progress = self.progress.max(StreamProgress::Finished);
                 }
-                Delta::Done => self.progress = self.progress.max(Progress::Ended),
+                Delta::Done => self.progress = self.progress.max(StreamProgress::Ended),
                 Delta::Failed(failure) => {
-                    self.progress = Progress::Failed;
-                    passed = Passed::Error(failure.clone());
+                    self.progress = StreamProgress::Failed;
+                    passed = EventKind::Error(failure.clone());
                     break;
                 }
                 Delta::Started { .. } => {
@@ -113,16 +113,16 @@ impl StreamTranslation {
                         let usage = Usage { input: Some(tokens), ..Usage::default() };
                         self.outgoing.delta(Delta::Usage(usage), &mut self.bytes);
                     }
-                    passed = Passed::Content;
+                    passed = EventKind::Content;
                 }
                 Delta::Citation { .. } | Delta::Extra(_) => {
                     self.kept += delta.memory();
-                    passed = Passed::Content;
+                    passed = EventKind::Content;
                 }
                 _ => {
                     self.pieces += 1;
                     self.kept += delta.memory();
-                    passed = Passed::Content;
+                    passed = EventKind::Content;
                 }
             }
             let (is_last, before) = (matches!(delta, Delta::Done), self.bytes.len());
@@ -165,13 +165,13 @@ impl StreamTranslation {
     }
 }
 
-impl Events for StreamTranslation {
-    fn block(&mut self, block: &Bytes, out: &mut BytesMut) -> Passed {
+impl EventProcessor for StreamTranslation {
+    fn block(&mut self, block: &Bytes, out: &mut BytesMut) -> EventKind {
         let fields = Fields::read(block);
-        let Some((data, _)) = fields.data else { return Passed::Life };
+        let Some((data, _)) = fields.data else { return EventKind::Life };
         match self.incoming.event(fields.name, &data, &mut self.deltas) {
             Ok(()) => self.write(out),
-            Err(malformed) => Passed::Error(Failure::new(
+            Err(malformed) => EventKind::Error(Failure::new(
                 FailureKind::Server,
                 format!("the provider's stream cannot be read: {malformed}"),
             )),
@@ -179,21 +179,21 @@ impl Events for StreamTranslation {
     }
 
     fn end(&mut self, out: &mut BytesMut) -> bool {
-        if self.progress == Progress::Failed {
+        if self.progress == StreamProgress::Failed {
             return false;
         }
-        if self.progress < Progress::Ended {
+        if self.progress < StreamProgress::Ended {
             if self.finished < self.wanted {
                 return false;
             }
             if self.incoming.end(&mut self.deltas).is_err() {
                 return false;
             }
-            if matches!(self.write(out), Passed::Error(_)) {
+            if matches!(self.write(out), EventKind::Error(_)) {
                 return false;
             }
         }
-        self.progress = Progress::Ended;
+        self.progress = StreamProgress::Ended;
         self.close(out);
         true
     }
@@ -208,7 +208,7 @@ impl Events for StreamTranslation {
         self.framing
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> StreamProgress {
         self.progress
     }
 
@@ -233,9 +233,9 @@ impl Events for StreamTranslation {
 #[cfg(test)]
 mod tests {
 
-    use super::super::frames::MOST_EVENT_BYTES;
+    use super::super::frames::MAX_EVENT_BYTES;
     use super::*;
-    use crate::conversation::{Citation, Given};
+    use crate::conversation::{Citation, Located};
 
     #[test]
     fn the_buffers_of_a_long_event_are_not_kept() {
@@ -247,7 +247,7 @@ mod tests {
         let long = format!(r#"{{"index":0,"delta":{{"content":"{}"}}}}"#, "x".repeat(1_000_000));
         for choices in [many, long] {
             let (block, mut out) = (format!("data: {{\"choices\":[{choices}]}}\n\n"), BytesMut::new());
-            assert!(matches!(events.block(&block.into(), &mut out), Passed::Content));
+            assert!(matches!(events.block(&block.into(), &mut out), EventKind::Content));
             let deltas = events.deltas.capacity() * size_of::<Delta>();
             assert!(events.bytes.capacity() <= MAX_SPARE && deltas <= MAX_SPARE);
         }
@@ -263,7 +263,7 @@ mod tests {
             span: None,
         };
         assert!(Delta::Citation { choice: 0, citation }.memory() > 3000);
-        assert!(Delta::Extra(Given::new(text.clone().into(), text.clone())).memory() > 2000);
+        assert!(Delta::Extra(Located::new(text.clone().into(), text.clone())).memory() > 2000);
         let (id, signature) = (Some(text.clone()), text.clone());
         let signed = Delta::ThoughtSigned { choice: 0, thought: 0, id, signature, redacted: false };
         assert!(signed.memory() >= 2000);
@@ -296,10 +296,10 @@ mod tests {
             ResponseContext { model: "m".to_owned(), id: "c".to_owned(), ..ResponseContext::default() };
         let framing = Framing::Array { opened: false };
         let mut events = StreamTranslation::new(Protocol::Chat, Protocol::Native, framing, context, None);
-        let text = "x".repeat(MOST_EVENT_BYTES);
+        let text = "x".repeat(MAX_EVENT_BYTES);
         let mut out = BytesMut::new();
         events.deltas.push(Delta::Text { choice: 0, text, logprobs: None });
-        assert!(matches!(events.write(&mut out), Passed::Content));
-        assert!(out.starts_with(b"[{") && out.len() > MOST_EVENT_BYTES);
+        assert!(matches!(events.write(&mut out), EventKind::Content));
+        assert!(out.starts_with(b"[{") && out.len() > MAX_EVENT_BYTES);
     }
 }

@@ -106,7 +106,7 @@ fn with_reasoning(
 }
 
 /// The counts of an object, and its groups.
-type Counted<'a, const COUNTS: usize, const GROUPS: usize> =
+type CountsAndGroups<'a, const COUNTS: usize, const GROUPS: usize> =
     ([Option<u64>; COUNTS], [Option<&'a RawValue>; GROUPS]);
 
 /// The counts and groups with these names. None if the text isn't an object.
@@ -114,7 +114,7 @@ fn counts<'a, const COUNTS: usize, const GROUPS: usize>(
     object: &'a str,
     names: [&str; COUNTS],
     groups: [&str; GROUPS],
-) -> Option<Counted<'a, COUNTS, GROUPS>> {
+) -> Option<CountsAndGroups<'a, COUNTS, GROUPS>> {
     let (mut counted, mut grouped) = ([None; COUNTS], [None; GROUPS]);
     members(object, |name, value| {
         if let Some(at) = names.iter().position(|known| *known == name) {

@@ -14,36 +14,36 @@ use serde_json::Value;
 use super::attempt::opened;
 use super::attempt_metrics::AttemptMetrics;
 use super::document::Patience;
-use super::failure::Fault;
+use super::failure::AttemptFailure;
 use super::{document, failover, translate_request, unanswered};
-use crate::bounds::room::MemoryBudget;
+use crate::bounds::memory_budget::MemoryBudget;
 use crate::config::Kind;
 use crate::conversation::{Protocol, Usage};
 use crate::observe::{Metrics, current_span};
-use crate::outgoing::Fetcher;
-use crate::protocols::{Film, Finished, Report, VideoForm};
-use crate::routing::{Plan, Provider, Route, Routes, UpstreamAttempt};
+use crate::protocols::{Finished, Report, VideoDimensions, VideoForm};
+use crate::routing::{ModelRoute, Plan, Provider, Routes, UpstreamAttempt};
 use crate::upstream::{Action, LookUp, NoAnswer, Request};
 use crate::usage::Charge;
+use crate::webhooks::Fetcher;
 use crate::wire::{ApiError, Call};
 
 /// Maximum size of an upstream's report on a video.
-const MOST_REPORT_BYTES: usize = 1024 * 1024;
+const MAX_REPORT_BYTES: usize = 1024 * 1024;
 /// Idle timeout within that.
 const REPORT_SILENCE: Duration = Duration::from_secs(30);
 
 /// A video that a client requests, with the validated request.
-pub(crate) struct Order {
+pub(crate) struct VideoRequest {
     pub(crate) call: Call,
-    pub(crate) route: Arc<Route>,
+    pub(crate) route: Arc<ModelRoute>,
     pub(crate) request: Value,
     pub(crate) duration_s: u32,
     /// What upstreams get in the public format.
-    pub(crate) film: Film,
+    pub(crate) film: VideoDimensions,
 }
 
 /// Who makes the video.
-pub(crate) enum Accepted {
+pub(crate) enum AcceptedVideo {
     Upstream {
         remote: Remote,
         report: Report,
@@ -82,7 +82,7 @@ pub(crate) struct RemoteRecord {
 
 /// Why a stored video can't be polled.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unreachable {
+pub(crate) enum PollError {
     #[error("the upstream {0} that generates the video is no longer configured")]
     Gone(String),
     /// The key and the video id are never sent to another server.
@@ -91,7 +91,7 @@ pub(crate) enum Unreachable {
 }
 
 /// A file being fetched.
-pub(crate) struct Content {
+pub(crate) struct FetchedFile {
     /// If reported.
     pub(crate) length: Option<usize>,
     pub(crate) body: Body,
@@ -101,13 +101,13 @@ pub(crate) struct Content {
 
 /// Submits a video to an upstream of its model. A submitted request continues even if the client disconnects, because the video
 /// may be billed.
-pub(crate) async fn submit(metrics: &Arc<Metrics>, order: &Order) -> Result<Accepted, ApiError> {
+pub(crate) async fn submit(metrics: &Arc<Metrics>, order: &VideoRequest) -> Result<AcceptedVideo, ApiError> {
     let mut plan = order.route.plan(Some(Protocol::Chat));
     let mut fault = None;
     while let Some(attempt) = plan.next(Instant::now(), rand::random()) {
         if attempt.destination.provider.is_simulator() {
             let charge = order.charge(&attempt);
-            return Ok(Accepted::Simulator { attempt, charge });
+            return Ok(AcceptedVideo::Simulator { attempt, charge });
         }
         match order.ask(metrics, &mut plan, attempt).await? {
             Ok(accepted) => return Ok(accepted),
@@ -117,14 +117,14 @@ pub(crate) async fn submit(metrics: &Arc<Metrics>, order: &Order) -> Result<Acce
     Err(unanswered(fault, &plan, &order.route.id, order.call.operation))
 }
 
-impl Order {
+impl VideoRequest {
     /// Sends the request to one upstream, trying each of its keys if needed. Errors: the request itself is at fault.
     async fn ask(
         &self,
         metrics: &Arc<Metrics>,
         plan: &mut Plan,
         mut attempt: UpstreamAttempt,
-    ) -> Result<Result<Accepted, Fault>, ApiError> {
+    ) -> Result<Result<AcceptedVideo, AttemptFailure>, ApiError> {
         let span = current_span();
         let is_gateway = attempt.destination.provider.endpoint.kind == Kind::Gatewright;
         let form = if is_gateway { VideoForm::Specified } else { VideoForm::Public };
@@ -155,7 +155,7 @@ impl Order {
                         id: report.id.clone(),
                         request_id: self.call.request_id.clone(),
                     };
-                    return Ok(Ok(Accepted::Upstream { remote, report, dropped }));
+                    return Ok(Ok(AcceptedVideo::Upstream { remote, report, dropped }));
                 }
                 Err(fault) => fault.at(&attempt.destination.provider.endpoint.label),
             };
@@ -175,7 +175,7 @@ impl Order {
         form: VideoForm,
         body: Bytes,
         trace: Option<&HeaderMap>,
-    ) -> Result<Report, Fault> {
+    ) -> Result<Report, AttemptFailure> {
         let request = Request {
             protocol: Protocol::Chat,
             action: Action::Video,
@@ -199,13 +199,13 @@ impl Order {
 
 impl Remote {
     /// Restores a stored video.
-    pub(crate) fn of(record: &RemoteRecord, routes: &Routes) -> Result<Self, Unreachable> {
+    pub(crate) fn of(record: &RemoteRecord, routes: &Routes) -> Result<Self, PollError> {
         let RemoteRecord { upstream, place, key, form, id, request_id } = record.clone();
         let Some(provider) = routes.provider(&upstream).map(Arc::clone) else {
-            return Err(Unreachable::Gone(upstream));
+            return Err(PollError::Gone(upstream));
         };
         if place.is_some_and(|place| place != provider.place()) {
-            return Err(Unreachable::Changed(upstream));
+            return Err(PollError::Changed(upstream));
         }
         Ok(Self { provider, key, form, id, request_id })
     }
@@ -222,7 +222,7 @@ impl Remote {
     }
 
     /// Polls the state of the video.
-    pub(crate) async fn look_up(&self, routes: &Routes) -> Result<Report, Fault> {
+    pub(crate) async fn look_up(&self, routes: &Routes) -> Result<Report, AttemptFailure> {
         let provider = routes.current(&self.provider);
         let look_up = LookUp::State(&self.id);
         let answer = provider.endpoint.look_up(look_up, self.key, &self.request_id).await;
@@ -236,7 +236,7 @@ impl Remote {
         routes: &Routes,
         fetcher: &Fetcher,
         finished: &Finished,
-    ) -> Result<Content, Fault> {
+    ) -> Result<FetchedFile, AttemptFailure> {
         let provider = routes.current(&self.provider);
         let endpoint = &provider.endpoint;
         let Some(url) = &finished.url else {
@@ -259,24 +259,24 @@ async fn report(
     provider: &Provider,
     form: VideoForm,
     answer: Result<http::Response<gatewright_connect::Body>, NoAnswer>,
-) -> Result<Report, Fault> {
+) -> Result<Report, AttemptFailure> {
     let endpoint = &provider.endpoint;
     let redactor = &endpoint.redactor;
     let (_, body) = opened(answer, Protocol::Chat, redactor).await?;
     let silence = endpoint.idle_timeout.min(REPORT_SILENCE);
     let patience = Patience { begin: silence, idle: silence };
     // Reports are short and don't count against the memory for answers.
-    let mut share = MemoryBudget::new(3 * MOST_REPORT_BYTES).share();
-    let reading = document::read(body, MOST_REPORT_BYTES, patience, redactor, &mut share);
+    let mut share = MemoryBudget::new(3 * MAX_REPORT_BYTES).share();
+    let reading = document::read(body, MAX_REPORT_BYTES, patience, redactor, &mut share);
     let document = reading.await?;
-    form.report_in(&document).map_err(|malformed| Fault::broken(&malformed.0, redactor))
+    form.report_in(&document).map_err(|malformed| AttemptFailure::broken(&malformed.0, redactor))
 }
 
 /// The file in a response.
 async fn content<B>(
     provider: &Provider,
     answer: Result<http::Response<B>, NoAnswer>,
-) -> Result<Content, Fault>
+) -> Result<FetchedFile, AttemptFailure>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<axum::BoxError>,
@@ -286,5 +286,5 @@ where
     let length = head.headers.get(header::CONTENT_LENGTH);
     let length = length.filter(|_| !head.headers.contains_key(header::CONTENT_ENCODING));
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-    Ok(Content { length, body, idle_timeout: provider.endpoint.idle_timeout })
+    Ok(FetchedFile { length, body, idle_timeout: provider.endpoint.idle_timeout })
 }

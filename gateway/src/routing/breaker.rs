@@ -16,10 +16,10 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// The breaker of an upstream and model.
 #[derive(Debug, Default)]
-pub(crate) struct Breaker(Mutex<State>);
+pub(crate) struct Breaker(Mutex<BreakerState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct BreakerState {
     phase: Phase,
     slices: [Slice; SLICES as usize],
     /// Start of the very first slice.
@@ -72,14 +72,14 @@ impl Condition {
 
 /// Permission to send a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pass {
+pub(crate) enum BreakerPermit {
     Regular,
     /// The one request that decides whether the breaker closes.
     Probe,
 }
 
 impl Breaker {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BreakerState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -92,36 +92,36 @@ impl Breaker {
     }
 
     /// Asks for permission to send a request. Errors: when to ask again.
-    pub(crate) fn ask(&self, now: Instant) -> Result<Pass, Instant> {
+    pub(crate) fn ask(&self, now: Instant) -> Result<BreakerPermit, Instant> {
         let mut state = self.state();
         match state.phase {
-            Phase::Closed => Ok(Pass::Regular),
+            Phase::Closed => Ok(BreakerPermit::Regular),
             Phase::Open { until, pause } if now >= until => {
                 state.phase = Phase::HalfOpen { pause };
-                Ok(Pass::Probe)
+                Ok(BreakerPermit::Probe)
             }
             Phase::Open { until, .. } => Err(until),
             Phase::HalfOpen { .. } => Err(now + Duration::from_secs(1)),
         }
     }
 
-    pub(crate) fn succeeded(&self, pass: Pass, now: Instant) {
+    pub(crate) fn succeeded(&self, pass: BreakerPermit, now: Instant) {
         let mut state = self.state();
-        if pass == Pass::Probe {
-            *state = State::default();
+        if pass == BreakerPermit::Probe {
+            *state = BreakerState::default();
         }
         state.slice(now).successes += 1;
     }
 
-    pub(crate) fn failed(&self, pass: Pass, now: Instant) {
+    pub(crate) fn failed(&self, pass: BreakerPermit, now: Instant) {
         let mut state = self.state();
         state.slice(now).failures += 1;
         match (pass, state.phase) {
-            (Pass::Probe, Phase::HalfOpen { pause }) => {
+            (BreakerPermit::Probe, Phase::HalfOpen { pause }) => {
                 let pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
                 state.phase = Phase::Open { until: now + pause, pause };
             }
-            (Pass::Regular, Phase::Closed) if state.fails_often(now) => {
+            (BreakerPermit::Regular, Phase::Closed) if state.fails_often(now) => {
                 state.phase = Phase::Open { until: now + FIRST_PAUSE, pause: FIRST_PAUSE };
             }
             // A request sent before the breaker opened.
@@ -130,15 +130,15 @@ impl Breaker {
     }
 
     /// The request ended without revealing anything about the upstream, for example because its client disconnected.
-    pub(crate) fn abandoned(&self, pass: Pass, now: Instant) {
+    pub(crate) fn abandoned(&self, pass: BreakerPermit, now: Instant) {
         let mut state = self.state();
-        if let (Pass::Probe, Phase::HalfOpen { pause }) = (pass, state.phase) {
+        if let (BreakerPermit::Probe, Phase::HalfOpen { pause }) = (pass, state.phase) {
             state.phase = Phase::Open { until: now, pause };
         }
     }
 }
 
-impl State {
+impl BreakerState {
     /// The current slice of the window.
     fn slice(&mut self, now: Instant) -> &mut Slice {
         let number = self.number(now);
@@ -173,7 +173,7 @@ mod tests {
 
     fn fail(breaker: &Breaker, times: u32, now: Instant) {
         for _ in 0..times {
-            breaker.failed(Pass::Regular, now);
+            breaker.failed(BreakerPermit::Regular, now);
         }
     }
 
@@ -181,16 +181,16 @@ mod tests {
     fn it_opens_on_the_rate_of_failures() {
         let (breaker, now) = (Breaker::default(), Instant::now());
         fail(&breaker, LEAST_FAILURES - 1, now);
-        assert_eq!(breaker.ask(now), Ok(Pass::Regular), "too few to tell");
+        assert_eq!(breaker.ask(now), Ok(BreakerPermit::Regular), "too few to tell");
         fail(&breaker, 1, now);
         assert_eq!(breaker.ask(now), Err(now + FIRST_PAUSE));
 
         let busy = Breaker::default();
         for _ in 0..20 {
-            busy.succeeded(Pass::Regular, now);
+            busy.succeeded(BreakerPermit::Regular, now);
         }
         fail(&busy, 19, now);
-        assert_eq!(busy.ask(now), Ok(Pass::Regular), "more than half succeeded");
+        assert_eq!(busy.ask(now), Ok(BreakerPermit::Regular), "more than half succeeded");
         fail(&busy, 1, now);
         assert!(busy.ask(now).is_err());
     }
@@ -203,7 +203,7 @@ mod tests {
         let (breaker, now) = (Breaker::default(), Instant::now());
         fail(&breaker, LEAST_FAILURES - 1, now);
         fail(&breaker, 1, now + WINDOW + Duration::from_secs(1));
-        assert_eq!(breaker.ask(now + WINDOW), Ok(Pass::Regular));
+        assert_eq!(breaker.ask(now + WINDOW), Ok(BreakerPermit::Regular));
     }
 
     #[test]
@@ -211,18 +211,18 @@ mod tests {
         let (breaker, now) = (Breaker::default(), Instant::now());
         fail(&breaker, LEAST_FAILURES, now);
         let later = now + FIRST_PAUSE;
-        assert_eq!(breaker.ask(later), Ok(Pass::Probe));
+        assert_eq!(breaker.ask(later), Ok(BreakerPermit::Probe));
         assert!(breaker.ask(later).is_err(), "one probe at a time");
-        breaker.failed(Pass::Probe, later);
+        breaker.failed(BreakerPermit::Probe, later);
         assert_eq!(breaker.ask(later), Err(later + 2 * FIRST_PAUSE), "the pause doubles");
         let later = later + 2 * FIRST_PAUSE;
-        assert_eq!(breaker.ask(later), Ok(Pass::Probe));
-        breaker.abandoned(Pass::Probe, later);
-        assert_eq!(breaker.ask(later), Ok(Pass::Probe), "another one decides");
-        breaker.succeeded(Pass::Probe, later);
-        assert_eq!(breaker.ask(later), Ok(Pass::Regular));
+        assert_eq!(breaker.ask(later), Ok(BreakerPermit::Probe));
+        breaker.abandoned(BreakerPermit::Probe, later);
+        assert_eq!(breaker.ask(later), Ok(BreakerPermit::Probe), "another one decides");
+        breaker.succeeded(BreakerPermit::Probe, later);
+        assert_eq!(breaker.ask(later), Ok(BreakerPermit::Regular));
         fail(&breaker, LEAST_FAILURES - 1, later);
-        assert_eq!(breaker.ask(later), Ok(Pass::Regular), "old failures are forgotten");
+        assert_eq!(breaker.ask(later), Ok(BreakerPermit::Regular), "old failures are forgotten");
     }
 
     #[test]
@@ -233,9 +233,9 @@ mod tests {
         assert_eq!(breaker.condition(now), Condition::Open);
         let later = now + FIRST_PAUSE;
         assert_eq!(breaker.condition(later), Condition::HalfOpen, "the next request is the probe");
-        assert_eq!(breaker.ask(later), Ok(Pass::Probe));
+        assert_eq!(breaker.ask(later), Ok(BreakerPermit::Probe));
         assert_eq!(breaker.condition(later), Condition::HalfOpen);
-        breaker.failed(Pass::Probe, later);
+        breaker.failed(BreakerPermit::Probe, later);
         assert_eq!(breaker.condition(later), Condition::Open);
     }
 
@@ -244,6 +244,6 @@ mod tests {
         let (breaker, now) = (Breaker::default(), Instant::now());
         fail(&breaker, LEAST_FAILURES, now);
         fail(&breaker, 10, now + Duration::from_secs(4));
-        assert_eq!(breaker.ask(now + FIRST_PAUSE), Ok(Pass::Probe));
+        assert_eq!(breaker.ask(now + FIRST_PAUSE), Ok(BreakerPermit::Probe));
     }
 }

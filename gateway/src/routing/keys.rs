@@ -11,7 +11,7 @@ const PROBE_WAIT: Duration = Duration::from_secs(1);
 
 /// Which keys are resting, and until when.
 #[derive(Debug)]
-pub(crate) struct Keys {
+pub(crate) struct RestingKeys {
     count: usize,
     /// Empty until a key has to rest.
     slots: Mutex<Vec<Slot>>,
@@ -34,7 +34,7 @@ enum Slot {
 
 /// A key to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Chosen {
+pub(crate) struct SelectedKey {
     /// None if the upstream needs none.
     pub(crate) key: Option<usize>,
     /// Whether the request probes the key after a rest.
@@ -74,7 +74,7 @@ impl Slot {
     }
 }
 
-impl Keys {
+impl RestingKeys {
     pub(crate) fn new(count: usize) -> Self {
         Self { count, slots: Mutex::default() }
     }
@@ -89,7 +89,7 @@ impl Keys {
         keys: impl IntoIterator<Item = usize>,
         tokens: u64,
         now: Instant,
-    ) -> Result<Chosen, Instant> {
+    ) -> Result<SelectedKey, Instant> {
         let mut slots = self.slots();
         let mut earliest: Option<Instant> = None;
         for key in keys {
@@ -98,7 +98,7 @@ impl Keys {
                     if let Some(kept) = slots.get_mut(key) {
                         *kept = slot;
                     }
-                    return Ok(Chosen { key: (self.count > 0).then_some(key), is_probe });
+                    return Ok(SelectedKey { key: (self.count > 0).then_some(key), is_probe });
                 }
                 Err(until) => earliest = Some(earliest.map_or(until, |other| other.min(until))),
             }
@@ -107,24 +107,24 @@ impl Keys {
     }
 
     /// The first key that isn't resting. `tokens`: of the request. Errors: when the first of them may be used again.
-    pub(crate) fn choose(&self, tokens: u64, now: Instant) -> Result<Chosen, Instant> {
+    pub(crate) fn choose(&self, tokens: u64, now: Instant) -> Result<SelectedKey, Instant> {
         // An upstream without keys may have to rest, too.
         self.first(0..self.count.max(1), tokens, now)
     }
 
     /// A given key, if it exists and isn't resting; otherwise like [`choose`](Self::choose).
-    pub(crate) fn prefer(&self, key: usize, tokens: u64, now: Instant) -> Result<Chosen, Instant> {
+    pub(crate) fn prefer(&self, key: usize, tokens: u64, now: Instant) -> Result<SelectedKey, Instant> {
         let preferred = (key < self.count).then_some(key);
         self.first(preferred.into_iter().chain(0..self.count.max(1)), tokens, now)
     }
 
     /// The next key that isn't resting. None if there is none.
-    pub(crate) fn after(&self, chosen: Chosen, tokens: u64, now: Instant) -> Option<Chosen> {
+    pub(crate) fn after(&self, chosen: SelectedKey, tokens: u64, now: Instant) -> Option<SelectedKey> {
         self.first(chosen.key? + 1..self.count, tokens, now).ok()
     }
 
     /// Rests a key.
-    pub(crate) fn rest(&self, chosen: Chosen, rest: Rest, now: Instant) {
+    pub(crate) fn rest(&self, chosen: SelectedKey, rest: Rest, now: Instant) {
         let mut slots = self.slots();
         slots.resize(self.count.max(1), Slot::Free);
         let rest = Rest { until: rest.until.min(now + MAX_REST), ..rest };
@@ -134,16 +134,16 @@ impl Keys {
     }
 
     /// The upstream accepted a request with this key.
-    pub(crate) fn succeeded(&self, chosen: Chosen) {
+    pub(crate) fn succeeded(&self, chosen: SelectedKey) {
         self.end_probe(chosen, |_| Slot::Free);
     }
 
     /// The request ended without revealing whether the key works: the next request probes it.
-    pub(crate) fn abandoned(&self, chosen: Chosen, now: Instant) {
+    pub(crate) fn abandoned(&self, chosen: SelectedKey, now: Instant) {
         self.end_probe(chosen, |below| Slot::Resting { until: now, below });
     }
 
-    fn end_probe(&self, chosen: Chosen, end: impl FnOnce(u64) -> Slot) {
+    fn end_probe(&self, chosen: SelectedKey, end: impl FnOnce(u64) -> Slot) {
         if !chosen.is_probe {
             return;
         }
@@ -170,7 +170,7 @@ impl Keys {
     }
 }
 
-impl Chosen {
+impl SelectedKey {
     /// The same key, whose probe has an outcome.
     pub(crate) fn probed(self) -> Self {
         Self { is_probe: false, ..self }
@@ -185,12 +185,12 @@ mod tests {
     /// Tokens of a request.
     const TOKENS: u64 = 1_000;
 
-    fn chosen(key: usize) -> Chosen {
-        Chosen { key: Some(key), is_probe: false }
+    fn chosen(key: usize) -> SelectedKey {
+        SelectedKey { key: Some(key), is_probe: false }
     }
 
-    fn probe(key: usize) -> Chosen {
-        Chosen { key: Some(key), is_probe: true }
+    fn probe(key: usize) -> SelectedKey {
+        SelectedKey { key: Some(key), is_probe: true }
     }
 
     fn rest(until: Instant) -> Rest {
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_first_key_that_need_not_wait_is_used() {
-        let (keys, now) = (Keys::new(2), Instant::now());
+        let (keys, now) = (RestingKeys::new(2), Instant::now());
         let choose = |now| keys.choose(TOKENS, now);
         assert_eq!(choose(now), Ok(chosen(0)));
         assert_eq!(keys.after(chosen(0), TOKENS, now), Some(chosen(1)));
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn one_request_at_a_time_probes_a_key_after_its_rest() {
-        let (keys, now) = (Keys::new(1), Instant::now());
+        let (keys, now) = (RestingKeys::new(1), Instant::now());
         keys.rest(chosen(0), rest(now + 5 * SECOND), now);
         let later = now + 5 * SECOND;
         assert_eq!(keys.choose(TOKENS, later), Ok(probe(0)));
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_key_is_probed_after_a_minute_however_long_it_should_rest() {
-        let (keys, now) = (Keys::new(1), Instant::now());
+        let (keys, now) = (RestingKeys::new(1), Instant::now());
         keys.rest(chosen(0), rest(now + 3600 * SECOND), now);
         assert_eq!(keys.choose(TOKENS, now), Err(now + MAX_REST));
         assert_eq!(keys.choose(TOKENS, now + MAX_REST), Ok(probe(0)));
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn smaller_requests_use_the_tokens_that_are_left() {
-        let (keys, now) = (Keys::new(1), Instant::now());
+        let (keys, now) = (RestingKeys::new(1), Instant::now());
         let until = now + 5 * SECOND;
         keys.rest(chosen(0), Rest { until, below: 100 }, now);
         assert_eq!(keys.choose(99, now), Ok(chosen(0)));
@@ -266,22 +266,25 @@ mod tests {
 
     #[test]
     fn a_preferred_key_is_used_unless_it_has_to_wait() {
-        let (keys, now) = (Keys::new(2), Instant::now());
+        let (keys, now) = (RestingKeys::new(2), Instant::now());
         assert_eq!(keys.prefer(1, TOKENS, now), Ok(chosen(1)));
         assert_eq!(keys.prefer(2, TOKENS, now), Ok(chosen(0)));
         keys.rest(chosen(1), rest(now + SECOND), now);
         assert_eq!(keys.prefer(1, TOKENS, now), Ok(chosen(0)));
-        assert_eq!(Keys::new(0).prefer(0, TOKENS, now), Ok(Chosen { key: None, is_probe: false }));
+        assert_eq!(
+            RestingKeys::new(0).prefer(0, TOKENS, now),
+            Ok(SelectedKey { key: None, is_probe: false })
+        );
     }
 
     #[test]
     fn an_upstream_without_keys_can_wait_too() {
-        let (keys, now) = (Keys::new(0), Instant::now());
-        let none = Chosen { key: None, is_probe: false };
+        let (keys, now) = (RestingKeys::new(0), Instant::now());
+        let none = SelectedKey { key: None, is_probe: false };
         assert_eq!(keys.choose(TOKENS, now), Ok(none));
         let until = now + SECOND;
         keys.rest(none, rest(until), now);
         assert_eq!(keys.choose(TOKENS, now), Err(until));
-        assert_eq!(keys.choose(TOKENS, until), Ok(Chosen { key: None, is_probe: true }));
+        assert_eq!(keys.choose(TOKENS, until), Ok(SelectedKey { key: None, is_probe: true }));
     }
 }

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::breaker::Pass;
-use super::keys::{Chosen, Rest};
+use super::breaker::BreakerPermit;
+use super::keys::{Rest, SelectedKey};
 use super::load::Permit;
-use super::{Destination, Route};
+use super::{Destination, ModelRoute};
 use crate::conversation::Protocol;
 
 /// Maximum number of attempts of a request, over all destinations and keys.
-const MOST_ATTEMPTS: u32 = 8;
+const MAX_ATTEMPTS: u32 = 8;
 
 /// The destinations of a request that have not been tried.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    route: Arc<Route>,
+    route: Arc<ModelRoute>,
     /// The protocol that the destination must speak natively, if required.
     only: Option<Protocol>,
     /// Whether it has to count tokens.
@@ -33,14 +33,14 @@ pub(crate) struct Plan {
 /// Why no destination is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unavailable {
-    pub(crate) why: Why,
+    pub(crate) why: SkipReason,
     /// When the first of them becomes available again.
     pub(crate) until: Instant,
 }
 
 /// What keeps a request from a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum SkipReason {
     /// It failed recently.
     Broken,
     /// It is at its limit of requests.
@@ -54,14 +54,14 @@ pub(crate) enum Why {
 #[derive(Debug)]
 pub(crate) struct UpstreamAttempt {
     pub(crate) destination: Arc<Destination>,
-    key: Chosen,
+    key: SelectedKey,
     /// Until the outcome is reported.
-    pass: Option<Pass>,
+    pass: Option<BreakerPermit>,
     _permit: Permit,
 }
 
 impl Plan {
-    pub(super) fn new(route: Arc<Route>, only: Option<Protocol>) -> Self {
+    pub(super) fn new(route: Arc<ModelRoute>, only: Option<Protocol>) -> Self {
         Self {
             route,
             only,
@@ -118,7 +118,7 @@ impl Plan {
 
     /// The next destination: of the lowest order, by weight. `draw`: a random number.
     pub(crate) fn next(&mut self, now: Instant, draw: u32) -> Option<UpstreamAttempt> {
-        while self.attempts < MOST_ATTEMPTS
+        while self.attempts < MAX_ATTEMPTS
             && let Some((index, key)) = self.first.take().or_else(|| Some((self.pick(draw)?, None)))
         {
             self.tried |= 1 << index;
@@ -139,7 +139,7 @@ impl Plan {
     /// Switches to the next key of the same destination. False if all its keys are resting, or the request has reached its
     /// maximum number of attempts.
     pub(crate) fn next_key(&mut self, attempt: &mut UpstreamAttempt, now: Instant) -> bool {
-        if self.attempts >= MOST_ATTEMPTS {
+        if self.attempts >= MAX_ATTEMPTS {
             return false;
         }
         let Ok(chosen) = attempt.destination.keys.choose(self.tokens, now) else { return false };
@@ -151,7 +151,7 @@ impl Plan {
     /// Switches to a later key of the same destination, without resting the current one. False if there is none, or the request
     /// has reached its maximum number of attempts.
     pub(crate) fn further_key(&mut self, attempt: &mut UpstreamAttempt, now: Instant) -> bool {
-        if self.attempts >= MOST_ATTEMPTS {
+        if self.attempts >= MAX_ATTEMPTS {
             return false;
         }
         let Some(chosen) = attempt.destination.keys.after(attempt.key, self.tokens, now) else {
@@ -207,11 +207,11 @@ impl UpstreamAttempt {
         let unavailable = |why| move |until| Unavailable { why, until };
         let keys = &destination.keys;
         let key = key.map_or_else(|| keys.choose(tokens, now), |key| keys.prefer(key, tokens, now));
-        let key = key.map_err(unavailable(Why::KeysWait))?;
+        let key = key.map_err(unavailable(SkipReason::KeysWait))?;
         let abandon_key = |_: &Instant| keys.abandoned(key, now);
         // First: a request that the breaker rejects doesn't count toward the limit per minute.
         let pass = destination.breaker.ask(now);
-        let pass = pass.inspect_err(abandon_key).map_err(unavailable(Why::Broken))?;
+        let pass = pass.inspect_err(abandon_key).map_err(unavailable(SkipReason::Broken))?;
         let upstream = &destination.provider.upstream;
         let permit = destination
             .provider
@@ -219,7 +219,7 @@ impl UpstreamAttempt {
             .admit(upstream.max_concurrent, upstream.max_requests_per_minute, now)
             .inspect_err(|_| destination.breaker.abandoned(pass, now))
             .inspect_err(abandon_key)
-            .map_err(unavailable(Why::Busy))?;
+            .map_err(unavailable(SkipReason::Busy))?;
         Ok(Self { destination: Arc::clone(destination), key, pass: Some(pass), _permit: permit })
     }
 
@@ -228,7 +228,7 @@ impl UpstreamAttempt {
         self.key.key
     }
 
-    fn switch_to(&mut self, key: Chosen, now: Instant) {
+    fn switch_to(&mut self, key: SelectedKey, now: Instant) {
         self.destination.keys.abandoned(self.key, now);
         self.key = key;
     }
@@ -249,7 +249,7 @@ impl UpstreamAttempt {
 
     /// The upstream failed, possibly after it had begun to answer.
     pub(crate) fn failed(&mut self, now: Instant) {
-        let pass = self.pass.take().unwrap_or(Pass::Regular);
+        let pass = self.pass.take().unwrap_or(BreakerPermit::Regular);
         self.destination.breaker.failed(pass, now);
     }
 
@@ -280,24 +280,24 @@ mod tests {
     use gatewright::ApiKey;
 
     use super::*;
-    use crate::config::{Kind, Model, Target, Upstream};
+    use crate::config::{Kind, ModelConfig, TargetConfig, UpstreamConfig};
     use crate::routing::Routes;
 
     /// A route to upstreams with these names, weights and orders.
-    fn route(targets: &[(&str, u32, u32)], change: impl Fn(&mut Upstream)) -> Arc<Route> {
-        let upstreams: Vec<Upstream> = targets
+    fn route(targets: &[(&str, u32, u32)], change: impl Fn(&mut UpstreamConfig)) -> Arc<ModelRoute> {
+        let upstreams: Vec<UpstreamConfig> = targets
             .iter()
             .map(|(name, ..)| {
-                let mut upstream = Upstream::new(*name, Kind::Chat, "http://127.0.0.1:1");
+                let mut upstream = UpstreamConfig::new(*name, Kind::Chat, "http://127.0.0.1:1");
                 change(&mut upstream);
                 upstream
             })
             .collect();
-        let mut model = Model::new("m", "f", Target::new(targets[0].0, "m"));
+        let mut model = ModelConfig::new("m", "f", TargetConfig::new(targets[0].0, "m"));
         model.targets = targets
             .iter()
             .map(|(name, weight, order)| {
-                let mut target = Target::new(*name, "m");
+                let mut target = TargetConfig::new(*name, "m");
                 (target.weight, target.order) = (*weight, *order);
                 target
             })
@@ -310,7 +310,7 @@ mod tests {
         attempt.destination.provider.upstream.name.clone()
     }
 
-    fn names(route: &Arc<Route>, now: Instant, draw: u32) -> Vec<String> {
+    fn names(route: &Arc<ModelRoute>, now: Instant, draw: u32) -> Vec<String> {
         let mut plan = route.plan(None);
         std::iter::from_fn(|| plan.next(now, draw)).map(|attempt| name(&attempt)).collect()
     }
@@ -391,7 +391,7 @@ mod tests {
         let attempt = plan.next(now, 0).expect("a place");
         let mut other = route.plan(None);
         assert!(other.next(now, 0).is_none());
-        assert_eq!(other.unavailable().map(|unavailable| unavailable.why), Some(Why::Busy));
+        assert_eq!(other.unavailable().map(|unavailable| unavailable.why), Some(SkipReason::Busy));
         drop(attempt);
         assert_eq!(names(&route, now, 0), ["one"]);
     }
@@ -413,7 +413,7 @@ mod tests {
         let mut later = route.plan(None);
         assert!(later.next(now, 0).is_none());
         let until = now + Duration::from_secs(3);
-        assert_eq!(later.unavailable(), Some(Unavailable { why: Why::KeysWait, until }));
+        assert_eq!(later.unavailable(), Some(Unavailable { why: SkipReason::KeysWait, until }));
     }
 
     #[test]
@@ -452,8 +452,8 @@ mod tests {
 
     #[test]
     fn a_limit_of_one_model_keeps_nobody_from_another() {
-        let upstreams = [Upstream::new("one", Kind::Chat, "http://127.0.0.1:1")];
-        let models = ["m", "n"].map(|id| Model::new(id, "f", Target::new("one", id)));
+        let upstreams = [UpstreamConfig::new("one", Kind::Chat, "http://127.0.0.1:1")];
+        let models = ["m", "n"].map(|id| ModelConfig::new(id, "f", TargetConfig::new("one", id)));
         let routes = Routes::new(&upstreams, &models).expect("routes");
         let now = Instant::now();
         let next = |id| routes.find(id).expect("a route").plan(None).next(now, 0);

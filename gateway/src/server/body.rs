@@ -12,9 +12,9 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use super::connection::DRAIN;
 use crate::bounds::gathering::Gathering;
-use crate::bounds::room::{NoRoom, Share};
+use crate::bounds::memory_budget::{Reservation, ReservationError};
 use crate::config::Config;
-use crate::relay::Fault;
+use crate::relay::AttemptFailure;
 use crate::wire::{ApiError, content_coding};
 
 /// How long a response waits for the rest of an unread body. Clients usually send it right after the head.
@@ -27,17 +27,17 @@ enum Unread<E> {
     /// It can't be read, or is too large.
     Failed(E),
     /// There is no memory for it.
-    NoRoom(NoRoom),
+    NoRoom(ReservationError),
 }
 
-/// Reads the body to its end, and leaves nothing of it. `share`: of the memory, of nothing yet; the body takes it as it arrives, and
+/// Reads the body to its end, and leaves nothing of it. `share`: of the memory, of nothing yet; the body takes it arrives, and
 /// until it is dropped.
 ///
 /// Errors: the content type is not JSON, its content coding is not known or broken, the body is too large, too slow or
 /// incomplete, or there is no memory for it.
 pub(super) async fn read_body(
     config: &Config,
-    mut share: Share,
+    mut share: Reservation,
     headers: &HeaderMap,
     body: &mut Body,
 ) -> Result<Bytes, ApiError> {
@@ -105,8 +105,8 @@ pub(super) async fn read_body(
     }
 }
 
-fn no_room(why: NoRoom) -> ApiError {
-    Fault::no_room(why, &Redactor::default()).into_error()
+fn no_room(why: ReservationError) -> ApiError {
+    AttemptFailure::no_room(why, &Redactor::default()).into_error()
 }
 
 /// All of a body.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::places::Activity;
+use super::connection_slots::Activity;
 use crate::wire::Presence;
 
 /// The client of a request.

@@ -31,11 +31,11 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long to discard further input after the last response, so that the client can read that response.
 pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 /// Maximum number of bytes discarded that way.
-const MOST_DRAINED: usize = 4 * 1024 * 1024;
+const MAX_DRAINED: usize = 4 * 1024 * 1024;
 
 /// The socket that HTTP is spoken over.
 pub(crate) struct Socket {
-    shared: Arc<Shared>,
+    shared: Arc<SocketInner>,
     /// Timeout of a write.
     patience: Duration,
     /// Runs while a write is blocked.
@@ -44,14 +44,14 @@ pub(crate) struct Socket {
 
 /// The same socket, for the code that watches the connection.
 pub(crate) struct Peer {
-    shared: Arc<Shared>,
+    shared: Arc<SocketInner>,
     /// How long it may be silent after a half-close.
     patience: Duration,
     /// Ends when it closes its sending half: nothing that costs money continues for it.
     presence: Presence,
 }
 
-struct Shared {
+struct SocketInner {
     stream: TcpStream,
     /// Bytes written so far.
     written: AtomicU64,
@@ -61,7 +61,8 @@ struct Shared {
 
 /// A socket whose client must read something at least once per `patience` while output is pending.
 pub(crate) fn open(stream: TcpStream, patience: Duration) -> (Socket, Peer) {
-    let shared = Arc::new(Shared { stream, written: AtomicU64::new(0), gave_up: AtomicBool::new(false) });
+    let shared =
+        Arc::new(SocketInner { stream, written: AtomicU64::new(0), gave_up: AtomicBool::new(false) });
     let peer = Peer {
         shared: Arc::clone(&shared),
         patience: patience.min(AFTER_HALF_CLOSE),
@@ -90,7 +91,7 @@ async fn drain(stream: &TcpStream) {
     let drain = async {
         let mut scrap = vec![0; 16 * 1024];
         let mut drained = 0;
-        while drained < MOST_DRAINED && stream.readable().await.is_ok() {
+        while drained < MAX_DRAINED && stream.readable().await.is_ok() {
             match stream.try_read(&mut scrap) {
                 Ok(0) => break,
                 Ok(count) => drained += count,
@@ -241,7 +242,7 @@ pub(crate) struct Peers {
 }
 
 /// One connection of a peer, counted until dropped.
-pub(crate) struct Held {
+pub(crate) struct PeerSlot {
     peers: Arc<Peers>,
     peer: IpAddr,
 }
@@ -253,7 +254,7 @@ impl Peers {
     }
 
     /// Counts a connection, unless its peer is at the limit.
-    pub(crate) fn hold(self: &Arc<Self>, address: IpAddr) -> Option<Held> {
+    pub(crate) fn hold(self: &Arc<Self>, address: IpAddr) -> Option<PeerSlot> {
         let peer = peer(address);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.entry(peer).or_default();
@@ -261,11 +262,11 @@ impl Peers {
             return None;
         }
         *count += 1;
-        Some(Held { peers: Arc::clone(self), peer })
+        Some(PeerSlot { peers: Arc::clone(self), peer })
     }
 }
 
-impl Drop for Held {
+impl Drop for PeerSlot {
     fn drop(&mut self) {
         let mut open = self.peers.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = open.get_mut(&self.peer) {

@@ -29,8 +29,8 @@ use crate::app::App;
 use crate::config::ModelKind;
 use crate::keys::Scopes;
 use crate::models::{self, LONGEST_ANSWER};
-use crate::relay::Fault;
-use crate::routing::Route;
+use crate::relay::AttemptFailure;
+use crate::routing::ModelRoute;
 use crate::wire::{ApiError, Response, held_json, json_response};
 
 /// Path of the page's files and requests.
@@ -170,7 +170,7 @@ fn session(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
 }
 
 /// A model with the limits on requests to it, under one of the names by which the key may call it.
-fn described(route: &Route, name: &str, scopes: &Scopes) -> Value {
+fn described(route: &ModelRoute, name: &str, scopes: &Scopes) -> Value {
     let model = &route.model;
     // The id covers all of them.
     let is_own = scopes.allow_model(&route.id);
@@ -242,7 +242,9 @@ async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response,
     let turn = app.renderings.acquire().await.expect("it is never closed");
     let answer = app.blocking_pool.work(move |_| Ok(Bytes::from(rendered(&asked)))).await?;
     drop(turn);
-    share.hold(answer.len()).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
+    share
+        .hold(answer.len())
+        .map_err(|why| AttemptFailure::no_room(why, &Redactor::default()).into_error())?;
     Ok(held_json(answer, share))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::bind_error::BindError;
 use super::tls::Certificate;
 use crate::access::Pepper;
-use crate::app::{App, Stale};
+use crate::app::{App, RejectedConfig};
 use crate::config::{Config, Kind};
 
 /// Changes the configuration of a running gateway.
@@ -67,7 +67,7 @@ impl Control {
     /// Makes `/health/ready` report that the configuration file was rejected and an earlier one is in use, until a reload
     /// succeeds. `place`: line and column of the first problem, from 1.
     pub fn mark_stale(&self, place: Option<(usize, usize)>) {
-        self.app.stale.store(Some(Arc::new(Stale { place })));
+        self.app.stale.store(Some(Arc::new(RejectedConfig { place })));
     }
 
     /// Whether only the simulator would remain. An emptied or truncated file has this effect.
@@ -179,7 +179,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config::{Model, Target, Upstream};
+    use crate::config::{ModelConfig, TargetConfig, UpstreamConfig};
     use crate::server::Gateway;
 
     fn simulated() -> Config {
@@ -187,8 +187,8 @@ mod tests {
     }
 
     fn with_provider() -> Config {
-        let upstreams = vec![Upstream::new("one", Kind::Chat, "http://127.0.0.1:9/v1")];
-        let models = vec![Model::new("mine", "family", Target::new("one", "model-sol"))];
+        let upstreams = vec![UpstreamConfig::new("one", Kind::Chat, "http://127.0.0.1:9/v1")];
+        let models = vec![ModelConfig::new("mine", "family", TargetConfig::new("one", "model-sol"))];
         Config { upstreams, models, ..simulated() }
     }
 

@@ -18,7 +18,7 @@ use super::shared_config;
 use crate::access::{ApiKey, Data, RegistryError};
 use crate::app::App;
 use crate::config::{Config, is_origin};
-use crate::counters::Counters;
+use crate::counters::SharedCounters;
 use crate::media;
 use crate::wire::Response;
 
@@ -63,7 +63,7 @@ impl Embedded {
                     its own"
             );
         }
-        let counters = config.counters.as_ref().map(Counters::start).transpose()?.map(Arc::new);
+        let counters = config.counters.as_ref().map(SharedCounters::start).transpose()?.map(Arc::new);
         if config.shared_config.is_some() && !data.lasting {
             let message = "store.shared_config needs a store: configure store.url or store.data";
             return Err(BindError::SharedConfig(message.to_owned()));

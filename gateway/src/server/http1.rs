@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use self::deadline::Deadline;
 use self::head::ReplyContext;
 use self::incoming::incoming;
-use self::outgoing::Outgoing;
+use self::outgoing::ResponseWriter;
 use self::wire::{Next, Wire};
 use super::client::Client;
 use super::head_error;
@@ -85,7 +85,7 @@ where
         let response = service.answer(request, client.clone()).await;
         let ReplyContext { is_head, is_old, lasts } = asked;
         let lasts = lasts && lock(&wire).is_between_requests() && !settings.draining.is_cancelled();
-        let mut outgoing = Outgoing::begin(response, is_head, is_old, lasts);
+        let mut outgoing = ResponseWriter::begin(response, is_head, is_old, lasts);
         poll_fn(|context| lock(&wire).poll_send(context, &mut outgoing)).await?;
         if !outgoing.lasts() {
             break;

@@ -20,20 +20,20 @@ struct Listener {
 }
 
 /// All sockets, the plain ones first.
-pub(super) struct Listening {
+pub(super) struct Listeners {
     listeners: Vec<Listener>,
     /// The socket polled first.
     first: AtomicUsize,
 }
 
 /// An accepted connection.
-pub(super) struct Accepted {
+pub(super) struct AcceptedConnection {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
     pub(super) is_tls: bool,
 }
 
-impl Listening {
+impl Listeners {
     /// Binds the addresses of a configuration.
     pub(super) async fn bind(config: &Config) -> Result<Self, BindError> {
         let plain = config.listen.iter().map(|address| (address, false));
@@ -76,7 +76,7 @@ impl Listening {
 
     /// Accepts a connection on any socket. The socket polled first changes each time, so that a busy one doesn't starve
     /// the others.
-    pub(super) async fn accept(&self) -> io::Result<Accepted> {
+    pub(super) async fn accept(&self) -> io::Result<AcceptedConnection> {
         let first = self.first.fetch_add(1, Ordering::Relaxed);
         poll_fn(|context| {
             for at in 0..self.listeners.len() {
@@ -91,7 +91,7 @@ impl Listening {
                     // Without it, every event of a stream may wait 40 ms for the acknowledgement of the previous one.
                     // Fails if the client has gone, which the connection then detects.
                     _ = stream.set_nodelay(true);
-                    return Poll::Ready(Ok(Accepted { stream, peer, is_tls: listener.is_tls }));
+                    return Poll::Ready(Ok(AcceptedConnection { stream, peer, is_tls: listener.is_tls }));
                 }
             }
             Poll::Pending

@@ -22,7 +22,7 @@ pub(super) fn check(
 ) -> Result<(), ApiError> {
     /// The rest is skipped, not built.
     #[derive(Deserialize)]
-    struct Named {
+    struct ModelMember {
         model: Option<String>,
     }
 
@@ -31,7 +31,7 @@ pub(super) fn check(
     }
     let in_path = path.iter().find(|(name, _)| name == "model").map(|(_, model)| model.as_str());
     let in_body = if operation.models.is_some() && in_path.is_none() {
-        match serde_json::from_slice::<Named>(body) {
+        match serde_json::from_slice::<ModelMember>(body) {
             Ok(named) => named.model,
             // Otherwise one model might be checked and another one called.
             Err(error) if error.is_data() => {

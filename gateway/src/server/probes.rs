@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::bind_error::BindError;
 use super::client::Client;
 use super::connection;
+use super::connection_slots::ConnectionSlots;
 use super::http1::{self, Service, Settings};
-use super::listening::Listening;
-use super::places::Places;
+use super::listening::Listeners;
 use super::{ACCEPT_PAUSE, operator};
 use crate::app::App;
 use crate::config::Config;
@@ -27,7 +27,7 @@ const MAX_PROBE_CONNECTIONS: usize = 64;
 
 /// The sockets for probes.
 pub(super) struct Probes {
-    listening: Listening,
+    listening: Listeners,
 }
 
 impl Probes {
@@ -36,7 +36,7 @@ impl Probes {
         if config.health_listen.is_empty() {
             return Ok(None);
         }
-        let listening = Listening::at(config.health_listen.iter().map(|address| (address, false))).await?;
+        let listening = Listeners::at(config.health_listen.iter().map(|address| (address, false))).await?;
         Ok(Some(Self { listening }))
     }
 
@@ -57,7 +57,7 @@ impl Probes {
         for url in self.listening.urls() {
             tracing::info!(url, "listening for probes");
         }
-        let places = Places::new(MAX_PROBE_CONNECTIONS);
+        let places = ConnectionSlots::new(MAX_PROBE_CONNECTIONS);
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {

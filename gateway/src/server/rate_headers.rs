@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::usage::{Caller, Left};
+use crate::usage::{Caller, Remaining};
 
 /// For requests and for tokens: limit, remaining, reset.
 const NAMES: [[HeaderName; 3]; 2] = [
@@ -41,7 +41,7 @@ pub(super) fn write(caller: &Caller, headers: &mut HeaderMap) {
     one(headers, tokens, limits.tokens_per_minute, allowance.tokens);
 }
 
-fn one(headers: &mut HeaderMap, names: [HeaderName; 3], limit: Option<u64>, left: Option<Left>) {
+fn one(headers: &mut HeaderMap, names: [HeaderName; 3], limit: Option<u64>, left: Option<Remaining>) {
     let Some((limit, left)) = limit.zip(left) else { return };
     let seconds = usize::try_from(left.full.as_millis().div_ceil(1000)).unwrap_or(usize::MAX);
     let [name_of_limit, name_of_remaining, name_of_reset] = names;

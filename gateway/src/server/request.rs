@@ -32,19 +32,19 @@ use crate::app::App;
 use crate::fault::Faults;
 use crate::generated::routes::dispatch;
 use crate::media::files;
-use crate::observe::{self, Recent, Shown};
+use crate::observe::{self, Recent, RecentEntry};
 use crate::relay;
-use crate::store::{Begun, IdempotentRequest, KEY_HEADER, PREFIX, UnderWay};
+use crate::store::{IdempotentRequest, KEY_HEADER, PREFIX, ReplayDecision, RunningRequest};
 use crate::usage::{Caller, InFlight};
 use crate::wire::{ApiError, Call, Response, hold};
 
 /// Answers a request in every case, even after a panic.
 pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> Response {
-    let (begun, present) = (Instant::now(), observe::Present::new(&app.metrics.in_flight));
+    let (begun, present) = (Instant::now(), observe::GaugeGuard::new(&app.metrics.in_flight));
     let request_id = new_request_id();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
-    let mut found = Found {
+    let mut found = RequestState {
         style: path_style(&path),
         operation: None,
         admitted: None,
@@ -73,17 +73,18 @@ pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> 
         response = admitted.follow(response);
     }
     let (operation, shown) = (found.operation, found.shown);
-    let request = observe::Request { begun, present, method, path, id: request_id, operation, span, shown };
+    let request =
+        observe::LoggedRequest { begun, present, method, path, id: request_id, operation, span, shown };
     observe::watch(&app.metrics, request, response)
 }
 
 /// What is known of a request so far.
-struct Found {
+struct RequestState {
     style: ErrorStyle,
     operation: Option<&'static Operation>,
     admitted: Option<Admitted>,
     /// What operators see of it, if there is an admin key.
-    shown: Option<Shown>,
+    shown: Option<RecentEntry>,
     /// Whether its key may know which upstream answered.
     knows_upstream: bool,
 }
@@ -124,7 +125,7 @@ async fn route(
     client: Client,
     body: &mut Body,
     request_id: &str,
-    found: &mut Found,
+    found: &mut RequestState,
 ) -> Result<Response, ApiError> {
     let mut query: Vec<(String, String)> =
         url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
@@ -200,7 +201,7 @@ async fn route(
         // Boxed, because few requests have a key, so the others need no space for this.
         Box::pin(app.replays.begin(&head.headers, asked)).await?
     } else {
-        Begun::Unkeyed
+        ReplayDecision::Unkeyed
     };
     let faults = take_faults(app, &caller, operation, &mut head.headers, &mut path, &mut body)?;
     let is_new =
@@ -221,15 +222,17 @@ async fn route(
     };
     // Faults are applied after this: the stored response is intact.
     let response = match begun {
-        Begun::Again(response) => response,
+        ReplayDecision::Again(response) => response,
         // A video may cost money: its submission continues if the client disconnects, and a repeated one gets its
         // answer.
-        Begun::First(turn) if operation.id == "create_video" => run_detached(app, turn, call).await?,
-        Begun::First(turn) => {
+        ReplayDecision::First(turn) if operation.id == "create_video" => {
+            run_detached(app, turn, call).await?
+        }
+        ReplayDecision::First(turn) => {
             let response = dispatch(app, call).await;
             Box::pin(turn.answered(response, app.room_for_answers())).await
         }
-        Begun::Unkeyed => dispatch(app, call).await,
+        ReplayDecision::Unkeyed => dispatch(app, call).await,
     };
     Ok(faults.distort(operation, response))
 }
@@ -257,7 +260,7 @@ fn take_faults(
 }
 
 /// Runs an operation to its end, whether or not the client waits.
-async fn run_detached(app: &Arc<App>, turn: UnderWay, call: Call) -> Result<Response, ApiError> {
+async fn run_detached(app: &Arc<App>, turn: RunningRequest, call: Call) -> Result<Response, ApiError> {
     let (told, answer) = oneshot::channel();
     let worker = Arc::clone(app);
     let work = async move {

@@ -7,7 +7,7 @@ use super::bind_error::BindError;
 use crate::app::App;
 use crate::config::offered;
 use crate::shared::Shared;
-use crate::store::{ConfigRevision, StoreError};
+use crate::store::{StoreError, StoredRevision};
 use crate::supervised::supervise;
 
 /// How often the store is polled for the newest revision, if it doesn't notify of changes.
@@ -130,7 +130,7 @@ async fn use_copy(app: &Arc<App>) -> bool {
 }
 
 /// Uses a revision, or reports why it can't be used; then nothing changes.
-async fn use_revision(app: &Arc<App>, revision: ConfigRevision, document: String) {
+async fn use_revision(app: &Arc<App>, revision: StoredRevision, document: String) {
     let (using, number) = (Arc::clone(app), revision.number);
     let tried = revision.clone();
     let used = tokio::task::spawn_blocking(move || {

@@ -8,7 +8,7 @@ use gatewright::whole_file::write_file;
 use serde::{Deserialize, Serialize};
 
 use crate::crash;
-use crate::store::ConfigRevision;
+use crate::store::StoredRevision;
 
 /// Name of the file in the data folder.
 const NAME: &str = "shared-config.json";
@@ -16,7 +16,7 @@ const NAME: &str = "shared-config.json";
 const LONGEST: u64 = 8 * 1024 * 1024;
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct ConfigCopy {
     revision: u64,
     made: u64,
     by: String,
@@ -29,9 +29,9 @@ pub(super) fn place_in(folder: &Path) -> PathBuf {
 }
 
 /// Replaces the stored document, completely or not at all.
-pub(super) fn keep(place: &Path, revision: &ConfigRevision, document: &str) -> io::Result<()> {
-    let ConfigRevision { number, made, author, repeats } = revision.clone();
-    let kept = Kept { revision: number, made, by: author, repeats, document: document.to_owned() };
+pub(super) fn keep(place: &Path, revision: &StoredRevision, document: &str) -> io::Result<()> {
+    let StoredRevision { number, made, author, repeats } = revision.clone();
+    let kept = ConfigCopy { revision: number, made, by: author, repeats, document: document.to_owned() };
     let document = serde_json::to_vec(&kept)?;
     crash::point();
     write_file(place, &document)?;
@@ -40,9 +40,10 @@ pub(super) fn keep(place: &Path, revision: &ConfigRevision, document: &str) -> i
 }
 
 /// The stored document. An unreadable one counts as missing.
-pub(super) fn kept(place: &Path) -> Option<(ConfigRevision, String)> {
+pub(super) fn kept(place: &Path) -> Option<(StoredRevision, String)> {
     let mut text = String::new();
     File::open(place).and_then(|file| file.take(LONGEST).read_to_string(&mut text)).ok()?;
-    let Kept { revision: number, made, by: author, repeats, document } = serde_json::from_str(&text).ok()?;
-    Some((ConfigRevision { number, made, author, repeats }, document))
+    let ConfigCopy { revision: number, made, by: author, repeats, document } =
+        serde_json::from_str(&text).ok()?;
+    Some((StoredRevision { number, made, author, repeats }, document))
 }

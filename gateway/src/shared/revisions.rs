@@ -7,7 +7,7 @@ use crate::access::{Registry, RegistryError};
 use crate::clock::unix_seconds;
 use crate::config::Sharing;
 use crate::keys::InvalidMember;
-use crate::store::{self, MOST_REVISIONS, NewConfig};
+use crate::store::{self, MAX_REVISIONS, NewConfig};
 
 /// Maximum length of the name of a change's author, in characters.
 const LONGEST_NAME: usize = 100;
@@ -68,9 +68,9 @@ pub struct ConfigPushed {
     pub warnings: Vec<String>,
 }
 
-impl From<store::ConfigRevision> for ConfigRevision {
-    fn from(revision: store::ConfigRevision) -> Self {
-        let store::ConfigRevision { number, made, author, repeats } = revision;
+impl From<store::StoredRevision> for ConfigRevision {
+    fn from(revision: store::StoredRevision) -> Self {
+        let store::StoredRevision { number, made, author, repeats } = revision;
         Self { revision: number, made, by: author, repeats }
     }
 }
@@ -78,13 +78,13 @@ impl From<store::ConfigRevision> for ConfigRevision {
 impl Registry {
     /// The revisions of the configuration that gateways share, the newest first, at most 100.
     pub async fn config_history(&self) -> Result<Vec<ConfigRevision>, RegistryError> {
-        let listed = self.store().config_revisions(MOST_REVISIONS).await?;
+        let listed = self.store().config_revisions(MAX_REVISIONS).await?;
         Ok(listed.into_iter().map(Into::into).collect())
     }
 
     /// A revision with its document. `number`: by default the newest one.
     pub async fn config_document(&self, number: Option<u64>) -> Result<ConfigDocument, RegistryError> {
-        let listed = self.store().config_revisions(MOST_REVISIONS).await?;
+        let listed = self.store().config_revisions(MAX_REVISIONS).await?;
         let found = listed.into_iter().find(|revision| number.is_none_or(|number| number == revision.number));
         let revision = found.ok_or(RegistryError::NoRevision(number))?;
         let document = self.store().config_document(revision.number).await?;

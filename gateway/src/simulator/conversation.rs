@@ -12,27 +12,27 @@ const CALL: usize = 512;
 /// A conversation to answer.
 #[derive(Debug, Default)]
 pub(crate) struct Prompt {
-    pub(crate) turns: Vec<Turn>,
-    pub(crate) tools: Vec<Tool>,
-    pub(crate) tool_choice: ToolChoice,
+    pub(crate) turns: Vec<PromptTurn>,
+    pub(crate) tools: Vec<FunctionTool>,
+    pub(crate) tool_choice: SimulatedToolChoice,
     /// Whether several tools may be called in one answer.
     pub(crate) parallel_tool_calls: bool,
-    pub(crate) format: Format,
+    pub(crate) format: ReplyFormat,
     /// Maximum number of tokens of a text answer (2.1). Tool calls are never truncated.
     pub(crate) max_tokens: Option<usize>,
     /// Stop sequences: they end the answer and are not part of it (2.1).
     pub(crate) stop: Vec<String>,
-    pub(crate) media: Media,
+    pub(crate) media: MediaCount,
 }
 
 /// Input other than text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Media {
+pub(crate) struct MediaCount {
     pub(crate) pictures: usize,
     pub(crate) tokens: usize,
 }
 
-impl Sum for Media {
+impl Sum for MediaCount {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |sum, one| Self {
             pictures: sum.pictures + one.pictures,
@@ -43,7 +43,7 @@ impl Sum for Media {
 
 /// One turn of the conversation.
 #[derive(Debug, Clone)]
-pub(crate) enum Turn {
+pub(crate) enum PromptTurn {
     /// A system or developer message.
     Instruction(String),
     User(String),
@@ -58,7 +58,7 @@ pub(crate) enum Turn {
     },
 }
 
-impl Turn {
+impl PromptTurn {
     /// The result of a tool call. A call may have many results, so each holds only the beginning of a long name.
     pub(crate) fn tool_result(name: Option<&str>, output: String) -> Self {
         let name = name.map(|name| name[..name.floor_char_boundary(LONGEST_NAME)].to_owned());
@@ -75,7 +75,7 @@ impl Turn {
 
 /// A function the model may call.
 #[derive(Debug, Clone)]
-pub(crate) struct Tool {
+pub(crate) struct FunctionTool {
     pub(crate) name: String,
     /// JSON Schema of the arguments.
     pub(crate) parameters: ClientSchema,
@@ -83,7 +83,7 @@ pub(crate) struct Tool {
 
 /// The tool choice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum ToolChoice {
+pub(crate) enum SimulatedToolChoice {
     /// The model decides: it calls the tools that the prompt names.
     #[default]
     Auto,
@@ -97,7 +97,7 @@ pub(crate) enum ToolChoice {
 
 /// The format of a text answer.
 #[derive(Debug, Clone, Default)]
-pub(crate) enum Format {
+pub(crate) enum ReplyFormat {
     #[default]
     Text,
     /// Any JSON object.
@@ -111,21 +111,21 @@ pub(crate) enum Format {
 /// The model's answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
-    pub(crate) content: Content,
+    pub(crate) content: ReplyContent,
     pub(crate) finish: Finish,
-    pub(crate) usage: Usage,
+    pub(crate) usage: ReplyUsage,
 }
 
 /// Text or tool calls.
 #[derive(Debug, Clone)]
-pub(crate) enum Content {
+pub(crate) enum ReplyContent {
     Text(String),
-    ToolCalls(Vec<ToolCall>),
+    ToolCalls(Vec<SimulatedCall>),
 }
 
 /// A tool call.
 #[derive(Debug, Clone)]
-pub(crate) struct ToolCall {
+pub(crate) struct SimulatedCall {
     pub(crate) name: String,
     /// A JSON document.
     pub(crate) arguments: String,
@@ -143,22 +143,22 @@ pub(crate) enum Finish {
 
 /// Input and output tokens.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Usage {
+pub(crate) struct ReplyUsage {
     pub(crate) input: usize,
     pub(crate) output: usize,
 }
 
-impl Content {
+impl ReplyContent {
     /// Estimated memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
-            Self::ToolCalls(calls) => calls.iter().map(ToolCall::bytes).sum(),
+            Self::ToolCalls(calls) => calls.iter().map(SimulatedCall::bytes).sum(),
         }
     }
 }
 
-impl ToolCall {
+impl SimulatedCall {
     pub(crate) fn bytes(&self) -> usize {
         CALL + self.name.len() + self.arguments.len()
     }
@@ -170,7 +170,9 @@ mod tests {
 
     #[test]
     fn a_long_name_is_not_told_whole_with_each_result() {
-        let turn = Turn::tool_result(Some(&"n".repeat(100_000)), "done".to_owned());
-        assert!(matches!(turn, Turn::ToolResult { name: Some(name), .. } if name.len() == LONGEST_NAME));
+        let turn = PromptTurn::tool_result(Some(&"n".repeat(100_000)), "done".to_owned());
+        assert!(
+            matches!(turn, PromptTurn::ToolResult { name: Some(name), .. } if name.len() == LONGEST_NAME)
+        );
     }
 }

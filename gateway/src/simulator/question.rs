@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::Number;
 
 use super::echo;
-use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, BudgetExceeded};
 
 /// Steps per byte of the question, for all the analysis that an answer needs.
 const READ: usize = 64;
@@ -33,7 +33,7 @@ pub(crate) struct Hints {
 }
 
 impl<'a> Question<'a> {
-    pub(crate) fn read(text: &'a str, budget: &Budget) -> Result<Self, Exceeded> {
+    pub(crate) fn read(text: &'a str, budget: &Budget) -> Result<Self, BudgetExceeded> {
         budget.work(text.len().saturating_mul(READ))?;
         Ok(Self {
             text,
@@ -45,7 +45,7 @@ impl<'a> Question<'a> {
     }
 
     /// Whether it contains these whole words, ignoring case and punctuation: `get weather` contains `get_weather`.
-    pub(crate) fn mentions(&self, words: &str, budget: &Budget) -> Result<bool, Exceeded> {
+    pub(crate) fn mentions(&self, words: &str, budget: &Budget) -> Result<bool, BudgetExceeded> {
         budget.work(words.len().saturating_mul(READ))?;
         self.words.get_or_init(|| Words::of(self.text)).hold(&Words::of(words), budget)
     }
@@ -112,7 +112,7 @@ impl Words {
     }
 
     /// Whether the words of `other` occur here in sequence; false if it has no words.
-    fn hold(&self, other: &Self, budget: &Budget) -> Result<bool, Exceeded> {
+    fn hold(&self, other: &Self, budget: &Budget) -> Result<bool, BudgetExceeded> {
         let Some(first) = other.word(0) else { return Ok(false) };
         let start = self.sorted.partition_point(|index| self.word(*index) < Some(first));
         for at in self.sorted[start..].iter().take_while(|index| self.word(**index) == Some(first)) {

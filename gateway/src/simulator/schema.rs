@@ -17,7 +17,7 @@ use self::judge::Judge;
 use self::layers::Layers;
 use self::pattern::{LENGTH, Pattern};
 use super::question::Question;
-use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, BudgetExceeded};
 use crate::bounds::client_schema::ClientSchema;
 
 /// Below this depth, only required properties are set, so that recursive schemas end.
@@ -40,14 +40,14 @@ pub(crate) fn fit(
     schema: &ClientSchema,
     question: &Question<'_>,
     budget: &Budget,
-) -> Result<Value, Exceeded> {
+) -> Result<Value, BudgetExceeded> {
     let fitting = Fitting { root: schema.value(), question, budget };
-    fitting.value(&[schema.value()], Place::property("value", 0), 0)
+    fitting.value(&[schema.value()], ValuePosition::property("value", 0), 0)
 }
 
 /// The place of a value.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct ValuePosition<'a> {
     /// Name of the property.
     name: &'a str,
     /// Number of strings generated for the object before this one: each takes another hint.
@@ -56,7 +56,7 @@ struct Place<'a> {
     copy: usize,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ValuePosition<'a> {
     fn property(name: &'a str, property: usize) -> Self {
         Self { name, property, copy: 0 }
     }
@@ -70,7 +70,12 @@ struct Fitting<'a> {
 
 impl<'a> Fitting<'a> {
     /// A value that matches all of these schemas.
-    fn value(&self, schemas: &[&'a Value], place: Place<'_>, depth: usize) -> Result<Value, Exceeded> {
+    fn value(
+        &self,
+        schemas: &[&'a Value],
+        place: ValuePosition<'_>,
+        depth: usize,
+    ) -> Result<Value, BudgetExceeded> {
         self.budget.make(VALUE)?;
         if depth > DEPTH {
             return Ok(Value::Null);
@@ -93,7 +98,7 @@ impl<'a> Fitting<'a> {
         }
     }
 
-    fn layers(&self, schemas: &[&'a Value]) -> Result<Layers<'a>, Exceeded> {
+    fn layers(&self, schemas: &[&'a Value]) -> Result<Layers<'a>, BudgetExceeded> {
         let mut layers = Layers { keywords: Vec::new(), referred: false };
         let mut waiting: Vec<&'a Value> = schemas.to_vec();
         let mut next = 0;
@@ -127,12 +132,12 @@ impl<'a> Fitting<'a> {
     }
 
     /// A value copied from the schema itself.
-    fn copied(&self, value: &Value) -> Result<Value, Exceeded> {
+    fn copied(&self, value: &Value) -> Result<Value, BudgetExceeded> {
         self.charge_copy(value)?;
         Ok(value.clone())
     }
 
-    fn charge_copy(&self, value: &Value) -> Result<(), Exceeded> {
+    fn charge_copy(&self, value: &Value) -> Result<(), BudgetExceeded> {
         match value {
             Value::String(text) => self.budget.make(VALUE + text.len()),
             Value::Array(values) => {
@@ -151,7 +156,7 @@ impl<'a> Fitting<'a> {
     }
 
     /// One of the allowed values: first those that the question mentions, then the others in order.
-    fn one_of(&self, allowed: &[Value], copy: usize) -> Result<Value, Exceeded> {
+    fn one_of(&self, allowed: &[Value], copy: usize) -> Result<Value, BudgetExceeded> {
         let mut ordered: Vec<&Value> = Vec::new();
         let mut others: Vec<&Value> = Vec::new();
         for value in allowed {
@@ -166,7 +171,7 @@ impl<'a> Fitting<'a> {
         ordered.get(copy % ordered.len().max(1)).map_or(Ok(Value::Null), |value| self.copied(value))
     }
 
-    fn object(&self, layers: &Layers<'a>, depth: usize) -> Result<Value, Exceeded> {
+    fn object(&self, layers: &Layers<'a>, depth: usize) -> Result<Value, BudgetExceeded> {
         let mut names: Vec<&'a str> = Vec::new();
         let mut properties: HashMap<&'a str, Vec<&'a Value>> = HashMap::new();
         for (name, schema) in layers.all("properties").filter_map(Value::as_object).flatten() {
@@ -191,7 +196,7 @@ impl<'a> Fitting<'a> {
             if depth < FULL_DEPTH || required.contains(name) {
                 let schemas = &properties[name];
                 self.budget.make(name.len())?;
-                let value = self.value(schemas, Place::property(name, strings), depth + 1)?;
+                let value = self.value(schemas, ValuePosition::property(name, strings), depth + 1)?;
                 let free = schemas.iter().all(|schema| schema.get("enum").is_none());
                 strings += usize::from(value.is_string() && free);
                 object.insert(name.to_owned(), value);
@@ -200,13 +205,18 @@ impl<'a> Fitting<'a> {
         let other: Vec<&'a Value> = layers.all("additionalProperties").collect();
         for name in further {
             self.budget.make(name.len())?;
-            let value = self.value(&other, Place::property(name, strings), depth + 1)?;
+            let value = self.value(&other, ValuePosition::property(name, strings), depth + 1)?;
             object.insert(name.to_owned(), value);
         }
         Ok(Value::Object(object))
     }
 
-    fn array(&self, layers: &Layers<'a>, place: Place<'_>, depth: usize) -> Result<Value, Exceeded> {
+    fn array(
+        &self,
+        layers: &Layers<'a>,
+        place: ValuePosition<'_>,
+        depth: usize,
+    ) -> Result<Value, BudgetExceeded> {
         let fixed = layers.list("prefixItems");
         let items: Vec<&'a Value> = layers.all("items").collect();
         let length = if items.contains(&&Value::Bool(false)) {
@@ -218,12 +228,12 @@ impl<'a> Fitting<'a> {
         };
         let item = |index: usize| match fixed.get(index) {
             Some(schema) => self.value(&[schema], place, depth + 1),
-            None => self.value(&items, Place { copy: index, ..place }, depth + 1),
+            None => self.value(&items, ValuePosition { copy: index, ..place }, depth + 1),
         };
         (0..length).map(item).collect()
     }
 
-    fn number(&self, layers: &Layers<'a>, place: Place<'_>) -> Result<Value, Exceeded> {
+    fn number(&self, layers: &Layers<'a>, place: ValuePosition<'_>) -> Result<Value, BudgetExceeded> {
         let low = layers.least("minimum").or(layers.least("exclusiveMinimum").map(|low| low + 1.0));
         let high = layers.most("maximum").or(layers.most("exclusiveMaximum").map(|high| high - 1.0));
         let step = layers.least("multipleOf").unwrap_or(1.0);
@@ -241,7 +251,7 @@ impl<'a> Fitting<'a> {
         Judge::of(layers, None, self.budget)?.first_fitting(candidates.into_iter(), self.budget)
     }
 
-    fn string(&self, layers: &Layers<'a>, place: Place<'_>) -> Result<Value, Exceeded> {
+    fn string(&self, layers: &Layers<'a>, place: ValuePosition<'_>) -> Result<Value, BudgetExceeded> {
         let source = layers.text("pattern");
         let pattern = source.map(|source| Pattern::read(source, self.budget)).transpose()?;
         let judge = Judge::of(layers, source.zip(pattern.as_ref()), self.budget)?;
@@ -378,7 +388,11 @@ mod tests {
     }
 
     /// Steps and bytes spent until a value is found or the budget is exhausted.
-    fn spent(schema: &Value, question: &str, limits: (usize, usize)) -> (usize, usize, Result<(), Exceeded>) {
+    fn spent(
+        schema: &Value,
+        question: &str,
+        limits: (usize, usize),
+    ) -> (usize, usize, Result<(), BudgetExceeded>) {
         let budget = Budget::of(limits.0, limits.1);
         let schema = ClientSchema::read(schema, "").expect("within the bounds");
         let fitted = Question::read(question, &budget).and_then(|question| fit(&schema, &question, &budget));
@@ -414,7 +428,7 @@ mod tests {
             let (steps, bytes, fitted) = spent(&schema, "Say 'a' or B", (STEPS, STEPS));
             assert!(steps <= STEPS && bytes <= STEPS, "{schema}");
             assert!(
-                matches!(fitted, Err(Exceeded::Steps(STEPS) | Exceeded::Bytes(STEPS))),
+                matches!(fitted, Err(BudgetExceeded::Steps(STEPS) | BudgetExceeded::Bytes(STEPS))),
                 "{schema}: {fitted:?}"
             );
         }

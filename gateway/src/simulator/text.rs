@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::question::Question;
 use super::seed::Seed;
-use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, BudgetExceeded};
 use crate::simulator::conversation::Prompt;
 
 /// Maximum `N` of `count to N`.
@@ -44,7 +44,7 @@ pub(super) fn settled(
     prompt: &Prompt,
     question: &Question<'_>,
     budget: &Budget,
-) -> Result<Option<String>, Exceeded> {
+) -> Result<Option<String>, BudgetExceeded> {
     if let Some(text) = &question.requested {
         budget.make(text.len())?;
         return Ok(Some(text.clone()));
@@ -100,7 +100,7 @@ pub(super) struct Essay<'a> {
 }
 
 impl<'a> Essay<'a> {
-    pub(super) fn about(question: &Question<'a>, budget: &Budget) -> Result<Self, Exceeded> {
+    pub(super) fn about(question: &Question<'a>, budget: &Budget) -> Result<Self, BudgetExceeded> {
         let topic = question
             .text
             .split(|character: char| !(character.is_alphanumeric() || character == '-'))
@@ -113,7 +113,7 @@ impl<'a> Essay<'a> {
     }
 
     /// The essay of one choice.
-    pub(super) fn write(&self, choice: usize, budget: &Budget) -> Result<String, Exceeded> {
+    pub(super) fn write(&self, choice: usize, budget: &Budget) -> Result<String, BudgetExceeded> {
         budget.work(self.question.len())?;
         let mut seed = Seed::of(&format!("{choice}:{}", self.question));
         let topic = &self.topic;

@@ -1,7 +1,7 @@
 //! Tokens of the simulator: a token is a piece of a word of at most six characters, with the whitespace before it.
 //! Answers are streamed piece by piece, so streams have many deltas, and usage counts them exactly.
 
-use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, BudgetExceeded};
 
 /// Maximum length of a piece, in characters other than whitespace.
 const LONGEST: usize = 6;
@@ -47,7 +47,7 @@ pub(crate) fn count(text: &str) -> usize {
 }
 
 /// Like [`count`], charged to a budget.
-pub(super) fn counted(text: &str, budget: &Budget) -> Result<usize, Exceeded> {
+pub(super) fn counted(text: &str, budget: &Budget) -> Result<usize, BudgetExceeded> {
     budget.work(text.len().saturating_mul(COUNT))?;
     Ok(count(text))
 }

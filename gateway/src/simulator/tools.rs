@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::question::Question;
 use super::schema;
-use crate::bounds::budget::{Budget, Exceeded};
-use crate::simulator::conversation::{Prompt, Tool, ToolCall, ToolChoice};
+use crate::bounds::budget::{Budget, BudgetExceeded};
+use crate::simulator::conversation::{FunctionTool, Prompt, SimulatedCall, SimulatedToolChoice};
 
 /// Maximum number of calls that a question may write out.
 const WRITTEN: usize = 64;
@@ -16,18 +16,18 @@ pub(super) fn calls(
     prompt: &Prompt,
     question: &Question<'_>,
     budget: &Budget,
-) -> Result<Vec<ToolCall>, Exceeded> {
+) -> Result<Vec<SimulatedCall>, BudgetExceeded> {
     let mut calls = match &prompt.tool_choice {
-        ToolChoice::None => Vec::new(),
+        SimulatedToolChoice::None => Vec::new(),
         // New tool results are answered, not requested again.
-        ToolChoice::Auto if prompt.fresh_results().next().is_some() => Vec::new(),
+        SimulatedToolChoice::Auto if prompt.fresh_results().next().is_some() => Vec::new(),
         _ => written(prompt, question, budget)?,
     };
     if calls.is_empty() {
         for tool in chosen(prompt, question, budget)? {
             let arguments = arguments(tool, question, budget)?.to_string();
-            calls.push(ToolCall { name: tool.name.clone(), arguments });
-            budget.make(calls.last().map_or(0, ToolCall::bytes))?;
+            calls.push(SimulatedCall { name: tool.name.clone(), arguments });
+            budget.make(calls.last().map_or(0, SimulatedCall::bytes))?;
         }
     }
     if !prompt.parallel_tool_calls {
@@ -37,7 +37,11 @@ pub(super) fn calls(
 }
 
 /// The calls that a question writes out with their arguments, such as `get_weather({"city": "Paris"})`.
-fn written(prompt: &Prompt, question: &Question<'_>, budget: &Budget) -> Result<Vec<ToolCall>, Exceeded> {
+fn written(
+    prompt: &Prompt,
+    question: &Question<'_>,
+    budget: &Budget,
+) -> Result<Vec<SimulatedCall>, BudgetExceeded> {
     let mut calls = Vec::new();
     if prompt.tools.is_empty() {
         return Ok(calls);
@@ -51,9 +55,9 @@ fn written(prompt: &Prompt, question: &Question<'_>, budget: &Budget) -> Result<
         let named = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
         let name = &before[before.trim_end_matches(named).len()..];
         budget.work(name.len() + prompt.tools.len())?;
-        let called = |tool: &Tool| tool.name == name;
+        let called = |tool: &FunctionTool| tool.name == name;
         let wanted = match &prompt.tool_choice {
-            ToolChoice::Named(only) => only == name && prompt.tools.iter().any(called),
+            SimulatedToolChoice::Named(only) => only == name && prompt.tools.iter().any(called),
             _ => prompt.tools.iter().any(called),
         };
         if !wanted {
@@ -66,7 +70,7 @@ fn written(prompt: &Prompt, question: &Question<'_>, budget: &Budget) -> Result<
         }
         let (arguments, behind) = after.split_at(documents.byte_offset());
         if behind.trim_start().starts_with(')') {
-            let call = ToolCall { name: name.to_owned(), arguments: arguments.to_owned() };
+            let call = SimulatedCall { name: name.to_owned(), arguments: arguments.to_owned() };
             budget.make(call.bytes())?;
             calls.push(call);
             rest = behind;
@@ -80,18 +84,20 @@ fn chosen<'a>(
     prompt: &'a Prompt,
     question: &Question<'_>,
     budget: &Budget,
-) -> Result<Vec<&'a Tool>, Exceeded> {
-    let mut chosen: Vec<&Tool> = match &prompt.tool_choice {
-        ToolChoice::None => Vec::new(),
-        ToolChoice::Named(name) => prompt.tools.iter().filter(|tool| tool.name == *name).take(1).collect(),
-        ToolChoice::Required => {
+) -> Result<Vec<&'a FunctionTool>, BudgetExceeded> {
+    let mut chosen: Vec<&FunctionTool> = match &prompt.tool_choice {
+        SimulatedToolChoice::None => Vec::new(),
+        SimulatedToolChoice::Named(name) => {
+            prompt.tools.iter().filter(|tool| tool.name == *name).take(1).collect()
+        }
+        SimulatedToolChoice::Required => {
             let named = named(prompt, question, budget)?;
             if named.is_empty() { prompt.tools.first().into_iter().collect() } else { named }
         }
-        ToolChoice::Auto if prompt.fresh_results().next().is_some() => Vec::new(),
+        SimulatedToolChoice::Auto if prompt.fresh_results().next().is_some() => Vec::new(),
         // Repeating a text needs no tool.
-        ToolChoice::Auto if question.requested.is_some() => Vec::new(),
-        ToolChoice::Auto => named(prompt, question, budget)?,
+        SimulatedToolChoice::Auto if question.requested.is_some() => Vec::new(),
+        SimulatedToolChoice::Auto => named(prompt, question, budget)?,
     };
     if !prompt.parallel_tool_calls {
         chosen.truncate(1);
@@ -104,7 +110,7 @@ fn named<'a>(
     prompt: &'a Prompt,
     question: &Question<'_>,
     budget: &Budget,
-) -> Result<Vec<&'a Tool>, Exceeded> {
+) -> Result<Vec<&'a FunctionTool>, BudgetExceeded> {
     let mut named = Vec::new();
     for tool in &prompt.tools {
         if question.mentions(&tool.name, budget)? {
@@ -114,7 +120,7 @@ fn named<'a>(
     Ok(named)
 }
 
-fn arguments(tool: &Tool, question: &Question<'_>, budget: &Budget) -> Result<Value, Exceeded> {
+fn arguments(tool: &FunctionTool, question: &Question<'_>, budget: &Budget) -> Result<Value, BudgetExceeded> {
     Ok(match schema::fit(&tool.parameters, question, budget)? {
         arguments @ Value::Object(_) => arguments,
         // Arguments are always an object, whatever the schema says.
@@ -126,12 +132,12 @@ fn arguments(tool: &Tool, question: &Question<'_>, budget: &Budget) -> Result<Va
 mod tests {
     use super::*;
     use crate::bounds::client_schema::ClientSchema;
-    use crate::simulator::conversation::Turn;
+    use crate::simulator::conversation::PromptTurn;
 
     fn prompt(text: &str) -> Prompt {
-        let tool = |name: &str| Tool { name: name.to_owned(), parameters: ClientSchema::default() };
+        let tool = |name: &str| FunctionTool { name: name.to_owned(), parameters: ClientSchema::default() };
         Prompt {
-            turns: vec![Turn::User(text.to_owned())],
+            turns: vec![PromptTurn::User(text.to_owned())],
             tools: vec![tool("Read"), tool("write_file")],
             parallel_tool_calls: true,
             ..Prompt::default()
@@ -156,9 +162,9 @@ mod tests {
             [call("Read", r#"{"file_path": "a({b"}"#), call("write_file", r#"{"path":"c", "n": 1.0}"#)];
         assert_eq!(called(&prompt(text)), both);
         assert_eq!(called(&Prompt { parallel_tool_calls: false, ..prompt(text) }), both[..1]);
-        let named = ToolChoice::Named("write_file".to_owned());
+        let named = SimulatedToolChoice::Named("write_file".to_owned());
         assert_eq!(called(&Prompt { tool_choice: named, ..prompt(text) }), both[1..]);
-        assert_eq!(called(&Prompt { tool_choice: ToolChoice::None, ..prompt(text) }), []);
+        assert_eq!(called(&Prompt { tool_choice: SimulatedToolChoice::None, ..prompt(text) }), []);
     }
 
     #[test]
@@ -180,7 +186,7 @@ mod tests {
         let prompt = prompt(&"Read({\"".repeat(60_000));
         let budget = Budget::new();
         let question = Question::read(prompt.question(), &budget).expect("within the budget");
-        assert!(matches!(calls(&prompt, &question, &budget), Err(Exceeded::Steps(_))));
+        assert!(matches!(calls(&prompt, &question, &budget), Err(BudgetExceeded::Steps(_))));
         let many = self::prompt(&"Read({})".repeat(10_000));
         assert_eq!(called(&many).len(), WRITTEN);
     }

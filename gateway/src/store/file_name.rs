@@ -11,7 +11,7 @@ const DIGITS: usize = 32;
 
 /// Kind of a generated file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum FileKind {
     Png,
     Mp4,
     Webm,
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct FileName {
     text: String,
-    kind: Kind,
+    kind: FileKind,
 }
 
 /// A text that is not the name of a generated file.
@@ -30,7 +30,7 @@ pub(crate) struct FileName {
 #[error("it is not the name of a generated file")]
 pub(crate) struct NoFileName;
 
-impl Kind {
+impl FileKind {
     const ALL: [Self; 3] = [Self::Png, Self::Mp4, Self::Webm];
 
     /// The name of the format, which is also the file extension.
@@ -52,11 +52,11 @@ impl Kind {
 }
 
 impl FileName {
-    pub(crate) fn random(kind: Kind) -> Self {
+    pub(crate) fn random(kind: FileKind) -> Self {
         Self { text: format!("{}.{}", Uuid::new_v4().simple(), kind.extension()), kind }
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> FileKind {
         self.kind
     }
 
@@ -76,7 +76,7 @@ impl FromStr for FileName {
 
     fn from_str(text: &str) -> Result<Self, NoFileName> {
         let (digits, extension) = text.split_once('.').ok_or(NoFileName)?;
-        let kind = Kind::ALL.into_iter().find(|kind| kind.extension() == extension).ok_or(NoFileName)?;
+        let kind = FileKind::ALL.into_iter().find(|kind| kind.extension() == extension).ok_or(NoFileName)?;
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let is_random = digits.len() == DIGITS && digits.bytes().all(is_digit);
         is_random.then(|| Self { text: text.to_owned(), kind }).ok_or(NoFileName)
@@ -99,7 +99,7 @@ impl From<FileName> for String {
 
 /// A generated file that is kept until it expires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KeptFile {
+pub(crate) struct StoredFile {
     pub(crate) name: FileName,
     /// Seconds since 1970.
     pub(crate) expires: u64,
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn only_names_that_were_given_to_files_are_names_of_files() {
-        for kind in Kind::ALL {
+        for kind in FileKind::ALL {
             let name = FileName::random(kind);
             assert_ne!(name, FileName::random(kind));
             assert_eq!((name.as_str().parse::<FileName>().ok(), name.kind()), (Some(name.clone()), kind));

@@ -10,7 +10,7 @@ mod failure;
 #[cfg(all(test, target_os = "linux"))]
 mod full_disk_tests;
 mod refusal;
-mod room;
+mod reservation;
 mod sweeping;
 #[cfg(test)]
 mod tests;
@@ -23,16 +23,16 @@ use std::time::{Duration, Instant};
 use gatewright::{ErrorCode, catalog};
 use ring::hmac;
 
-pub(crate) use self::contents::{Contents, Pieces};
+pub(crate) use self::contents::{Contents, FileStream};
 pub(crate) use self::failure::untold;
-pub(crate) use self::room::{MostOfKey, Room};
+pub(crate) use self::reservation::{FileReservation, KeyFileQuota};
 
 use self::address::Signer;
 use self::counting::Counts;
-use self::failure::{Failure, unavailable};
-use self::room::Promises;
-use super::durable::{Expiring, Store, StoreError};
-use super::file_name::{FileName, KeptFile};
+use self::failure::{FileError, unavailable};
+use self::reservation::PendingReservations;
+use super::file_name::{FileName, StoredFile};
+use super::traits::{DurableStore, ExpiringFile, StoreError};
 use crate::wire::ApiError;
 
 /// Path prefix of files.
@@ -41,28 +41,28 @@ pub(crate) const PREFIX: &str = "/files/";
 pub(crate) const LIFETIME: Duration = Duration::from_secs(catalog::IMAGE_URL_LIFETIME_S as u64);
 
 /// The files, and the key that signs their URLs.
-pub(crate) struct Files {
+pub(crate) struct GeneratedFiles {
     contents: Contents,
-    store: Arc<dyn Store>,
+    store: Arc<dyn DurableStore>,
     signer: Signer,
     /// Maximum size of all files together.
     max_bytes: u64,
-    promises: Promises,
+    promises: PendingReservations,
     counts: Counts,
 }
 
 /// A file that can be read.
 pub(crate) struct OpenFile<'f> {
-    files: &'f Files,
+    files: &'f GeneratedFiles,
     pub(crate) name: FileName,
     pub(crate) bytes: u64,
 }
 
-impl Files {
+impl GeneratedFiles {
     /// `key`: signs the URLs. `max_bytes`: maximum size of all files together.
     pub(crate) fn new(
         contents: Contents,
-        store: Arc<dyn Store>,
+        store: Arc<dyn DurableStore>,
         key: hmac::Key,
         max_bytes: usize,
     ) -> Arc<Self> {
@@ -74,7 +74,7 @@ impl Files {
     /// The same, with a task that removes expired files for as long as this exists. Needs a Tokio runtime.
     pub(crate) fn start(
         contents: Contents,
-        store: Arc<dyn Store>,
+        store: Arc<dyn DurableStore>,
         key: hmac::Key,
         max_bytes: usize,
     ) -> Arc<Self> {
@@ -84,7 +84,7 @@ impl Files {
     }
 
     /// The signed path and query of a file, valid until it expires.
-    pub(crate) fn address(&self, file: &KeptFile) -> String {
+    pub(crate) fn address(&self, file: &StoredFile) -> String {
         self.signer.address(file)
     }
 
@@ -97,7 +97,7 @@ impl Files {
         query: &[(String, String)],
     ) -> Result<OpenFile<'_>, ApiError> {
         let name = self.signer.read(name, query)?;
-        match self.contents.size(&name).await.map_err(Failure::unread)? {
+        match self.contents.size(&name).await.map_err(FileError::unread)? {
             Some(bytes) => Ok(OpenFile { files: self, name, bytes }),
             None => Err(self.missing(&name).await),
         }
@@ -117,9 +117,12 @@ impl Files {
 }
 
 /// The names of files that are recorded and have not expired, but whose contents are missing.
-pub(crate) async fn missing_files(contents: &Contents, store: &dyn Store) -> Result<Vec<String>, StoreError> {
+pub(crate) async fn missing_files(
+    contents: &Contents,
+    store: &dyn DurableStore,
+) -> Result<Vec<String>, StoreError> {
     let (begun, mut missing) = (Instant::now(), Vec::new());
-    for Expiring { file, left } in store.first_to_expire(None, u32::MAX).await? {
+    for ExpiringFile { file, left } in store.first_to_expire(None, u32::MAX).await? {
         let size = contents.size(&file.name).await;
         // Files that expire during this check may be swept.
         let left = left.saturating_sub(begun.elapsed().as_secs() + 1);
@@ -132,7 +135,7 @@ pub(crate) async fn missing_files(contents: &Contents, store: &dyn Store) -> Res
 
 impl OpenFile<'_> {
     /// A part of the file in pieces, each read on demand.
-    pub(crate) async fn read(&self, part: Range<u64>) -> Result<Pieces, ApiError> {
-        self.files.contents.read(&self.name, part).await.map_err(Failure::unread)
+    pub(crate) async fn read(&self, part: Range<u64>) -> Result<FileStream, ApiError> {
+        self.files.contents.read(&self.name, part).await.map_err(FileError::unread)
     }
 }

@@ -16,23 +16,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 /// Maximum number of copies.
-const MOST_COPIES: usize = 1_000;
+const MAX_COPIES: usize = 1_000;
 /// Maximum memory of all copies, in bytes.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum size of a response and its items, in bytes.
 pub(crate) const LONGEST: usize = 10 * 1024 * 1024;
 /// Overhead of a response besides its documents, in bytes: its id and its table entries.
 const OVERHEAD: usize = 256;
 /// Maximum number of responses of which only the place is known: some 40 MB.
-pub(crate) const MOST_PLACES: usize = 100_000;
+pub(crate) const MAX_PLACES: usize = 100_000;
 /// Maximum number of changes waiting for the spool: places and copies.
-const MOST_UNSPOOLED: usize = 2 * MOST_PLACES;
+const MAX_UNSPOOLED: usize = 2 * MAX_PLACES;
 /// Maximum length of an id from an upstream.
 const LONGEST_ID: usize = 128;
 
 /// The stored responses by id.
 pub(crate) struct History {
-    kept: Mutex<Kept>,
+    kept: Mutex<HistoryState>,
     /// Whether places survive the process.
     lasts: bool,
     /// Whether the places of the previous process have been loaded.
@@ -40,8 +40,8 @@ pub(crate) struct History {
 }
 
 #[derive(Default)]
-struct Kept {
-    responses: HashMap<Arc<str>, Stored>,
+struct HistoryState {
+    responses: HashMap<Arc<str>, StoredResponse>,
     /// Responses with a copy, by number: the oldest first.
     copies: BTreeMap<u64, Arc<str>>,
     /// Responses of which only the place is known.
@@ -54,7 +54,7 @@ struct Kept {
     /// Memory of the copies to be written.
     unwritten: usize,
     /// Changes that neither the store nor the spool has, by number. None: there is no spool.
-    unspooled: Option<VecDeque<(u64, Noted)>>,
+    unspooled: Option<VecDeque<(u64, HistoryChange)>>,
     /// Number of deletions, by a byte that hashes the id.
     removals: HashMap<u8, u64>,
 }
@@ -62,7 +62,7 @@ struct Kept {
 /// Changes that the store doesn't have yet.
 #[derive(Default)]
 pub(super) struct Changes {
-    pub(super) places: Vec<Change>,
+    pub(super) places: Vec<LocationChange>,
     pub(super) copies: Vec<CopyNote>,
     /// Number of changes so far.
     pub(super) count: u64,
@@ -71,31 +71,31 @@ pub(super) struct Changes {
 /// A change to the set of copies.
 #[derive(Debug, Clone)]
 pub(super) enum CopyNote {
-    Kept { owner: Arc<str>, id: Arc<str>, stamp: i64, documents: Documents },
+    Kept { owner: Arc<str>, id: Arc<str>, stamp: i64, documents: ResponseDocuments },
     Removed { owner: Arc<str>, id: Arc<str> },
 }
 
 /// A change of either kind.
 #[derive(Debug, Clone)]
-pub(super) enum Noted {
-    Place(Change),
+pub(super) enum HistoryChange {
+    Place(LocationChange),
     Copy(CopyNote),
 }
 
 /// The store's result for the copy of a response.
-pub(super) enum Found {
+pub(super) enum CopyLookup {
     None,
     /// The copy that is already known.
     Same,
     Other {
         stamp: i64,
-        documents: Documents,
+        documents: ResponseDocuments,
     },
 }
 
 /// What is known of a response before the store is asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Glance {
+pub(super) struct CachedLookup {
     number: Option<u64>,
     removals: u64,
     /// The copy's stamp.
@@ -103,25 +103,25 @@ pub(super) struct Glance {
 }
 
 /// A response, and the id of the API key that owns it.
-struct Stored {
+struct StoredResponse {
     owner: Arc<str>,
     number: u64,
-    known: Known,
+    known: ResponseRecord,
 }
 
 /// What is known of a response.
 #[derive(Clone)]
-pub(crate) struct Known {
-    pub(crate) documents: Option<Documents>,
+pub(crate) struct ResponseRecord {
+    pub(crate) documents: Option<ResponseDocuments>,
     /// None if no upstream stores it.
-    pub(crate) holder: Option<Holder>,
+    pub(crate) holder: Option<StoringUpstream>,
     /// Distinguishes the copy from others with the same id. None: the store doesn't have it.
     stamp: Option<i64>,
 }
 
 /// The upstream that stores a response.
 #[derive(Debug, Clone)]
-pub(crate) struct Holder {
+pub(crate) struct StoringUpstream {
     pub(crate) upstream: Arc<str>,
     /// The mark of the upstream key that it was made with.
     pub(crate) key: Option<i64>,
@@ -131,23 +131,23 @@ pub(crate) struct Holder {
 
 /// Where a response is stored.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct ResponseLocation {
     pub(crate) id: Arc<str>,
     /// The id of the API key that owns it.
     pub(crate) owner: Arc<str>,
-    pub(crate) holder: Holder,
+    pub(crate) holder: StoringUpstream,
 }
 
 /// A change to the known places.
 #[derive(Debug, Clone)]
-pub(crate) enum Change {
-    Kept(Place),
+pub(crate) enum LocationChange {
+    Kept(ResponseLocation),
     Removed(Arc<str>),
 }
 
 /// A response and its input items, as JSON.
 #[derive(Debug, Clone)]
-pub(crate) struct Documents {
+pub(crate) struct ResponseDocuments {
     /// An object.
     pub(crate) response: Bytes,
     /// An array.
@@ -156,7 +156,7 @@ pub(crate) struct Documents {
     pub(crate) tree: usize,
 }
 
-impl Documents {
+impl ResponseDocuments {
     /// The memory they take while a request continues them, in bytes.
     pub(crate) fn weight(&self) -> usize {
         self.response.len() + self.items.len() + self.tree
@@ -183,11 +183,11 @@ impl History {
     }
 
     /// Loads what the previous process knew, the oldest first. Anything added since is newer.
-    pub(crate) fn recall(&self, places: Vec<Place>) {
+    pub(crate) fn recall(&self, places: Vec<ResponseLocation>) {
         let mut kept = self.lock();
-        for Place { id, owner, holder } in places {
+        for ResponseLocation { id, owner, holder } in places {
             if !kept.responses.contains_key(&id) {
-                kept.add(id, &owner, Known { documents: None, holder: Some(holder), stamp: None });
+                kept.add(id, &owner, ResponseRecord { documents: None, holder: Some(holder), stamp: None });
             }
         }
         kept.make_room();
@@ -210,7 +210,7 @@ impl History {
     }
 
     /// The oldest change that neither the store nor the spool has, if it is among the first `count`. The spool then owns it.
-    pub(super) fn next_unspooled(&self, count: u64) -> Option<(u64, Noted)> {
+    pub(super) fn next_unspooled(&self, count: u64) -> Option<(u64, HistoryChange)> {
         self.lock().unspooled.as_mut()?.pop_front_if(|(number, _)| *number <= count)
     }
 
@@ -232,7 +232,7 @@ impl History {
         kept.unwritten = kept.unwritten.saturating_sub(bytes);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, HistoryState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -242,8 +242,8 @@ impl History {
         &self,
         owner: &Arc<str>,
         id: String,
-        documents: Option<Documents>,
-        holder: Option<Holder>,
+        documents: Option<ResponseDocuments>,
+        holder: Option<StoringUpstream>,
     ) {
         let documents = documents.filter(|documents| documents.size() <= LONGEST);
         // The id becomes part of an upstream path, and places must be small.
@@ -259,11 +259,15 @@ impl History {
         let id: Arc<str> = id.into();
         match &holder {
             Some(holder) => {
-                let place = Place { id: Arc::clone(&id), owner: Arc::clone(owner), holder: holder.clone() };
-                self.note_place(&mut kept, Change::Kept(place));
+                let place = ResponseLocation {
+                    id: Arc::clone(&id),
+                    owner: Arc::clone(owner),
+                    holder: holder.clone(),
+                };
+                self.note_place(&mut kept, LocationChange::Kept(place));
             }
             None if before.as_ref().is_some_and(|known| known.holder.is_some()) => {
-                self.note_place(&mut kept, Change::Removed(Arc::clone(&id)));
+                self.note_place(&mut kept, LocationChange::Removed(Arc::clone(&id)));
             }
             None => {}
         }
@@ -274,38 +278,41 @@ impl History {
         if stamp.is_none() && before.is_some() {
             self.note_removal(&mut kept, owner, &id);
         }
-        kept.add(id, owner, Known { documents, holder, stamp });
+        kept.add(id, owner, ResponseRecord { documents, holder, stamp });
         kept.make_room();
     }
 
     /// If nobody takes the changes for a long time, further ones are dropped.
-    fn note_place(&self, kept: &mut Kept, change: Change) {
-        if self.lasts && kept.changes.places.len() < MOST_PLACES {
-            kept.note(Noted::Place(change));
+    fn note_place(&self, kept: &mut HistoryState, change: LocationChange) {
+        if self.lasts && kept.changes.places.len() < MAX_PLACES {
+            kept.note(HistoryChange::Place(change));
         }
     }
 
     /// Returns the copy's stamp. None: it exists only here.
     fn note_copy(
         &self,
-        kept: &mut Kept,
+        kept: &mut HistoryState,
         owner: &Arc<str>,
         id: &Arc<str>,
-        documents: &Documents,
+        documents: &ResponseDocuments,
     ) -> Option<i64> {
         let unwritten = kept.unwritten + documents.size();
-        if !self.lasts || !is_id(id) || unwritten > MOST_BYTES || kept.changes.copies.len() >= MOST_PLACES {
+        if !self.lasts || !is_id(id) || unwritten > MAX_BYTES || kept.changes.copies.len() >= MAX_PLACES {
             return None;
         }
         let (owner, id, stamp) = (Arc::clone(owner), Arc::clone(id), rand::random());
-        kept.note(Noted::Copy(CopyNote::Kept { owner, id, stamp, documents: documents.clone() }));
+        kept.note(HistoryChange::Copy(CopyNote::Kept { owner, id, stamp, documents: documents.clone() }));
         kept.unwritten = unwritten;
         Some(stamp)
     }
 
-    fn note_removal(&self, kept: &mut Kept, owner: &Arc<str>, id: &Arc<str>) {
-        if self.lasts && is_id(id) && kept.changes.copies.len() < MOST_PLACES {
-            kept.note(Noted::Copy(CopyNote::Removed { owner: Arc::clone(owner), id: Arc::clone(id) }));
+    fn note_removal(&self, kept: &mut HistoryState, owner: &Arc<str>, id: &Arc<str>) {
+        if self.lasts && is_id(id) && kept.changes.copies.len() < MAX_PLACES {
+            kept.note(HistoryChange::Copy(CopyNote::Removed {
+                owner: Arc::clone(owner),
+                id: Arc::clone(id),
+            }));
         }
     }
 
@@ -317,7 +324,7 @@ impl History {
             return false;
         };
         if kept.remove(&id).is_some_and(|known| known.holder.is_some()) {
-            self.note_place(&mut kept, Change::Removed(Arc::clone(&id)));
+            self.note_place(&mut kept, LocationChange::Removed(Arc::clone(&id)));
         }
         self.note_removal(&mut kept, &owner, &id);
         *kept.removals.entry(spread(&id)).or_default() += 1;
@@ -325,12 +332,12 @@ impl History {
     }
 
     /// What is known of an API key's response before the store is asked.
-    pub(super) fn glance(&self, owner: &str, id: &str) -> Glance {
+    pub(super) fn glance(&self, owner: &str, id: &str) -> CachedLookup {
         let kept = self.lock();
         let stored = kept.responses.get(id).filter(|stored| *stored.owner == *owner);
         let known = stored.map(|stored| &stored.known).filter(|known| known.documents.is_some());
         let (number, stamp) = (stored.map(|stored| stored.number), known.and_then(|known| known.stamp));
-        Glance { number, removals: kept.removals_of(id), stamp }
+        CachedLookup { number, removals: kept.removals_of(id), stamp }
     }
 
     /// Learns the store's result for an API key's response. False, and nothing is learned, if the response may have been
@@ -339,9 +346,9 @@ impl History {
         &self,
         owner: &str,
         id: &str,
-        before: Glance,
-        holder: Option<Holder>,
-        found: Found,
+        before: CachedLookup,
+        holder: Option<StoringUpstream>,
+        found: CopyLookup,
     ) -> bool {
         let mut kept = self.lock();
         let stored = kept.responses.get(id);
@@ -353,44 +360,44 @@ impl History {
         }
         let known = kept.remove(id);
         let (documents, stamp) = match (found, known) {
-            (Found::Other { stamp, documents }, _) => (Some(documents), Some(stamp)),
-            (Found::Same, Some(known)) => (known.documents, known.stamp),
+            (CopyLookup::Other { stamp, documents }, _) => (Some(documents), Some(stamp)),
+            (CopyLookup::Same, Some(known)) => (known.documents, known.stamp),
             // The store never had this copy, so it can't know better.
             (_, Some(known)) if known.stamp.is_none() => (known.documents, None),
             _ => (None, None),
         };
         if documents.is_some() || holder.is_some() {
-            kept.add(id.into(), &owner.into(), Known { documents, holder, stamp });
+            kept.add(id.into(), &owner.into(), ResponseRecord { documents, holder, stamp });
             kept.make_room();
         }
         true
     }
 
     /// What is known of an API key's response; its documents are shared, not copied.
-    pub(crate) fn get(&self, owner: &str, id: &str) -> Option<Known> {
+    pub(crate) fn get(&self, owner: &str, id: &str) -> Option<ResponseRecord> {
         let kept = self.lock();
         let stored = kept.responses.get(id).filter(|stored| *stored.owner == *owner)?;
         Some(stored.known.clone())
     }
 }
 
-impl Kept {
-    fn note(&mut self, change: Noted) {
+impl HistoryState {
+    fn note(&mut self, change: HistoryChange) {
         self.changes.count += 1;
         if let Some(unspooled) = &mut self.unspooled {
             unspooled.push_back((self.changes.count, change.clone()));
             // If neither accepts changes, the newest matter most.
-            if unspooled.len() > MOST_UNSPOOLED {
+            if unspooled.len() > MAX_UNSPOOLED {
                 unspooled.pop_front();
             }
         }
         match change {
-            Noted::Place(change) => self.changes.places.push(change),
-            Noted::Copy(note) => self.changes.copies.push(note),
+            HistoryChange::Place(change) => self.changes.places.push(change),
+            HistoryChange::Copy(note) => self.changes.copies.push(note),
         }
     }
 
-    fn add(&mut self, id: Arc<str>, owner: &Arc<str>, known: Known) {
+    fn add(&mut self, id: Arc<str>, owner: &Arc<str>, known: ResponseRecord) {
         let number = self.count;
         self.count += 1;
         let order = match &known.documents {
@@ -401,10 +408,10 @@ impl Kept {
             None => &mut self.places,
         };
         order.insert(number, Arc::clone(&id));
-        self.responses.insert(id, Stored { owner: Arc::clone(owner), number, known });
+        self.responses.insert(id, StoredResponse { owner: Arc::clone(owner), number, known });
     }
 
-    fn remove(&mut self, id: &str) -> Option<Known> {
+    fn remove(&mut self, id: &str) -> Option<ResponseRecord> {
         let stored = self.responses.remove(id)?;
         if let Some(documents) = &stored.known.documents {
             self.bytes -= documents.size();
@@ -419,7 +426,7 @@ impl Kept {
     }
 
     fn make_room(&mut self) {
-        while self.copies.len() > MOST_COPIES || self.bytes > MOST_BYTES {
+        while self.copies.len() > MAX_COPIES || self.bytes > MAX_BYTES {
             let Some((_, id)) = self.copies.pop_first() else { break };
             let Some(stored) = self.responses.get_mut(&id) else { continue };
             if let Some(documents) = stored.known.documents.take() {
@@ -434,7 +441,7 @@ impl Kept {
                 self.responses.remove(&id);
             }
         }
-        while self.places.len() > MOST_PLACES {
+        while self.places.len() > MAX_PLACES {
             let Some((_, id)) = self.places.pop_first() else { break };
             self.responses.remove(&id);
         }

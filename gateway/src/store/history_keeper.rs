@@ -16,19 +16,19 @@ use std::time::Duration;
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
-use self::spooling::{Left, Spooling};
-use super::durable::{COPIES_KEPT_FOR, CopyChange, FoundCopy, Store, StoreError};
-use super::history::{Change, CopyNote, Found, History, MOST_PLACES, is_id};
+use self::spooling::{RecoveredChanges, Spooling};
+use super::history::{CopyLookup, CopyNote, History, LocationChange, MAX_PLACES, is_id};
 use super::sealing::Sealer;
 use super::spool::Spool;
 use super::store_health::StoreHealth;
+use super::traits::{COPIES_KEPT_FOR, CopyChange, DurableStore, StoreError, StoredCopy};
 use crate::clock::{millis, unix_millis};
 use crate::supervised::supervise;
 
 /// Maximum interval between writes, even if nobody waits for them.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Maximum number of concurrent lookups in the store. Further ones wait.
-const MOST_LOOK_UPS: usize = 4;
+const MAX_LOOK_UPS: usize = 4;
 /// How many times a lookup is retried if the response changes here in the meantime.
 const TRIES: u32 = 3;
 /// Maximum size of copies written at once, in bytes.
@@ -42,12 +42,12 @@ const LONGEST_SAVING: Duration = Duration::from_secs(2);
 /// Keeps the history and the store in sync.
 pub(crate) struct HistoryKeeper {
     history: Arc<History>,
-    store: Arc<dyn Store>,
+    store: Arc<dyn DurableStore>,
     sealer: Arc<Sealer>,
     /// The share of the space for copies that one API key may take, in hundredths.
     part: Box<dyn Fn() -> u8 + Send + Sync>,
     /// Changes that the store doesn't have yet.
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingChanges>,
     /// Signals that somebody waits for them to be written.
     wake: Notify,
     /// Number of changes written.
@@ -59,10 +59,10 @@ pub(crate) struct HistoryKeeper {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingChanges {
     /// What earlier processes left behind.
-    left: VecDeque<Left>,
-    places: Vec<Change>,
+    left: VecDeque<RecoveredChanges>,
+    places: Vec<LocationChange>,
     notes: VecDeque<CopyNote>,
     copies: Vec<CopyChange>,
     /// Bytes of copies written since old ones were last removed.
@@ -71,7 +71,7 @@ struct Waiting {
 
 /// Marks a response whose content is stored: its end is not reported before.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Storing;
+pub(crate) struct PendingStore;
 
 /// The store does not answer in time which responses it has.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub(crate) struct StoreUnavailable;
 impl HistoryKeeper {
     fn new(
         history: Arc<History>,
-        store: Arc<dyn Store>,
+        store: Arc<dyn DurableStore>,
         sealer: Sealer,
         part: impl Fn() -> u8 + Send + Sync + 'static,
         spool: Option<Arc<Spool>>,
@@ -88,7 +88,7 @@ impl HistoryKeeper {
         let spooling = spool.map(Spooling::new);
         let left = spooling.as_ref().map(Spooling::left).unwrap_or_default();
         if spooling.is_some() {
-            history.spool(left.iter().map(Left::changes).sum());
+            history.spool(left.iter().map(RecoveredChanges::changes).sum());
         }
         let health = StoreHealth::new(
             &store,
@@ -99,10 +99,10 @@ impl HistoryKeeper {
             store,
             sealer: Arc::new(sealer),
             part: Box::new(part),
-            waiting: Mutex::new(Waiting { left, ..Waiting::default() }),
+            waiting: Mutex::new(PendingChanges { left, ..PendingChanges::default() }),
             wake: Notify::new(),
             written: watch::Sender::new(0),
-            look_ups: Semaphore::new(MOST_LOOK_UPS),
+            look_ups: Semaphore::new(MAX_LOOK_UPS),
             health,
             spooling,
         }
@@ -113,7 +113,7 @@ impl HistoryKeeper {
     /// process. Needs a Tokio runtime.
     pub(crate) fn start(
         history: Arc<History>,
-        store: Arc<dyn Store>,
+        store: Arc<dyn DurableStore>,
         sealer: Sealer,
         part: impl Fn() -> u8 + Send + Sync + 'static,
         spool: Option<Arc<Spool>>,
@@ -188,14 +188,14 @@ impl HistoryKeeper {
         let before = self.history.glance(owner, id);
         let place = self.store.place(owner, id).await?;
         let found = match self.store.copy(owner, id, before.stamp).await? {
-            FoundCopy::None => Found::None,
-            FoundCopy::Same => Found::Same,
-            FoundCopy::Other { stamp, content } => {
+            StoredCopy::None => CopyLookup::None,
+            StoredCopy::Same => CopyLookup::Same,
+            StoredCopy::Other { stamp, content } => {
                 let documents = copies::open(&self.sealer, owner, id, content).await;
                 if documents.is_none() {
                     tracing::error!(id, "the copy of a stored response cannot be read");
                 }
-                documents.map_or(Found::None, |documents| Found::Other { stamp, documents })
+                documents.map_or(CopyLookup::None, |documents| CopyLookup::Other { stamp, documents })
             }
         };
         Ok(self.history.learn(owner, id, before, place.map(|place| place.holder), found))
@@ -220,15 +220,14 @@ impl HistoryKeeper {
             self.history.recall(self.store.places().await?);
         }
         // While the store is away, the history itself bounds the waiting changes.
-        let changes =
-            if waiting.notes.len() < MOST_PLACES { Some(self.history.take_changes()) } else { None };
+        let changes = if waiting.notes.len() < MAX_PLACES { Some(self.history.take_changes()) } else { None };
         let count = changes.as_ref().map(|changes| changes.count);
         if let Some(changes) = changes {
             waiting.places.extend(changes.places);
             waiting.notes.extend(changes.copies);
         }
         // The newest matter most.
-        let excess = waiting.places.len().saturating_sub(MOST_PLACES);
+        let excess = waiting.places.len().saturating_sub(MAX_PLACES);
         waiting.places.drain(..excess);
         self.write(&mut waiting).await?;
         drop(waiting);
@@ -243,7 +242,7 @@ impl HistoryKeeper {
     }
 
     /// Copies are written first: a place is no use to a lookup of the copy.
-    async fn write(&self, waiting: &mut Waiting) -> Result<(), StoreError> {
+    async fn write(&self, waiting: &mut PendingChanges) -> Result<(), StoreError> {
         loop {
             let mut bytes = waiting.copies.iter().map(copies::size).sum::<usize>();
             while bytes < BATCH

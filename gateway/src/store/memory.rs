@@ -12,34 +12,34 @@ use std::future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::files::Records;
-pub(crate) use self::replays::Answers;
-use super::durable::{
-    Batch, CopyChange, CopyStore, FoundCopy, KeyRecord, KeyStore, LONGEST_LIST, MOST_KEYS, NotAdded,
-    PlaceStore, SpentByKey, Store, StoreError, Stored, UsageStore,
-};
+pub(crate) use self::replays::MemoryReplays;
 use super::history;
+use super::traits::{
+    AddKeyError, Batch, CopyChange, CopyStore, DurableStore, KeyRecord, KeyStore, LONGEST_LIST,
+    LocationStore, MAX_KEYS, SpentByKey, StoreError, StoreFuture, StoredCopy, UsageStore,
+};
 use crate::clock::monotonic_millis;
 use crate::keys::{Digest, Key};
-use crate::usage::{Day, Place, ResolvedUsageQuery, Rows, Spent, Totals, UsageRow};
+use crate::usage::{Day, ResolvedUsageQuery, Rows, Spent, Totals, UsageKey, UsageRow};
 
 /// Maximum number of usage rows; those of the oldest days are removed first.
-const MOST_ROWS: usize = 100_000;
+const MAX_ROWS: usize = 100_000;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryStore {
-    kept: Mutex<Kept>,
+    kept: Mutex<MemoryState>,
     queues: tasks::Queues,
     files: Mutex<Records>,
     nodes: Mutex<nodes::Nodes>,
     configs: Mutex<configs::Configs>,
-    answers: Answers,
+    answers: MemoryReplays,
 }
 
-impl Store for MemoryStore {}
+impl DurableStore for MemoryStore {}
 
 #[derive(Debug, Default)]
-struct Kept {
+struct MemoryState {
     revision: i64,
     /// The oldest first. Revoked keys are removed: nothing else bounds their number.
     keys: Vec<KeyRecord>,
@@ -50,7 +50,7 @@ struct Kept {
 }
 
 impl MemoryStore {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -63,11 +63,11 @@ fn now() -> u64 {
     BEGINNING_MS + monotonic_millis()
 }
 
-fn done<'s, T: Send + 's>(value: T) -> Stored<'s, T> {
+fn done<'s, T: Send + 's>(value: T) -> StoreFuture<'s, T> {
     Box::pin(future::ready(Ok::<T, StoreError>(value)))
 }
 
-impl Kept {
+impl MemoryState {
     fn change(&mut self, id: &str) -> Option<&mut KeyRecord> {
         let record = self.keys.iter_mut().find(|record| record.key.id == id)?;
         self.revision += 1;
@@ -76,35 +76,35 @@ impl Kept {
 }
 
 impl KeyStore for MemoryStore {
-    fn revision(&self) -> Stored<'_, i64> {
+    fn revision(&self) -> StoreFuture<'_, i64> {
         done(self.lock().revision)
     }
 
-    fn pepper_check(&self, check: Digest) -> Stored<'_, Digest> {
+    fn pepper_check(&self, check: Digest) -> StoreFuture<'_, Digest> {
         done(check)
     }
 
-    fn keys_in_use(&self) -> Stored<'_, Vec<KeyRecord>> {
+    fn keys_in_use(&self) -> StoreFuture<'_, Vec<KeyRecord>> {
         done(self.lock().keys.clone())
     }
 
-    fn list_keys(&self, _revoked: bool) -> Stored<'_, Vec<Key>> {
+    fn list_keys(&self, _revoked: bool) -> StoreFuture<'_, Vec<Key>> {
         done(self.lock().keys.iter().rev().take(LONGEST_LIST).map(|record| record.key.clone()).collect())
     }
 
-    fn find_key<'s>(&'s self, name: &'s str) -> Stored<'s, Option<Key>> {
+    fn find_key<'s>(&'s self, name: &'s str) -> StoreFuture<'s, Option<Key>> {
         let kept = self.lock();
         let by = |matches: fn(&Key) -> &str| kept.keys.iter().find(|record| matches(&record.key) == name);
         done(by(|key| &key.id).or_else(|| by(|key| &key.name)).map(|record| record.key.clone()))
     }
 
-    fn add_key(&self, record: KeyRecord) -> Stored<'_, Result<(), NotAdded>> {
+    fn add_key(&self, record: KeyRecord) -> StoreFuture<'_, Result<(), AddKeyError>> {
         let mut kept = self.lock();
-        if kept.keys.len() >= MOST_KEYS {
-            return done(Err(NotAdded::Full));
+        if kept.keys.len() >= MAX_KEYS {
+            return done(Err(AddKeyError::Full));
         }
         if kept.keys.iter().any(|other| other.key.name == record.key.name) {
-            return done(Err(NotAdded::NameTaken));
+            return done(Err(AddKeyError::NameTaken));
         }
         kept.revision += 1;
         kept.keys.push(record);
@@ -117,7 +117,7 @@ impl KeyStore for MemoryStore {
         digest: Digest,
         now: u64,
         old_until: Option<u64>,
-    ) -> Stored<'s, Option<Key>> {
+    ) -> StoreFuture<'s, Option<Key>> {
         done(self.lock().change(id).map(|record| {
             record.old = old_until.map(|until| (record.digest, until));
             record.digest = digest;
@@ -126,7 +126,7 @@ impl KeyStore for MemoryStore {
         }))
     }
 
-    fn revoke_key<'s>(&'s self, id: &'s str, now: u64) -> Stored<'s, Option<Key>> {
+    fn revoke_key<'s>(&'s self, id: &'s str, now: u64) -> StoreFuture<'s, Option<Key>> {
         let mut kept = self.lock();
         let Some(at) = kept.keys.iter().position(|record| record.key.id == id) else { return done(None) };
         kept.revision += 1;
@@ -136,24 +136,24 @@ impl KeyStore for MemoryStore {
 }
 
 impl UsageStore for MemoryStore {
-    fn add_usage<'s>(&'s self, batch: &'s Batch, rows: &'s Rows) -> Stored<'s, ()> {
+    fn add_usage<'s>(&'s self, batch: &'s Batch, rows: &'s Rows) -> StoreFuture<'s, ()> {
         let mut kept = self.lock();
         let last = kept.batches.entry(Arc::clone(&batch.writer)).or_default();
         if batch.number <= *last {
             return done(());
         }
         *last = batch.number;
-        for (Place { day, key, model, upstream }, totals) in rows {
+        for (UsageKey { day, key, model, upstream }, totals) in rows {
             let names = [key, model, upstream].map(ToString::to_string);
             kept.usage.entry((*day, names)).or_default().add(totals);
         }
-        while kept.usage.len() > MOST_ROWS {
+        while kept.usage.len() > MAX_ROWS {
             kept.usage.pop_first();
         }
         done(())
     }
 
-    fn usage<'s>(&'s self, asked: &'s ResolvedUsageQuery) -> Stored<'s, Vec<UsageRow>> {
+    fn usage<'s>(&'s self, asked: &'s ResolvedUsageQuery) -> StoreFuture<'s, Vec<UsageRow>> {
         let kept = self.lock();
         let by = asked.by;
         let mut groups = BTreeMap::<[Option<String>; 4], Totals>::new();
@@ -178,7 +178,7 @@ impl UsageStore for MemoryStore {
         done(rows.collect())
     }
 
-    fn spent(&self, day: Day) -> Stored<'_, SpentByKey> {
+    fn spent(&self, day: Day) -> StoreFuture<'_, SpentByKey> {
         let mut spent = SpentByKey::new();
         for ((on, [key, ..]), totals) in
             self.lock().usage.iter().filter(|((on, _), _)| (day.month()..=day).contains(on))
@@ -195,31 +195,35 @@ impl UsageStore for MemoryStore {
 }
 
 /// The history has them in memory already.
-impl PlaceStore for MemoryStore {
-    fn places(&self) -> Stored<'_, Vec<history::Place>> {
+impl LocationStore for MemoryStore {
+    fn places(&self) -> StoreFuture<'_, Vec<history::ResponseLocation>> {
         done(Vec::new())
     }
 
-    fn place<'s>(&'s self, _owner: &'s str, _id: &'s str) -> Stored<'s, Option<history::Place>> {
+    fn place<'s>(
+        &'s self,
+        _owner: &'s str,
+        _id: &'s str,
+    ) -> StoreFuture<'s, Option<history::ResponseLocation>> {
         done(None)
     }
 
-    fn change_places<'s>(&'s self, _changes: &'s [history::Change]) -> Stored<'s, ()> {
+    fn change_places<'s>(&'s self, _changes: &'s [history::LocationChange]) -> StoreFuture<'s, ()> {
         done(())
     }
 }
 
 /// The history has them in memory already.
 impl CopyStore for MemoryStore {
-    fn copy<'s>(&'s self, _owner: &'s str, _id: &'s str, _known: Option<i64>) -> Stored<'s, FoundCopy> {
-        done(FoundCopy::None)
+    fn copy<'s>(&'s self, _owner: &'s str, _id: &'s str, _known: Option<i64>) -> StoreFuture<'s, StoredCopy> {
+        done(StoredCopy::None)
     }
 
-    fn change_copies<'s>(&'s self, _changes: &'s [CopyChange]) -> Stored<'s, ()> {
+    fn change_copies<'s>(&'s self, _changes: &'s [CopyChange]) -> StoreFuture<'s, ()> {
         done(())
     }
 
-    fn forget_copies(&self, _kept_before: u64, _hundredths: u8) -> Stored<'_, ()> {
+    fn forget_copies(&self, _kept_before: u64, _hundredths: u8) -> StoreFuture<'_, ()> {
         done(())
     }
 }

@@ -10,11 +10,11 @@
 //! it: after a restart, the next process replays it. Answers that the client doesn't want stored anywhere stay in this
 //! process.
 
+mod pending;
 mod record;
 mod spooling;
 #[cfg(test)]
 mod tests;
-mod waiting;
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -30,14 +30,14 @@ use http_body_util::BodyExt as _;
 use ring::hmac;
 use tokio::runtime::Handle;
 
-use self::record::Record;
-use self::waiting::{Late, Waiting};
-use super::durable::{AnswerRoom, Keyed, Lease, Reserved, Store};
+use self::pending::{PendingAnswer, PendingAnswers};
+use self::record::ReplayRecord;
 use super::files;
-use super::memory::Answers;
+use super::memory::MemoryReplays;
 use super::sealing::Sealer;
 use super::spool::Spool;
 use super::store_health::StoreHealth;
+use super::traits::{AnswerQuota, DurableStore, KeyedRequest, Lease, ReplaySlot};
 use crate::supervised::supervise;
 use crate::wire::{ApiError, Response};
 
@@ -63,16 +63,16 @@ const TURNS: u32 = 6;
 
 /// See the module.
 pub(crate) struct Replays {
-    store: Arc<dyn Store>,
+    store: Arc<dyn DurableStore>,
     /// What this process knows.
-    own: Answers,
+    own: MemoryReplays,
     /// Seals answers for a durable store.
     sealer: Option<Arc<Sealer>>,
     /// Makes the digests of keys and requests.
     digests: hmac::Key,
     /// Leases in the store that this process renews.
     held: Mutex<HashSet<Lease>>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingAnswers>,
     health: StoreHealth,
     /// None: waiting answers are only in memory.
     spool: Option<Arc<Spool>>,
@@ -90,26 +90,26 @@ pub(crate) struct IdempotentRequest<'r> {
 }
 
 /// How to handle a request.
-pub(crate) enum Begun {
+pub(crate) enum ReplayDecision {
     /// It has no key: nothing is stored.
     Unkeyed,
     /// It is the first with its key.
-    First(UnderWay),
+    First(RunningRequest),
     /// It was answered before.
     Again(Response),
 }
 
 /// Where an answer is known.
-enum Place {
+enum AnswerSource {
     Store,
     /// This process.
     Own,
 }
 
 /// A running request. If it is dropped without a response, its key is free again.
-pub(crate) struct UnderWay {
+pub(crate) struct RunningRequest {
     replays: Arc<Replays>,
-    keyed: Keyed,
+    keyed: KeyedRequest,
     /// Number of its lease in the store, whether or not the store has confirmed it.
     number: i64,
     /// Its lease in this process. None once it is answered.
@@ -149,7 +149,7 @@ fn key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
 }
 
 impl Replays {
-    fn new(store: Arc<dyn Store>, sealer: Option<Arc<Sealer>>, digests: [u8; 32]) -> Self {
+    fn new(store: Arc<dyn DurableStore>, sealer: Option<Arc<Sealer>>, digests: [u8; 32]) -> Self {
         let digests = hmac::Key::new(hmac::HMAC_SHA256, &digests);
         let (own, held, waiting) = Default::default();
         let health = StoreHealth::new(&store, "idempotency keys only apply within this process for now");
@@ -160,7 +160,7 @@ impl Replays {
     /// for a durable store. `digests`: keys the digests of requests. `spool`: where answers waiting for the store survive
     /// the process. Needs a Tokio runtime.
     pub(crate) fn start(
-        store: Arc<dyn Store>,
+        store: Arc<dyn DurableStore>,
         sealer: Option<Arc<Sealer>>,
         digests: [u8; 32],
         spool: Option<Arc<Spool>>,
@@ -177,43 +177,43 @@ impl Replays {
         self: &Arc<Self>,
         headers: &HeaderMap,
         asked: IdempotentRequest<'_>,
-    ) -> Result<Begun, ApiError> {
-        let Some(key) = key(headers)? else { return Ok(Begun::Unkeyed) };
+    ) -> Result<ReplayDecision, ApiError> {
+        let Some(key) = key(headers)? else { return Ok(ReplayDecision::Unkeyed) };
         let keyed = self.keyed(key, asked);
         let wish = self.wish(asked.body);
         // This process's knowledge takes precedence: the store can't know better.
         let (place, reserved) = match self.own.reserve(&keyed, Duration::MAX) {
-            Reserved::First(own) => {
+            ReplaySlot::First(own) => {
                 // Released in any case: no lease of this process outlives its request.
                 let (replays, own, may_be_stored) = (Arc::clone(self), Some(own), wish.is_stored());
                 let (keyed, number) = (keyed.clone(), rand::random());
-                let mut first = UnderWay { replays, keyed, number, own, lease: None, may_be_stored };
+                let mut first = RunningRequest { replays, keyed, number, own, lease: None, may_be_stored };
                 // Streams are not stored, so they need no store operation.
                 let asked = match wish.stream {
                     Some(true) => None,
                     _ => self.health.ask(self.store.reserve_as(&first.keyed, number, LEASE)).await,
                 };
                 match asked {
-                    None => return Ok(Begun::First(first)),
-                    Some(Reserved::First(lease)) => {
+                    None => return Ok(ReplayDecision::First(first)),
+                    Some(ReplaySlot::First(lease)) => {
                         self.held().insert(lease.clone());
                         first.lease = Some(lease);
-                        return Ok(Begun::First(first));
+                        return Ok(ReplayDecision::First(first));
                     }
-                    Some(reserved) => (Place::Store, reserved),
+                    Some(reserved) => (AnswerSource::Store, reserved),
                 }
             }
-            reserved => (Place::Own, reserved),
+            reserved => (AnswerSource::Own, reserved),
         };
         match reserved {
-            Reserved::Answered(answer) => self.again(&place, keyed, answer).await,
-            Reserved::Other => {
+            ReplaySlot::Answered(answer) => self.again(&place, keyed, answer).await,
+            ReplaySlot::Other => {
                 let message =
                     "this idempotency-key was used for a different request; use a new key for each request";
                 Err(ApiError::new(&ErrorCode::IDEMPOTENCY_KEY_REUSED, message).param(KEY_HEADER.as_str()))
             }
             // The first lease of this process was returned above.
-            Reserved::UnderWay | Reserved::First(_) => {
+            ReplaySlot::UnderWay | ReplaySlot::First(_) => {
                 let message =
                     "the first request with this idempotency-key is still running; retry for its response";
                 Err(ApiError::new(&ErrorCode::IDEMPOTENCY_KEY_IN_USE, message)
@@ -231,7 +231,7 @@ impl Replays {
         }
     }
 
-    fn keyed(&self, key: &str, asked: IdempotentRequest<'_>) -> Keyed {
+    fn keyed(&self, key: &str, asked: IdempotentRequest<'_>) -> KeyedRequest {
         let IdempotentRequest { operation, caller, path, query, body } = asked;
         // No part contains a space, so the keys of two callers never collide.
         let slot = hmac::sign(&self.digests, format!("{} {caller} {key}", operation.id).as_bytes());
@@ -244,22 +244,29 @@ impl Replays {
         digest.update(body);
         let mut fingerprint = [0; 32];
         fingerprint.copy_from_slice(digest.sign().as_ref());
-        Keyed { slot, operation: operation.id, owner: Arc::clone(caller), fingerprint }
+        KeyedRequest { slot, operation: operation.id, owner: Arc::clone(caller), fingerprint }
     }
 
-    async fn again(&self, place: &Place, keyed: Keyed, answer: Vec<u8>) -> Result<Begun, ApiError> {
+    async fn again(
+        &self,
+        place: &AnswerSource,
+        keyed: KeyedRequest,
+        answer: Vec<u8>,
+    ) -> Result<ReplayDecision, ApiError> {
         let answer = match (&self.sealer, place) {
-            (Some(sealer), Place::Store) => sealer.open_apart(keyed.slot, answer, record::LONGEST).await.ok(),
+            (Some(sealer), AnswerSource::Store) => {
+                sealer.open_apart(keyed.slot, answer, record::LONGEST).await.ok()
+            }
             _ => Some(answer),
         };
-        let Some(record) = answer.and_then(|answer| Record::read(&answer)) else {
+        let Some(record) = answer.and_then(|answer| ReplayRecord::read(&answer)) else {
             tracing::error!("the answer to a request with an idempotency-key cannot be read");
             let message = "the answer to the first request with this idempotency-key cannot be read";
             return Err(ApiError::new(&ErrorCode::SERVER_ERROR, message));
         };
         let mut response = record.into_response();
         response.headers_mut().insert(REPLAYED_HEADER, HeaderValue::from_static("true"));
-        Ok(Begun::Again(response))
+        Ok(ReplayDecision::Again(response))
     }
 
     /// Renews the leases of requests in progress here.
@@ -283,7 +290,7 @@ impl Replays {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, PendingAnswers> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -301,10 +308,10 @@ async fn attend(replays: Weak<Replays>) {
     }
 }
 
-impl UnderWay {
+impl RunningRequest {
     /// Stores the response if it is final, and returns it. `room`: for it and the other answers of its
     /// operation.
-    pub(crate) async fn answered(mut self, response: Response, room: AnswerRoom) -> Response {
+    pub(crate) async fn answered(mut self, response: Response, room: AnswerQuota) -> Response {
         let length = http_body::Body::size_hint(response.body()).exact();
         let short = length.is_some_and(|length| length <= LONGEST_ANSWER as u64);
         if !short || passes(response.status()) {
@@ -317,14 +324,14 @@ impl UnderWay {
             Some(Ok(body)) => body.to_bytes(),
             _ => return Response::from_parts(head, Body::empty()),
         };
-        let record = Record { status: head.status, headers: head.headers.clone(), body: body.clone() };
+        let record = ReplayRecord { status: head.status, headers: head.headers.clone(), body: body.clone() };
         if let Some(record) = record.written() {
             self.keep(record, room).await;
         }
         Response::from_parts(head, Body::from(body))
     }
 
-    async fn keep(&mut self, record: Vec<u8>, room: AnswerRoom) {
+    async fn keep(&mut self, record: Vec<u8>, room: AnswerQuota) {
         let Some(own) = self.own.take() else { return };
         let (made, replays) = (Instant::now(), Arc::clone(&self.replays));
         let lease = self.lease.take();
@@ -357,7 +364,7 @@ impl UnderWay {
             if kept.is_none() {
                 let expires = made + LIFETIME;
                 let kept = OnceLock::new();
-                let late = Late { keyed, number, lease, answer, expires, room, kept };
+                let late = PendingAnswer { keyed, number, lease, answer, expires, room, kept };
                 // If the spool can't accept it, that is retried while it waits.
                 _ = replays.spool_one(&late).await;
                 replays.keep_later(late);
@@ -381,7 +388,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         if let Some(own) = self.own.take() {
             self.replays.own.free_key(&own);

@@ -24,7 +24,7 @@ pub(crate) struct Sealer(LessSafeKey);
 /// Something that was not sealed for this place, or with another pepper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it was sealed with another pepper, or was changed")]
-pub(crate) struct Unreadable;
+pub(crate) struct UnsealError;
 
 impl Sealer {
     pub(crate) fn new(key: [u8; 32]) -> Self {
@@ -58,24 +58,24 @@ impl Sealer {
         place: String,
         sealed: Vec<u8>,
         most: usize,
-    ) -> Result<Vec<u8>, Unreadable> {
+    ) -> Result<Vec<u8>, UnsealError> {
         let own = Arc::clone(self);
         // The opened text is several times as long.
         apart(4 * sealed.len(), move || own.open(&place, &sealed, most)).await
     }
 
     /// `most`: maximum length of the text.
-    pub(crate) fn open(&self, place: &str, sealed: &[u8], most: usize) -> Result<Vec<u8>, Unreadable> {
-        let rest = sealed.strip_prefix(&[FORM]).ok_or(Unreadable)?;
-        let (nonce, packed) = rest.split_at_checked(NONCE_LEN).ok_or(Unreadable)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Unreadable)?;
+    pub(crate) fn open(&self, place: &str, sealed: &[u8], most: usize) -> Result<Vec<u8>, UnsealError> {
+        let rest = sealed.strip_prefix(&[FORM]).ok_or(UnsealError)?;
+        let (nonce, packed) = rest.split_at_checked(NONCE_LEN).ok_or(UnsealError)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| UnsealError)?;
         let mut packed = packed.to_vec();
-        let packed = self.0.open_in_place(nonce, Aad::from(place), &mut packed).map_err(|_| Unreadable)?;
+        let packed = self.0.open_in_place(nonce, Aad::from(place), &mut packed).map_err(|_| UnsealError)?;
         let most = u64::try_from(most).unwrap_or(u64::MAX);
         let mut text = Vec::new();
-        DeflateDecoder::new(&*packed).take(most + 1).read_to_end(&mut text).map_err(|_| Unreadable)?;
+        DeflateDecoder::new(&*packed).take(most + 1).read_to_end(&mut text).map_err(|_| UnsealError)?;
         if text.len() as u64 > most {
-            return Err(Unreadable);
+            return Err(UnsealError);
         }
         text.shrink_to_fit();
         Ok(text)
@@ -113,8 +113,8 @@ mod tests {
         assert!(sealed.len() < text.len() / 4, "{}", sealed.len());
         assert!(!String::from_utf8_lossy(&sealed).contains("canary"));
         assert_eq!(one.open("copy key resp_1", &sealed, text.len()).as_deref(), Ok(text.as_bytes()));
-        assert_eq!(one.open("copy other resp_1", &sealed, text.len()), Err(Unreadable));
-        assert_eq!(Sealer::new([8; 32]).open("copy key resp_1", &sealed, text.len()), Err(Unreadable));
+        assert_eq!(one.open("copy other resp_1", &sealed, text.len()), Err(UnsealError));
+        assert_eq!(Sealer::new([8; 32]).open("copy key resp_1", &sealed, text.len()), Err(UnsealError));
         // The same text is sealed differently each time.
         assert_ne!(one.seal("copy key resp_1", text.as_bytes()), sealed);
         assert_eq!(one.open("x", &one.seal("x", b""), 0), Ok(Vec::new()));
@@ -124,12 +124,12 @@ mod tests {
     fn what_was_changed_cut_or_grows_too_large_does_not_open() {
         let one = Sealer::new([7; 32]);
         let sealed = one.seal("x", &vec![b'a'; 100_000]);
-        assert_eq!(one.open("x", &sealed, 99_999), Err(Unreadable));
+        assert_eq!(one.open("x", &sealed, 99_999), Err(UnsealError));
         for at in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[at] ^= 1;
-            assert_eq!(one.open("x", &changed, 100_000), Err(Unreadable), "{at}");
-            assert_eq!(one.open("x", &sealed[..at], 100_000), Err(Unreadable), "{at}");
+            assert_eq!(one.open("x", &changed, 100_000), Err(UnsealError), "{at}");
+            assert_eq!(one.open("x", &sealed[..at], 100_000), Err(UnsealError), "{at}");
         }
     }
 }

@@ -8,8 +8,8 @@
 //! A process may be killed after the store accepted an item and before its file is removed: the store then gets it again and
 //! must tolerate that.
 
-mod claim;
-mod inherited;
+mod lock_file;
+mod recovery;
 #[cfg(test)]
 mod tests;
 
@@ -27,9 +27,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use self::claim::Claim;
-pub(crate) use self::claim::ENDING as ENDING_OF_LOCKS;
-pub(super) use self::inherited::Inherited;
+pub(crate) use self::lock_file::ENDING as ENDING_OF_LOCKS;
+use self::lock_file::LockFile;
+pub(super) use self::recovery::RecoveredEntry;
 use crate::clock::unix_millis;
 use crate::crash;
 use crate::disk::{UNFINISHED, private_file, private_folder, sync_folder};
@@ -41,13 +41,13 @@ const HEAD: usize = 1 + 32;
 /// Maximum size of an item, in bytes.
 const LONGEST: usize = 24 * 1024 * 1024;
 /// Maximum number of items of a process, including those it takes over.
-const MOST_ITEMS: usize = 2_000;
+const MAX_ITEMS: usize = 2_000;
 /// Maximum size of all of them, in bytes.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// How long an answer waits for the disk, which may hang. After that, no other answer waits for it.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of concurrent writes. Further ones wait.
-const MOST_WRITING: usize = 8;
+const MAX_WRITING: usize = 8;
 
 /// See the module.
 pub(crate) struct Spool {
@@ -57,10 +57,10 @@ pub(crate) struct Spool {
     /// The name of this process. Names sort by the start time of the processes.
     writer: String,
     /// Proves that the files with that name belong to this process. None until there is one.
-    claim: Mutex<Option<Claim>>,
-    taken: Arc<Mutex<Taken>>,
+    claim: Mutex<Option<LockFile>>,
+    taken: Arc<Mutex<SpoolUsage>>,
     /// Items left behind by ended processes, until they are taken.
-    inherited: Mutex<Vec<Inherited>>,
+    inherited: Mutex<Vec<RecoveredEntry>>,
     writing: Arc<Semaphore>,
     /// Whether a write is so slow that others don't wait for it.
     is_slow: AtomicBool,
@@ -70,7 +70,7 @@ pub(crate) struct Spool {
 
 /// The kind of an item's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     /// Changes of stored responses.
     Changes,
     /// The answer to a request with an idempotency key.
@@ -79,7 +79,7 @@ pub(super) enum Kind {
 
 /// What the items of a process take.
 #[derive(Default)]
-struct Taken {
+struct SpoolUsage {
     items: usize,
     bytes: usize,
     /// Number of items created.
@@ -88,26 +88,26 @@ struct Taken {
 
 /// An item. Dropping it keeps its file; [removing](Self::remove) it deletes the file.
 #[derive(Clone)]
-pub(super) struct Kept(Arc<Item>);
+pub(super) struct SpoolEntry(Arc<EntryInner>);
 
-struct Item {
+struct EntryInner {
     path: PathBuf,
     bytes: usize,
-    taken: Arc<Mutex<Taken>>,
-    stage: Mutex<Stage>,
+    taken: Arc<Mutex<SpoolUsage>>,
+    stage: Mutex<EntryState>,
     /// The claim of the process that left it: while this exists, nobody else takes it over.
-    _claim: Option<Arc<Claim>>,
+    _claim: Option<Arc<LockFile>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum EntryState {
     /// Its file has no name yet.
     Unwritten,
     Written,
     Removed,
 }
 
-impl Kind {
+impl EntryKind {
     const ALL: [Self; 2] = [Self::Changes, Self::Answer];
 
     /// Extension of the file names.
@@ -126,7 +126,7 @@ impl Spool {
     pub(crate) fn open(folder: &Path, key: [u8; 32]) -> Arc<Self> {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
         let taken = Arc::default();
-        let inherited = Inherited::read(folder, &key, &taken);
+        let inherited = RecoveredEntry::read(folder, &key, &taken);
         Arc::new(Self {
             folder: folder.to_owned(),
             key,
@@ -134,14 +134,14 @@ impl Spool {
             claim: Mutex::default(),
             taken,
             inherited: Mutex::new(inherited),
-            writing: Arc::new(Semaphore::new(MOST_WRITING)),
+            writing: Arc::new(Semaphore::new(MAX_WRITING)),
             is_slow: AtomicBool::new(false),
             is_failing: AtomicBool::new(false),
         })
     }
 
     /// Items left behind by ended processes, in order. The caller then owns them.
-    pub(super) fn inherited(&self, kind: Kind) -> Vec<Inherited> {
+    pub(super) fn inherited(&self, kind: EntryKind) -> Vec<RecoveredEntry> {
         lock(&self.inherited).extract_if(.., |one| one.kind == kind).collect()
     }
 
@@ -152,7 +152,11 @@ impl Spool {
 
     /// Writes an item. Returns once it is on the disk, or soon if that takes too long. None: it stays in memory, which is
     /// logged. Not cancel-safe: call it from a spawned task.
-    pub(super) async fn keep(self: &Arc<Self>, kind: Kind, content: impl Into<Bytes>) -> Option<Kept> {
+    pub(super) async fn keep(
+        self: &Arc<Self>,
+        kind: EntryKind,
+        content: impl Into<Bytes>,
+    ) -> Option<SpoolEntry> {
         let content = content.into();
         let Some(kept) = self.begin(kind, HEAD + content.len()) else {
             self.fails(&"it is full");
@@ -195,15 +199,15 @@ impl Spool {
     }
 
     /// Reserves space for an item. None: there is none.
-    fn begin(&self, kind: Kind, bytes: usize) -> Option<Kept> {
+    fn begin(&self, kind: EntryKind, bytes: usize) -> Option<SpoolEntry> {
         let mut taken = lock(&self.taken);
-        if bytes > LONGEST || taken.items >= MOST_ITEMS || taken.bytes + bytes > MOST_BYTES {
+        if bytes > LONGEST || taken.items >= MAX_ITEMS || taken.bytes + bytes > MAX_BYTES {
             return None;
         }
         taken.count += 1;
         let name = format!("{}.{:012}.{}", self.writer, taken.count, kind.ending());
         drop(taken);
-        Some(Kept::new(self.folder.join(name), bytes, &self.taken, Stage::Unwritten, None))
+        Some(SpoolEntry::new(self.folder.join(name), bytes, &self.taken, EntryState::Unwritten, None))
     }
 
     /// A slot for writing. None: the disk seems to hang.
@@ -215,7 +219,7 @@ impl Spool {
         timeout(PATIENCE, writing.acquire_owned()).await.ok()?.ok()
     }
 
-    fn write(&self, item: &Item, content: &[u8]) -> io::Result<()> {
+    fn write(&self, item: &EntryInner, content: &[u8]) -> io::Result<()> {
         self.claim()?;
         let unfinished = unfinished(&item.path);
         let written = self.write_at(&unfinished, item, content);
@@ -225,7 +229,7 @@ impl Spool {
         written
     }
 
-    fn write_at(&self, unfinished: &Path, item: &Item, content: &[u8]) -> io::Result<()> {
+    fn write_at(&self, unfinished: &Path, item: &EntryInner, content: &[u8]) -> io::Result<()> {
         crash::point();
         let mut file = create(unfinished)?;
         crash::point();
@@ -236,11 +240,11 @@ impl Spool {
         file.sync_data()?;
         crash::point();
         let mut stage = lock(&item.stage);
-        if *stage == Stage::Removed {
+        if *stage == EntryState::Removed {
             return std::fs::remove_file(unfinished);
         }
         std::fs::rename(unfinished, &item.path)?;
-        *stage = Stage::Written;
+        *stage = EntryState::Written;
         drop(stage);
         crash::point();
         sync_folder(&self.folder)?;
@@ -253,7 +257,7 @@ impl Spool {
         let mut claim = lock(&self.claim);
         if claim.is_none() {
             create_folder(&self.folder)?;
-            *claim = Some(Claim::make(&self.folder, &self.writer)?);
+            *claim = Some(LockFile::make(&self.folder, &self.writer)?);
         }
         Ok(())
     }
@@ -266,19 +270,19 @@ impl Spool {
     }
 }
 
-impl Kept {
+impl SpoolEntry {
     fn new(
         path: PathBuf,
         bytes: usize,
-        taken: &Arc<Mutex<Taken>>,
-        stage: Stage,
-        claim: Option<Arc<Claim>>,
+        taken: &Arc<Mutex<SpoolUsage>>,
+        stage: EntryState,
+        claim: Option<Arc<LockFile>>,
     ) -> Self {
         let mut counted = lock(taken);
         counted.items += 1;
         counted.bytes += bytes;
         drop(counted);
-        Self(Arc::new(Item {
+        Self(Arc::new(EntryInner {
             path,
             bytes,
             taken: Arc::clone(taken),
@@ -301,10 +305,10 @@ impl Kept {
     }
 }
 
-impl Item {
+impl EntryInner {
     fn remove(&self) {
         let mut stage = lock(&self.stage);
-        if std::mem::replace(&mut *stage, Stage::Removed) != Stage::Written {
+        if std::mem::replace(&mut *stage, EntryState::Removed) != EntryState::Written {
             return;
         }
         crash::point();
@@ -320,7 +324,7 @@ impl Item {
     }
 }
 
-impl Drop for Item {
+impl Drop for EntryInner {
     fn drop(&mut self) {
         let mut taken = lock(&self.taken);
         taken.items -= 1;

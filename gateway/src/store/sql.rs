@@ -32,9 +32,9 @@ use self::database::Database;
 use self::dialect::Dialect;
 #[cfg(test)]
 pub(crate) use self::migrations::{LATEST, of_version};
-use self::replays::KeptSince;
+use self::replays::RetainedAnswers;
 use super::address::StoreUrl;
-use super::durable::{Store, StoreError, Stored};
+use super::traits::{DurableStore, StoreError, StoreFuture};
 use crate::crash;
 
 /// Time limit of an operation. A network that drops packets would block it for many minutes.
@@ -44,10 +44,10 @@ const LONGEST: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(crate) struct SqlStore {
     database: Database,
-    kept_since: KeptSince,
+    kept_since: RetainedAnswers,
 }
 
-impl Store for SqlStore {}
+impl DurableStore for SqlStore {}
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
@@ -81,7 +81,7 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
 }
 
 /// An operation with a time limit.
-fn stored<'s, T>(operation: impl Future<Output = Result<T, StoreError>> + Send + 's) -> Stored<'s, T> {
+fn stored<'s, T>(operation: impl Future<Output = Result<T, StoreError>> + Send + 's) -> StoreFuture<'s, T> {
     Box::pin(async {
         crash::point();
         let outcome = tokio::time::timeout(LONGEST, operation).await;
@@ -100,12 +100,12 @@ impl SqlStore {
     /// Opens an SQLite file, which is created if it is missing, with access for its owner only. Connects on first use. Needs
     /// a Tokio runtime.
     pub(crate) fn in_file(file: &Path) -> io::Result<Self> {
-        Ok(Self { database: Database::in_file(file)?, kept_since: KeptSince::default() })
+        Ok(Self { database: Database::in_file(file)?, kept_since: RetainedAnswers::default() })
     }
 
     /// Opens a Postgres database. Connects on first use. Needs a Tokio runtime.
     pub(crate) fn at(url: &StoreUrl) -> Result<Self, StoreError> {
-        Ok(Self { database: Database::at(url)?, kept_since: KeptSince::default() })
+        Ok(Self { database: Database::at(url)?, kept_since: RetainedAnswers::default() })
     }
 
     /// Connections to the database, with the tables migrated to this version.

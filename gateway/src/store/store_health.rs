@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::durable::{Store, StoreError};
+use super::traits::{DurableStore, StoreError};
 
 /// Maximum time that a request waits for the store.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -21,21 +21,21 @@ const LONG: Duration = Duration::from_secs(10);
 
 /// Whether a store is usable. See the module.
 pub(super) struct StoreHealth {
-    store: Weak<dyn Store>,
+    store: Weak<dyn DurableStore>,
     /// The consequence of its absence, for the log.
     consequence: &'static str,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<HealthState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct HealthState {
     rests: bool,
     /// The previous rest, and when it ended.
     last: Option<(Duration, Instant)>,
 }
 
 impl StoreHealth {
-    pub(super) fn new(store: &Arc<dyn Store>, consequence: &'static str) -> Self {
+    pub(super) fn new(store: &Arc<dyn DurableStore>, consequence: &'static str) -> Self {
         Self { store: Arc::downgrade(store), consequence, state: Arc::default() }
     }
 
@@ -81,19 +81,19 @@ impl StoreHealth {
     }
 }
 
-async fn attempt(store: Weak<dyn Store>, state: Arc<Mutex<State>>, rest: Duration) {
+async fn attempt(store: Weak<dyn DurableStore>, state: Arc<Mutex<HealthState>>, rest: Duration) {
     loop {
         sleep(rest).await;
         let Some(store) = store.upgrade() else { return };
         if let Ok(Ok(_)) = timeout(PATIENCE, store.revision()).await {
-            *lock(&state) = State { rests: false, last: Some((rest, Instant::now())) };
+            *lock(&state) = HealthState { rests: false, last: Some((rest, Instant::now())) };
             tracing::info!("the store works again");
             return;
         }
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<HealthState>) -> MutexGuard<'_, HealthState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -120,7 +120,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_store_is_asked_again_soon_after_it_works_and_more_rarely_if_that_does_not_last() {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let store: Arc<dyn DurableStore> = Arc::new(MemoryStore::default());
         let health = StoreHealth::new(&store, "nothing follows");
         assert_eq!(health.ask(async { Ok(1) }).await, Some(1));
         let mut rests = Vec::new();
@@ -138,7 +138,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_takes_too_long_counts_as_no_answer() {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let store: Arc<dyn DurableStore> = Arc::new(MemoryStore::default());
         let health = StoreHealth::new(&store, "nothing follows");
         assert_eq!(health.ask(std::future::pending::<Result<(), _>>()).await, None);
         assert!(health.rests());

@@ -8,18 +8,18 @@ use std::time::Duration;
 /// Estimated time of a video if none of its model is known.
 const FIRST: Duration = Duration::from_mins(1);
 /// Maximum number of models with known times.
-const MOST_MODELS: usize = 1_000;
+const MAX_MODELS: usize = 1_000;
 /// Decay of a video's weight with each later one: about ten count.
 const FADING: f64 = 0.9;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Estimates {
-    models: Mutex<HashMap<Arc<str>, Model>>,
+    models: Mutex<HashMap<Arc<str>, ModelEstimate>>,
 }
 
 #[derive(Debug, Default)]
-struct Model {
+struct ModelEstimate {
     times: Times,
     /// Estimated seconds of work on the queued videos.
     waiting_s: f64,
@@ -39,15 +39,15 @@ struct Times {
 }
 
 /// A video in progress: counts for its model until dropped.
-pub(crate) struct UnderWay {
+pub(crate) struct VideoInProgress {
     estimates: Arc<Estimates>,
     model: Arc<str>,
     work_s: f64,
-    stage: Option<Stage>,
+    stage: Option<EstimateStage>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum EstimateStage {
     Waiting,
     Working,
 }
@@ -93,49 +93,49 @@ impl Estimates {
     }
 
     /// Counts a video as in progress.
-    pub(crate) fn under_way(self: &Arc<Self>, model: &Arc<str>, length_s: u32) -> UnderWay {
+    pub(crate) fn under_way(self: &Arc<Self>, model: &Arc<str>, length_s: u32) -> VideoInProgress {
         let work_s = work_of(self.lock().get(model), length_s);
-        UnderWay { estimates: Arc::clone(self), model: Arc::clone(model), work_s, stage: None }
+        VideoInProgress { estimates: Arc::clone(self), model: Arc::clone(model), work_s, stage: None }
     }
 
-    fn with(&self, model: &Arc<str>, change: impl FnOnce(&mut Model)) {
+    fn with(&self, model: &Arc<str>, change: impl FnOnce(&mut ModelEstimate)) {
         let mut models = self.lock();
-        if models.len() < MOST_MODELS || models.contains_key(model) {
+        if models.len() < MAX_MODELS || models.contains_key(model) {
             change(models.entry(Arc::clone(model)).or_default());
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Model>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, ModelEstimate>> {
         self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn work_of(model: Option<&Model>, length_s: u32) -> f64 {
+fn work_of(model: Option<&ModelEstimate>, length_s: u32) -> f64 {
     model.and_then(|model| model.times.at(length_s.into())).unwrap_or(FIRST.as_secs_f64())
 }
 
-impl UnderWay {
+impl VideoInProgress {
     /// It is queued at its provider.
     pub(crate) fn waits(&mut self) {
-        self.enter(Some(Stage::Waiting));
+        self.enter(Some(EstimateStage::Waiting));
     }
 
     /// Its provider is working on it.
     pub(crate) fn works(&mut self) {
-        self.enter(Some(Stage::Working));
+        self.enter(Some(EstimateStage::Working));
     }
 
-    fn enter(&mut self, stage: Option<Stage>) {
+    fn enter(&mut self, stage: Option<EstimateStage>) {
         let (before, work_s) = (std::mem::replace(&mut self.stage, stage), self.work_s);
         self.estimates.with(&self.model, |model| {
             match before {
-                Some(Stage::Waiting) => model.waiting_s = (model.waiting_s - work_s).max(0.0),
-                Some(Stage::Working) => model.working = model.working.saturating_sub(1),
+                Some(EstimateStage::Waiting) => model.waiting_s = (model.waiting_s - work_s).max(0.0),
+                Some(EstimateStage::Working) => model.working = model.working.saturating_sub(1),
                 None => {}
             }
             match stage {
-                Some(Stage::Waiting) => model.waiting_s += work_s,
-                Some(Stage::Working) => {
+                Some(EstimateStage::Waiting) => model.waiting_s += work_s,
+                Some(EstimateStage::Working) => {
                     model.working += 1;
                     model.most = model.most.max(model.working);
                 }
@@ -145,7 +145,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for VideoInProgress {
     fn drop(&mut self) {
         self.enter(None);
     }
@@ -214,7 +214,7 @@ mod tests {
         at_work.works();
         assert_eq!((waiting(), alone(&estimates, 5)), (45, 30));
         let mut queued = [10, 5].map(|length| estimates.under_way(&model, length));
-        queued.iter_mut().for_each(UnderWay::waits);
+        queued.iter_mut().for_each(VideoInProgress::waits);
         assert_eq!(waiting(), 30 + 60 + 30 + 15);
         // Now two are made at once.
         queued[1].works();
@@ -226,10 +226,10 @@ mod tests {
     #[test]
     fn the_number_of_known_models_is_bounded() {
         let estimates = Estimates::default();
-        for model in 0..=MOST_MODELS {
+        for model in 0..=MAX_MODELS {
             estimates.took(&model.to_string().into(), 5, seconds(1));
         }
-        assert_eq!(estimates.lock().len(), MOST_MODELS);
-        assert_eq!(estimates.of(&MOST_MODELS.to_string(), 5, false), FIRST);
+        assert_eq!(estimates.lock().len(), MAX_MODELS);
+        assert_eq!(estimates.of(&MAX_MODELS.to_string(), 5, false), FIRST);
     }
 }

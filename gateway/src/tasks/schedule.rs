@@ -9,20 +9,20 @@ use super::estimates::Estimates;
 use crate::observe::Tally;
 
 /// Maximum number of videos encoded at once: each occupies a processor. Other tasks stay pending.
-const MOST_ENCODINGS: usize = 2;
+const MAX_ENCODINGS: usize = 2;
 /// Maximum number of concurrent polls of providers.
-const MOST_LOOK_UPS: usize = 16;
+const MAX_LOOK_UPS: usize = 16;
 /// Maximum number of concurrent downloads from providers.
-const MOST_FETCHES: usize = 4;
+const MAX_FETCHES: usize = 4;
 /// Estimated time to encode a second of video.
 const PACE: Duration = Duration::from_millis(100);
 
 /// See the module.
 pub(crate) struct Schedule {
-    encoders: Places,
+    encoders: WorkSlots,
     /// For polls of providers, and for downloads of their files.
-    pub(crate) look_ups: Places,
-    pub(crate) fetches: Places,
+    pub(crate) look_ups: WorkSlots,
+    pub(crate) fetches: WorkSlots,
     /// For videos at providers.
     pub(crate) estimates: Arc<Estimates>,
     /// Seconds of video that are queued or being encoded.
@@ -30,7 +30,7 @@ pub(crate) struct Schedule {
 }
 
 /// Slots for one kind of work, and the number of those waiting for one.
-pub(crate) struct Places {
+pub(crate) struct WorkSlots {
     free: Arc<Semaphore>,
     waiting: Tally,
 }
@@ -38,16 +38,16 @@ pub(crate) struct Places {
 impl Default for Schedule {
     fn default() -> Self {
         Self {
-            encoders: Places::new(MOST_ENCODINGS),
-            look_ups: Places::new(MOST_LOOK_UPS),
-            fetches: Places::new(MOST_FETCHES),
+            encoders: WorkSlots::new(MAX_ENCODINGS),
+            look_ups: WorkSlots::new(MAX_LOOK_UPS),
+            fetches: WorkSlots::new(MAX_FETCHES),
             estimates: Arc::default(),
             ahead_s: Mutex::default(),
         }
     }
 }
 
-impl Places {
+impl WorkSlots {
     fn new(most: usize) -> Self {
         Self { free: Arc::new(Semaphore::new(most)), waiting: Tally::default() }
     }
@@ -68,7 +68,7 @@ impl Schedule {
 
     /// Estimated time until a video of this many seconds is encoded, including the queue.
     pub(crate) fn wait(&self, duration_s: u32) -> Duration {
-        PACE * (*self.lock() / u32::try_from(MOST_ENCODINGS).unwrap_or(1) + duration_s)
+        PACE * (*self.lock() / u32::try_from(MAX_ENCODINGS).unwrap_or(1) + duration_s)
     }
 
     /// A free encoder, if there is one.
@@ -87,19 +87,19 @@ impl Schedule {
 }
 
 /// A queued video: counts towards the queue until dropped.
-pub(crate) struct Ahead {
+pub(crate) struct QueuedVideo {
     schedule: Arc<Schedule>,
     duration_s: u32,
 }
 
-impl Ahead {
+impl QueuedVideo {
     pub(crate) fn new(schedule: &Arc<Schedule>, duration_s: u32) -> Self {
         *schedule.lock() += duration_s;
         Self { schedule: Arc::clone(schedule), duration_s }
     }
 }
 
-impl Drop for Ahead {
+impl Drop for QueuedVideo {
     fn drop(&mut self) {
         *self.schedule.lock() -= self.duration_s;
     }

@@ -13,10 +13,11 @@ use tokio_util::task::TaskTracker;
 use super::schedule::Schedule;
 use crate::clock::{millis, whole_seconds};
 use crate::observe::Tally;
-use crate::outgoing::Outbox;
 use crate::store::{
-    Full, Lease, MOST_NOTICES, MOST_TASKS, Most, Notice, Resumed, State, Store, StoreError, Task,
+    DurableStore, Lease, MAX_NOTICES, MAX_TASKS, Notice, Quota, QuotaExceeded, ResumedTask, StoreError, Task,
+    TaskState,
 };
+use crate::webhooks::Outbox;
 use crate::wire::ApiError;
 
 /// Message of a task that the gateway didn't finish.
@@ -28,13 +29,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum number of attempts to delete an unannounced task if the store doesn't answer.
 const TRIES: u32 = 10;
 /// Maximum number of tasks taken over at once.
-const MOST_RESUMED: usize = 64;
+const MAX_RESUMED: usize = 64;
 /// The `retry-after` if the store doesn't answer, or too many notifications are waiting.
 const RETRY_AFTER_S: u64 = 10;
 
 /// See the module.
 pub(crate) struct TaskRunner {
-    store: Arc<dyn Store>,
+    store: Arc<dyn DurableStore>,
     outbox: Arc<Outbox>,
     /// Whether tasks survive the process.
     lasting: bool,
@@ -51,7 +52,7 @@ pub(crate) struct TaskRunner {
 }
 
 /// A lease that this process renews until it is dropped.
-pub(crate) struct Held {
+pub(crate) struct LeaseGuard {
     task_runner: Arc<TaskRunner>,
     lease: Lease,
     /// The store's clock when it granted the lease, in milliseconds since 1970, and the local time of that.
@@ -61,7 +62,12 @@ pub(crate) struct Held {
 
 impl TaskRunner {
     /// `lease`: how long a task waits if its process has died.
-    pub(crate) fn new(store: Arc<dyn Store>, outbox: Arc<Outbox>, lasting: bool, lease: Duration) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn DurableStore>,
+        outbox: Arc<Outbox>,
+        lasting: bool,
+        lease: Duration,
+    ) -> Self {
         let (held, left, ending, work, stopped, schedule) = Default::default();
         Self { store, outbox, lasting, lease, held, left, ending, work, stopped, schedule }
     }
@@ -73,13 +79,13 @@ impl TaskRunner {
         task: &Task,
         announced: bool,
         hundredths: u8,
-    ) -> Result<Held, ApiError> {
-        let of_key = (MOST_TASKS * usize::from(hundredths) / 100).max(1);
-        let most = Most {
+    ) -> Result<LeaseGuard, ApiError> {
+        let of_key = (MAX_TASKS * usize::from(hundredths) / 100).max(1);
+        let most = Quota {
             of_key,
-            of_all: MOST_TASKS,
-            notices: MOST_NOTICES,
-            notices_of_key: (MOST_NOTICES * usize::from(hundredths) / 100).max(1),
+            of_all: MAX_TASKS,
+            notices: MAX_NOTICES,
+            notices_of_key: (MAX_NOTICES * usize::from(hundredths) / 100).max(1),
             ended_hundredths: hundredths,
         };
         let now = self.store.clock().await.map_err(|error| unanswered(&error))?;
@@ -91,22 +97,22 @@ impl TaskRunner {
         }
     }
 
-    fn refusal(&self, full: Full, hundredths: u8) -> ApiError {
+    fn refusal(&self, full: QuotaExceeded, hundredths: u8) -> ApiError {
         let wait = whole_seconds(self.schedule.wait(0));
         let (code, message, wait) = match full {
-            Full::OfKey(count) if hundredths < 100 => {
+            QuotaExceeded::OfKey(count) if hundredths < 100 => {
                 let message = format!("{count} video tasks of this API key are pending or processing");
                 (&ErrorCode::RATE_LIMIT_EXCEEDED, message, wait)
             }
-            Full::OfKey(count) | Full::OfAll(count) => {
+            QuotaExceeded::OfKey(count) | QuotaExceeded::OfAll(count) => {
                 let message = format!("{count} video tasks are pending or processing");
                 (&ErrorCode::SERVER_IS_OVERLOADED, message, wait)
             }
-            Full::NoticesOfKey(count) if hundredths < 100 => {
+            QuotaExceeded::NoticesOfKey(count) if hundredths < 100 => {
                 let message = format!("{count} notifications of this API key are pending already");
                 (&ErrorCode::RATE_LIMIT_EXCEEDED, message, RETRY_AFTER_S)
             }
-            Full::NoticesOfKey(count) | Full::Notices(count) => {
+            QuotaExceeded::NoticesOfKey(count) | QuotaExceeded::Notices(count) => {
                 let message = format!("{count} notifications are pending already");
                 (&ErrorCode::SERVER_IS_OVERLOADED, message, RETRY_AFTER_S)
             }
@@ -158,8 +164,8 @@ impl TaskRunner {
     }
 
     /// Takes over abandoned tasks.
-    pub(crate) async fn resume(self: &Arc<Self>) -> Vec<(Resumed, Held)> {
-        let most = MOST_TASKS.saturating_sub(self.held().len()).min(MOST_RESUMED);
+    pub(crate) async fn resume(self: &Arc<Self>) -> Vec<(ResumedTask, LeaseGuard)> {
+        let most = MAX_TASKS.saturating_sub(self.held().len()).min(MAX_RESUMED);
         if !self.lasting || self.work.is_closed() || most == 0 {
             return Vec::new();
         }
@@ -208,7 +214,7 @@ impl TaskRunner {
             return Vec::new();
         }
         for lease in &left {
-            let failed = State::failed(STOPPED);
+            let failed = TaskState::failed(STOPPED);
             if let Err(error) = self.store.end_task(lease, &failed, None).await {
                 tracing::warn!(task = lease.id, "{error}");
             }
@@ -216,10 +222,10 @@ impl TaskRunner {
         left.into_iter().map(|lease| lease.id).collect()
     }
 
-    fn hold(self: &Arc<Self>, lease: Lease, told: (u64, Instant)) -> Held {
+    fn hold(self: &Arc<Self>, lease: Lease, told: (u64, Instant)) -> LeaseGuard {
         let lost = CancellationToken::new();
         self.held().insert(lease.clone(), lost.clone());
-        Held { task_runner: Arc::clone(self), lease, told, lost }
+        LeaseGuard { task_runner: Arc::clone(self), lease, told, lost }
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<Lease, CancellationToken>> {
@@ -242,7 +248,7 @@ fn unanswered(error: &StoreError) -> ApiError {
     ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(RETRY_AFTER_S)
 }
 
-impl Held {
+impl LeaseGuard {
     /// The store's clock, in milliseconds since 1970. All gateways share it, while their own clocks differ.
     pub(crate) fn now(&self) -> u64 {
         let (now, since) = self.told;
@@ -262,7 +268,7 @@ impl Held {
 
     /// Accepts the task: a process that takes it over continues with the payload. Errors: the store doesn't answer in time, or
     /// the task is lost.
-    pub(crate) async fn accept(&self, state: &State, task_payload: &str) -> Result<(), ApiError> {
+    pub(crate) async fn accept(&self, state: &TaskState, task_payload: &str) -> Result<(), ApiError> {
         let accepting = async {
             loop {
                 match self.task_runner.store.accept_task(&self.lease, state, task_payload).await {
@@ -289,14 +295,14 @@ impl Held {
     }
 
     /// Changes the state of the task, which continues even if the store fails.
-    pub(crate) async fn advance(&self, state: &State) {
+    pub(crate) async fn advance(&self, state: &TaskState) {
         if let Err(error) = self.task_runner.store.advance_task(&self.lease, state).await {
             tracing::warn!(task = self.lease.id, "{error}: its stored state is out of date");
         }
     }
 
     /// Ends the task as soon as the store accepts it, and queues its notification. False if another process has taken it over.
-    pub(crate) async fn end(&self, state: &State, notice: Option<&Notice>) -> bool {
+    pub(crate) async fn end(&self, state: &TaskState, notice: Option<&Notice>) -> bool {
         let _waits = self.task_runner.ending.one();
         loop {
             match self.task_runner.store.end_task(&self.lease, state, notice).await {
@@ -320,7 +326,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
         self.task_runner.held().remove(&self.lease);
     }

@@ -11,7 +11,7 @@ use rustls::ClientConfig;
 /// How long an idle connection stays open: shorter than the idle timeouts of servers and load balancers.
 const IDLE: Duration = Duration::from_secs(50);
 /// Maximum number of idle connections to an upstream: a burst of requests would leave as many.
-const MOST_IDLE: usize = 256;
+const MAX_IDLE: usize = 256;
 /// Interval of TCP keep-alives, so that networks don't drop idle connections.
 const KEEP_ALIVE: Duration = Duration::from_mins(1);
 /// Interval of pings on an HTTP/2 connection with requests, and timeout of each.
@@ -19,7 +19,7 @@ const PING: Duration = Duration::from_secs(30);
 /// What clients are told about a TLS failure.
 const TLS_FAILED: &str = "TLS failed; see the gateway's log";
 /// Maximum length of a reason, in characters.
-const MOST_REASON: usize = 300;
+const MAX_REASON: usize = 300;
 
 /// Shared by all upstreams, including TLS sessions.
 static TLS: LazyLock<Result<ClientConfig, String>> = LazyLock::new(|| {
@@ -31,7 +31,7 @@ static TLS: LazyLock<Result<ClientConfig, String>> = LazyLock::new(|| {
 pub(super) fn open(server: Uri, connect_timeout: Duration) -> Result<Pool, String> {
     let settings = Settings {
         connect_timeout,
-        max_idle: MOST_IDLE,
+        max_idle: MAX_IDLE,
         idle_timeout: IDLE,
         keep_alive: Some(KEEP_ALIVE),
         ping: PING,
@@ -54,7 +54,7 @@ pub(super) fn reason(error: &(dyn Error + 'static)) -> Reason {
         is_tls |= is_of_tls(inner);
         cause = inner;
     }
-    let text: String = cause.to_string().chars().take(MOST_REASON).collect();
+    let text: String = cause.to_string().chars().take(MAX_REASON).collect();
     let whole = gatewright::visible::visible(&text).into_owned();
     let told = if is_tls { TLS_FAILED.to_owned() } else { whole.clone() };
     Reason { whole, told }

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use self::no_key::{MAX_TIME, NoKey};
 use self::source::Fetched;
-use super::key_place::{Place, Presented};
+use super::key_place::{AttachedKey, KeyPosition};
 use crate::config::KeySource;
 use crate::supervised::supervise;
 
@@ -38,12 +38,12 @@ const AFTER_PANIC: Duration = Duration::from_secs(5);
 const MAX_REPLACEMENT_WAIT: Duration = Duration::from_secs(10);
 
 /// The key of a source, kept fresh.
-pub(super) struct Credential {
+pub(super) struct UpstreamCredential {
     /// Name of the upstream, for the log.
     upstream: String,
     source: KeySource,
-    place: Place,
-    current: ArcSwapOption<Valid>,
+    place: KeyPosition,
+    current: ArcSwapOption<ValidKey>,
     /// The current key and the previous one, which an answer may still quote.
     secrets: ChangingSecrets,
     /// The result of the last fetch; none before the first.
@@ -54,22 +54,22 @@ pub(super) struct Credential {
 }
 
 /// A key and its validity.
-struct Valid {
+struct ValidKey {
     secrets: Vec<String>,
-    presented: Presented,
+    presented: AttachedKey,
     since: Instant,
     ttl: Duration,
 }
 
-impl Valid {
+impl ValidKey {
     fn until(&self) -> Instant {
         self.since + self.ttl
     }
 }
 
-impl Credential {
+impl UpstreamCredential {
     /// Starts fetching immediately if there is a Tokio runtime, otherwise when the first request waits for a key.
-    pub(super) fn new(upstream: &str, source: KeySource, place: Place) -> Arc<Self> {
+    pub(super) fn new(upstream: &str, source: KeySource, place: KeyPosition) -> Arc<Self> {
         let credential = Arc::new(Self {
             upstream: upstream.to_owned(),
             source,
@@ -87,7 +87,7 @@ impl Credential {
     }
 
     /// Whether it has this source and place.
-    pub(super) fn is_of(&self, source: &KeySource, place: &Place) -> bool {
+    pub(super) fn is_of(&self, source: &KeySource, place: &KeyPosition) -> bool {
         (&self.source, &self.place) == (source, place)
     }
 
@@ -97,7 +97,7 @@ impl Credential {
     }
 
     /// The newest key.
-    pub(super) fn get(&self) -> Option<Presented> {
+    pub(super) fn get(&self) -> Option<AttachedKey> {
         self.current.load().as_ref().map(|valid| valid.presented.clone())
     }
 
@@ -165,7 +165,7 @@ impl Credential {
             Ok(Fetched { presented, secrets, ttl }) => {
                 *failures = 0;
                 let before = self.current.load_full();
-                let valid = Valid { secrets, presented, since: begun, ttl };
+                let valid = ValidKey { secrets, presented, since: begun, ttl };
                 // The redactor must know the key before it is sent.
                 let before = before.iter().flat_map(|before| &before.secrets);
                 self.secrets.set(before.chain(&valid.secrets).map(String::as_str));
@@ -195,7 +195,7 @@ impl Credential {
     }
 }
 
-impl Drop for Credential {
+impl Drop for UpstreamCredential {
     fn drop(&mut self) {
         if let Some(task) = self.task.get() {
             task.abort();
@@ -204,7 +204,7 @@ impl Drop for Credential {
 }
 
 /// Keeps a key fresh until nobody needs it.
-async fn keep(credential: Weak<Credential>) {
+async fn keep(credential: Weak<UpstreamCredential>) {
     let mut failures = 0;
     loop {
         let Some(needed) = credential.upgrade() else { return };

@@ -22,7 +22,7 @@ const MODEL: &AsciiSet = &SEGMENT.remove(b'@');
 
 /// How requests deviate from their protocol.
 #[derive(Debug, Default)]
-pub(super) struct Envelope {
+pub(super) struct RequestEnvelope {
     paths: Paths,
     set: Vec<Member>,
     omitted: Vec<String>,
@@ -39,7 +39,7 @@ struct Member {
     replaces: bool,
 }
 
-impl Envelope {
+impl RequestEnvelope {
     pub(super) fn new(configured: &config::Envelope) -> Self {
         let set = configured.set_body.iter();
         let set =
@@ -163,14 +163,14 @@ mod tests {
 
     use super::*;
 
-    fn envelope() -> Envelope {
+    fn envelope() -> RequestEnvelope {
         let mut configured = config::Envelope::default();
         configured.paths.answer = Some("/{model}:one".to_owned());
         configured.paths.count_tokens = Some("/count".to_owned());
         configured.set_body.insert("version".to_owned(), json!("v1"));
         configured.omit_body = vec!["stream".to_owned()];
         configured.betas_in_body = true;
-        Envelope::new(&configured)
+        RequestEnvelope::new(&configured)
     }
 
     fn body(text: &'static str, client: &HeaderMap) -> String {
@@ -219,7 +219,7 @@ mod tests {
         let mut decided = config::Envelope { betas_in_body: true, ..config::Envelope::default() };
         decided.set_body.insert(BETA_MEMBER.to_owned(), json!(["ours"]));
         let (turn, text) = (Action::Answer { stream: false }, Bytes::from_static(b"{}"));
-        let sent = Envelope::new(&decided).body(turn, text, Some(&client)).expect("an object");
+        let sent = RequestEnvelope::new(&decided).body(turn, text, Some(&client)).expect("an object");
         assert_eq!(sent, r#"{"anthropic_beta":["ours"]}"#, "the operator decides");
     }
 

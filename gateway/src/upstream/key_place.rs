@@ -7,7 +7,7 @@ use percent_encoding::utf8_percent_encode;
 
 use super::escaping::SEGMENT;
 use super::signing::RequestSigner;
-use crate::config::{KeyPlace, KeySource, Kind, Upstream};
+use crate::config::{KeyPlace, KeySource, Kind, UpstreamConfig};
 
 /// Header for the key, in the messages protocol.
 const MESSAGES_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
@@ -16,7 +16,7 @@ const NATIVE_KEY_HEADER: HeaderName = HeaderName::from_static("x-goog-api-key");
 
 /// A key as a request contains it.
 #[derive(Clone)]
-pub(super) enum Presented {
+pub(super) enum AttachedKey {
     Header(HeaderName, HeaderValue),
     /// A query parameter, encoded.
     Query(Arc<str>),
@@ -26,7 +26,7 @@ pub(super) enum Presented {
 
 /// Where an upstream's keys go.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum KeyPosition {
     Header {
         name: HeaderName,
         prefix: String,
@@ -35,9 +35,9 @@ pub(super) enum Place {
     Query(String),
 }
 
-impl Place {
+impl KeyPosition {
     /// Errors: the header name is invalid.
-    pub(super) fn of(upstream: &Upstream) -> Result<Self, String> {
+    pub(super) fn of(upstream: &UpstreamConfig) -> Result<Self, String> {
         let header = |name, prefix: &str| Self::Header { name, prefix: prefix.to_owned() };
         let gives_access_tokens = upstream.key_source.as_ref().is_some_and(KeySource::gives_access_tokens);
         Ok(match (&upstream.key_place, upstream.kind) {
@@ -55,15 +55,15 @@ impl Place {
     }
 
     /// A key in this place. `None`: it isn't valid in a header.
-    pub(super) fn present(&self, key: &str) -> Option<Presented> {
+    pub(super) fn present(&self, key: &str) -> Option<AttachedKey> {
         match self {
             Self::Header { name, prefix } => {
                 let mut value = HeaderValue::try_from(format!("{prefix}{key}")).ok()?;
                 value.set_sensitive(true);
-                Some(Presented::Header(name.clone(), value))
+                Some(AttachedKey::Header(name.clone(), value))
             }
             Self::Query(name) => {
-                Some(Presented::Query(format!("{name}={}", utf8_percent_encode(key, SEGMENT)).into()))
+                Some(AttachedKey::Query(format!("{name}={}", utf8_percent_encode(key, SEGMENT)).into()))
             }
         }
     }

@@ -8,29 +8,29 @@ use ring::digest::{SHA256, digest};
 use tokio::time::Instant;
 
 use super::NoAnswer;
-use super::credential::Credential;
-use super::key_place::{Place, Presented};
-use crate::config::{KeySource, Upstream};
+use super::credential::UpstreamCredential;
+use super::key_place::{AttachedKey, KeyPosition};
+use crate::config::{KeySource, UpstreamConfig};
 
 /// The keys of an upstream.
-pub(super) enum Keys {
+pub(super) enum UpstreamKeys {
     /// The configured ones, each with its mark: a digest that identifies it after the list has changed.
-    Listed(Vec<(Presented, i64)>),
+    Listed(Vec<(AttachedKey, i64)>),
     /// The expiring key of a source, and the mark of the source.
-    Renewed(Arc<Credential>, i64),
+    Renewed(Arc<UpstreamCredential>, i64),
 }
 
 /// Shows only their number.
-impl fmt::Debug for Keys {
+impl fmt::Debug for UpstreamKeys {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Keys").field("count", &self.count()).finish_non_exhaustive()
+        formatter.debug_struct("UpstreamKeys").field("count", &self.count()).finish_non_exhaustive()
     }
 }
 
-impl Keys {
+impl UpstreamKeys {
     /// `before`: the upstream's previous keys. An unchanged source keeps its current key.
-    pub(super) fn new(upstream: &Upstream, before: Option<&Self>) -> Result<Self, String> {
-        let place = Place::of(upstream)?;
+    pub(super) fn new(upstream: &UpstreamConfig, before: Option<&Self>) -> Result<Self, String> {
+        let place = KeyPosition::of(upstream)?;
         if let Some(source) = &upstream.key_source {
             let mark = match source {
                 KeySource::Command(command) => mark(&command.words.join("\0")),
@@ -38,7 +38,7 @@ impl Keys {
             };
             let credential = match before {
                 Some(Self::Renewed(before, _)) if before.is_of(source, &place) => Arc::clone(before),
-                _ => Credential::new(&upstream.name, source.clone(), place),
+                _ => UpstreamCredential::new(&upstream.name, source.clone(), place),
             };
             return Ok(Self::Renewed(credential, mark));
         }
@@ -50,7 +50,7 @@ impl Keys {
     }
 
     /// A key, if it exists.
-    pub(super) fn get(&self, key: Option<usize>) -> Option<Presented> {
+    pub(super) fn get(&self, key: Option<usize>) -> Option<AttachedKey> {
         match self {
             Self::Listed(listed) => listed.get(key?).map(|(presented, _)| presented.clone()),
             Self::Renewed(credential, _) => key.and_then(|_| credential.get()),

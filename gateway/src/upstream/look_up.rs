@@ -82,10 +82,10 @@ mod tests {
     use gatewright::ApiKey;
 
     use super::*;
-    use crate::config::Upstream;
+    use crate::config::UpstreamConfig;
 
     fn endpoint(kind: Kind, base: &str) -> Endpoint {
-        let mut upstream = Upstream::new("one", kind, base);
+        let mut upstream = UpstreamConfig::new("one", kind, base);
         upstream.keys = vec![ApiKey::new("k1").expect("a key"), ApiKey::new("k2").expect("a key")];
         Endpoint::new(&upstream, None).expect("an endpoint")
     }

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{AboutStored, Action, Endpoint, LookUp, Request, Stored};
+use super::{Action, Endpoint, LookUp, Request, StoredAction, StoredResponseRequest};
 use crate::config::{ApplicationDefault, KeySource, Kind, Preset, presets, read_text};
 use crate::conversation::Protocol;
 
@@ -160,8 +160,14 @@ async fn requests_to_each_provider_have_its_address_and_its_key() {
         endpoint.models(None).await.expect(preset.name);
         expected.push(format!("GET {} HTTP/1.1", target(path, list, query)));
         if upstream.kind == Kind::Responses {
-            let action = Stored::Retrieve;
-            let about = AboutStored { action, response: "resp_1", query: &[], client: &client, id: "req_1" };
+            let action = StoredAction::Retrieve;
+            let about = StoredResponseRequest {
+                action,
+                response: "resp_1",
+                query: &[],
+                client: &client,
+                id: "req_1",
+            };
             endpoint.ask_about(about, None).await.expect(preset.name);
             expected.push(format!("GET {} HTTP/1.1", target(path, "/responses/resp_1", query)));
         }

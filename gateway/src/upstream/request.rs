@@ -12,9 +12,9 @@ use uuid::Uuid;
 use super::action::Action;
 use super::envelope::BETA_HEADER;
 use super::escaping::SEGMENT;
-use super::key_place::Presented;
+use super::key_place::AttachedKey;
 use super::{Endpoint, extend_query};
-use crate::config::{Kind, Paths, Upstream};
+use crate::config::{Kind, Paths, UpstreamConfig};
 use crate::conversation::Protocol;
 
 /// Default version of the messages protocol, if the client sends none.
@@ -26,7 +26,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Operations on a response that an upstream stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stored {
+pub(crate) enum StoredAction {
     Retrieve,
     Delete,
     InputItems,
@@ -34,8 +34,8 @@ pub(crate) enum Stored {
 
 /// A request about a response that an upstream stores.
 #[derive(Debug)]
-pub(crate) struct AboutStored<'a> {
-    pub(crate) action: Stored,
+pub(crate) struct StoredResponseRequest<'a> {
+    pub(crate) action: StoredAction,
     /// The id of the response.
     pub(crate) response: &'a str,
     /// The client's query.
@@ -76,7 +76,7 @@ impl Request<'_> {
         *request.method_mut() = Method::POST;
         let key = endpoint.keys.get(key);
         let ready = endpoint.targets.of(self.protocol, self.action);
-        let ready = ready.filter(|_| !matches!(key, Some(Presented::Query(_))));
+        let ready = ready.filter(|_| !matches!(key, Some(AttachedKey::Query(_))));
         *request.uri_mut() = if let Some(target) = ready {
             target.clone()
         } else {
@@ -123,7 +123,7 @@ pub(super) struct Targets(Vec<(Protocol, Uri)>);
 
 impl Targets {
     /// Errors: the endpoint's address is invalid.
-    pub(super) fn new(base: &str, upstream: &Upstream, query: &str) -> Result<Self, String> {
+    pub(super) fn new(base: &str, upstream: &UpstreamConfig, query: &str) -> Result<Self, String> {
         let (kind, turn) = (upstream.kind, Action::Answer { stream: false });
         let Paths { answer, stream, .. } = &upstream.envelope.paths;
         if answer.is_some() || stream.is_some() {
@@ -174,14 +174,14 @@ fn address(base: &str, kind: Kind, protocol: Protocol, action: Action, model: &s
     }
 }
 
-impl AboutStored<'_> {
+impl StoredResponseRequest<'_> {
     pub(super) fn build(
         self,
         endpoint: &Endpoint,
         key: Option<usize>,
     ) -> Result<http::Request<Bytes>, String> {
         let mut request = http::Request::new(Bytes::new());
-        if self.action == Stored::Delete {
+        if self.action == StoredAction::Delete {
             *request.method_mut() = Method::DELETE;
         }
         let key = endpoint.keys.get(key);
@@ -197,7 +197,7 @@ impl AboutStored<'_> {
         let version = version(endpoint.kind, Protocol::Responses);
         let id = utf8_percent_encode(self.response, SEGMENT);
         let mut address = format!("{}{version}/responses/{id}", endpoint.base);
-        if self.action == Stored::InputItems {
+        if self.action == StoredAction::InputItems {
             address.push_str("/input_items");
         }
         for (index, (name, value)) in self.query.iter().enumerate() {
@@ -252,7 +252,7 @@ pub(super) fn introduce(
     request: &mut http::Request<Bytes>,
     id: &str,
     endpoint: &Endpoint,
-    key: Option<Presented>,
+    key: Option<AttachedKey>,
 ) -> Result<(), String> {
     let headers = request.headers_mut();
     headers.insert(header::USER_AGENT, USER_AGENT);
@@ -263,14 +263,14 @@ pub(super) fn introduce(
         headers.insert(name.clone(), value.clone());
     }
     match key {
-        Some(Presented::Header(name, value)) => {
+        Some(AttachedKey::Header(name, value)) => {
             headers.insert(name, value);
             Ok(())
         }
-        Some(Presented::Signature(signer)) => {
+        Some(AttachedKey::Signature(signer)) => {
             signer.sign(request, SystemTime::now()).map_err(|error| error.to_string())
         }
-        Some(Presented::Query(_)) | None => Ok(()),
+        Some(AttachedKey::Query(_)) | None => Ok(()),
     }
 }
 
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     fn endpoint(kind: Kind) -> Endpoint {
-        let mut upstream = Upstream::new("one", kind, "http://127.0.0.1:1/base/");
+        let mut upstream = UpstreamConfig::new("one", kind, "http://127.0.0.1:1/base/");
         upstream.keys = vec![ApiKey::new("k1").expect("a key"), ApiKey::new("k2").expect("a key")];
         upstream.headers = vec!["x-passed".to_owned()];
         Endpoint::new(&upstream, None).expect("an endpoint")
@@ -377,15 +377,18 @@ mod tests {
 
     #[test]
     fn a_key_stands_where_the_upstream_says_and_so_do_its_headers_and_its_query() {
-        use crate::config::{KeyPlace, Setting};
+        use crate::config::{KeyPlace, RequestSetting};
 
         let request = |place: KeyPlace, action: Action| {
-            let mut upstream = Upstream::new("one", Kind::Chat, "http://127.0.0.1:1/base");
+            let mut upstream = UpstreamConfig::new("one", Kind::Chat, "http://127.0.0.1:1/base");
             upstream.keys = vec![ApiKey::new("k&1").expect("a key")];
             upstream.key_place = Some(place);
-            upstream.set_headers =
-                vec![Setting::new("x-title", "Our programs"), Setting::secret("user-agent", "canary")];
-            upstream.set_query = vec![Setting::new("api-version", "v 1"), Setting::secret("team", "canary")];
+            upstream.set_headers = vec![
+                RequestSetting::new("x-title", "Our programs"),
+                RequestSetting::secret("user-agent", "canary"),
+            ];
+            upstream.set_query =
+                vec![RequestSetting::new("api-version", "v 1"), RequestSetting::secret("team", "canary")];
             let endpoint = Endpoint::new(&upstream, None).expect("an endpoint");
             let (client, body) = (HeaderMap::new(), Bytes::new());
             let (protocol, model) = (Protocol::Chat, "m");
@@ -427,16 +430,17 @@ mod tests {
         let (client, endpoint) = (HeaderMap::new(), endpoint(Kind::Gatewright));
         let query = [("after".to_owned(), "msg_1&x=é".to_owned()), ("limit".to_owned(), "2".to_owned())];
         for (action, query, method, path) in [
-            (Stored::Retrieve, &query[..0], Method::GET, "/base/v1/responses/resp_1"),
-            (Stored::Delete, &query[..0], Method::DELETE, "/base/v1/responses/resp_1"),
+            (StoredAction::Retrieve, &query[..0], Method::GET, "/base/v1/responses/resp_1"),
+            (StoredAction::Delete, &query[..0], Method::DELETE, "/base/v1/responses/resp_1"),
             (
-                Stored::InputItems,
+                StoredAction::InputItems,
                 &query[..],
                 Method::GET,
                 "/base/v1/responses/resp_1/input_items?after=msg_1%26x%3D%C3%A9&limit=2",
             ),
         ] {
-            let about = AboutStored { action, response: "resp_1", query, client: &client, id: "req_1" };
+            let about =
+                StoredResponseRequest { action, response: "resp_1", query, client: &client, id: "req_1" };
             let request = about.build(&endpoint, Some(0)).expect("a request");
             assert_eq!(request.uri().path_and_query().map(ToString::to_string).as_deref(), Some(path));
             assert_eq!(*request.method(), method);

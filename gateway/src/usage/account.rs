@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::meter::{Left, Meter};
+use super::meter::{Meter, Remaining};
 use super::{Day, Spending, Spent, SpentSoFar};
 use crate::clock::monotonic_nanos;
-use crate::counters::{self, Counters, Seen, Verdict};
-use crate::keys::Limits;
+use crate::counters::{self, KeySnapshot, LimitVerdict, SharedCounters};
+use crate::keys::KeyLimits;
 use crate::spent::billionths;
 
 /// The account of one key. It survives changes to the key.
@@ -27,7 +27,7 @@ pub(crate) struct Account {
 
 /// The limit that a request exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exceeded {
+pub(crate) enum LimitExceeded {
     /// With the time until one is available.
     Requests(Duration),
     Tokens(Duration),
@@ -43,8 +43,8 @@ pub(crate) enum Exceeded {
 /// What is left of the limits per minute; `None` if there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allowance {
-    pub(crate) requests: Option<Left>,
-    pub(crate) tokens: Option<Left>,
+    pub(crate) requests: Option<Remaining>,
+    pub(crate) tokens: Option<Remaining>,
 }
 
 impl Account {
@@ -59,7 +59,11 @@ impl Account {
 
     /// Counts a request, if it is within the limits. Returns its slot among the concurrent requests, if they are limited. `now`:
     /// see [`Meter`].
-    pub(crate) fn begin(self: &Arc<Self>, limits: &Limits, now: u64) -> Result<Option<InFlight>, Exceeded> {
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        limits: &KeyLimits,
+        now: u64,
+    ) -> Result<Option<InFlight>, LimitExceeded> {
         self.check_budget(limits)?;
         self.check_tokens(limits, now)?;
         let place = self.place(limits)?;
@@ -71,17 +75,18 @@ impl Account {
     /// The same, decided by the counters that gateways share; while they are unavailable, by this gateway.
     pub(crate) async fn begin_among(
         self: &Arc<Self>,
-        counters: &Counters,
+        counters: &SharedCounters,
         key: &Arc<str>,
-        limits: &Limits,
-    ) -> Result<Option<InFlight>, Exceeded> {
+        limits: &KeyLimits,
+    ) -> Result<Option<InFlight>, LimitExceeded> {
         self.check_budget(limits)?;
         let mut place = self.place(limits)?;
         let shared = place.is_some().then(|| counters.place(key));
         let (now, losses) = (monotonic_nanos(), counters.losses());
         let insists = self.agreed.load(Ordering::Relaxed) != losses;
         let spent = limits.have_budget().then(|| self.spending.read(Day::today()));
-        let seen = Seen { requests: self.requests.used(now), tokens: self.tokens.used(now), spent, insists };
+        let seen =
+            KeySnapshot { requests: self.requests.used(now), tokens: self.tokens.used(now), spent, insists };
         if let Some(answer) = counters.ask(key, limits, seen, shared.as_ref()).await {
             self.agreed.store(losses, Ordering::Relaxed);
             // With the time before the call, so that usage is never understated.
@@ -91,14 +96,14 @@ impl Account {
                 self.spending.follow(SpentSoFar { day, today: answer.today, month: answer.month });
             }
             let exceeded = match answer.verdict {
-                Verdict::Granted => None,
-                Verdict::Requests(wait) => Some(Exceeded::Requests(wait)),
-                Verdict::Tokens(wait) => Some(Exceeded::Tokens(wait)),
-                Verdict::Concurrent => Some(Exceeded::Concurrent),
-                Verdict::TokensOfDay => Some(Exceeded::TokensOfDay),
-                Verdict::CostOfDay => Some(Exceeded::CostOfDay),
-                Verdict::TokensOfMonth => Some(Exceeded::TokensOfMonth),
-                Verdict::CostOfMonth => Some(Exceeded::CostOfMonth),
+                LimitVerdict::Granted => None,
+                LimitVerdict::Requests(wait) => Some(LimitExceeded::Requests(wait)),
+                LimitVerdict::Tokens(wait) => Some(LimitExceeded::Tokens(wait)),
+                LimitVerdict::Concurrent => Some(LimitExceeded::Concurrent),
+                LimitVerdict::TokensOfDay => Some(LimitExceeded::TokensOfDay),
+                LimitVerdict::CostOfDay => Some(LimitExceeded::CostOfDay),
+                LimitVerdict::TokensOfMonth => Some(LimitExceeded::TokensOfMonth),
+                LimitVerdict::CostOfMonth => Some(LimitExceeded::CostOfMonth),
             };
             if let Some(exceeded) = exceeded {
                 if let Some(shared) = shared {
@@ -118,24 +123,24 @@ impl Account {
         Ok(place)
     }
 
-    fn check_tokens(&self, limits: &Limits, now: u64) -> Result<(), Exceeded> {
+    fn check_tokens(&self, limits: &KeyLimits, now: u64) -> Result<(), LimitExceeded> {
         match limits.tokens_per_minute.and_then(|limit| self.tokens.wait(limit, now)) {
-            Some(wait) => Err(Exceeded::Tokens(wait)),
+            Some(wait) => Err(LimitExceeded::Tokens(wait)),
             None => Ok(()),
         }
     }
 
-    fn place(self: &Arc<Self>, limits: &Limits) -> Result<Option<InFlight>, Exceeded> {
-        let place = |limit| InFlight::begin(self, limit).ok_or(Exceeded::Concurrent);
+    fn place(self: &Arc<Self>, limits: &KeyLimits) -> Result<Option<InFlight>, LimitExceeded> {
+        let place = |limit| InFlight::begin(self, limit).ok_or(LimitExceeded::Concurrent);
         limits.concurrent_requests.map(place).transpose()
     }
 
-    fn take_request(&self, limits: &Limits, now: u64) -> Result<(), Exceeded> {
+    fn take_request(&self, limits: &KeyLimits, now: u64) -> Result<(), LimitExceeded> {
         let taken = limits.requests_per_minute.map(|limit| self.requests.take(limit, now));
-        taken.transpose().map(drop).map_err(Exceeded::Requests)
+        taken.transpose().map(drop).map_err(LimitExceeded::Requests)
     }
 
-    fn check_budget(&self, limits: &Limits) -> Result<(), Exceeded> {
+    fn check_budget(&self, limits: &KeyLimits) -> Result<(), LimitExceeded> {
         if !limits.have_budget() {
             return Ok(());
         }
@@ -145,13 +150,13 @@ impl Account {
 
     /// Reserves what a request is expected to consume until it ends, if any budget is left besides other reservations. Returns
     /// the reservation, which is empty without a budget.
-    pub(super) fn reserve(&self, limits: &Limits, expected: Spent) -> Result<Spent, Exceeded> {
+    pub(super) fn reserve(&self, limits: &KeyLimits, expected: Spent) -> Result<Spent, LimitExceeded> {
         if !limits.have_budget() {
             return Ok(Spent::default());
         }
         self.spending.reserve(Day::today(), expected, |today, month, reserved| {
             within(limits, today, month)?;
-            within(limits, today.and(reserved), month.and(reserved)).map_err(|_| Exceeded::InProgress)
+            within(limits, today.and(reserved), month.and(reserved)).map_err(|_| LimitExceeded::InProgress)
         })?;
         Ok(expected)
     }
@@ -171,7 +176,7 @@ impl Account {
     /// Records what a request consumed, in place of what was `reserved` for it. Returns the total spending.
     pub(super) fn spend(
         &self,
-        limits: &Limits,
+        limits: &KeyLimits,
         day: Day,
         spent: Spent,
         reserved: Spent,
@@ -183,7 +188,7 @@ impl Account {
         self.spending.settle(day, spent, reserved)
     }
 
-    pub(crate) fn allowance(&self, limits: &Limits, now: u64) -> Allowance {
+    pub(crate) fn allowance(&self, limits: &KeyLimits, now: u64) -> Allowance {
         Allowance {
             requests: limits.requests_per_minute.map(|limit| self.requests.left(limit, now)),
             tokens: limits.tokens_per_minute.map(|limit| self.tokens.left(limit, now)),
@@ -192,14 +197,14 @@ impl Account {
 }
 
 /// Errors: a budget is used up.
-fn within(limits: &Limits, today: Spent, month: Spent) -> Result<(), Exceeded> {
-    let Limits { tokens_per_day, tokens_per_month, cost_per_day, cost_per_month, .. } = *limits;
+fn within(limits: &KeyLimits, today: Spent, month: Spent) -> Result<(), LimitExceeded> {
+    let KeyLimits { tokens_per_day, tokens_per_month, cost_per_day, cost_per_month, .. } = *limits;
     let used_up = |spent: u64, limit: Option<u64>| limit.is_some_and(|limit| spent >= limit);
     let exceeded = [
-        (used_up(today.tokens, tokens_per_day), Exceeded::TokensOfDay),
-        (used_up(month.tokens, tokens_per_month), Exceeded::TokensOfMonth),
-        (used_up(today.cost, cost_per_day.map(billionths)), Exceeded::CostOfDay),
-        (used_up(month.cost, cost_per_month.map(billionths)), Exceeded::CostOfMonth),
+        (used_up(today.tokens, tokens_per_day), LimitExceeded::TokensOfDay),
+        (used_up(month.tokens, tokens_per_month), LimitExceeded::TokensOfMonth),
+        (used_up(today.cost, cost_per_day.map(billionths)), LimitExceeded::CostOfDay),
+        (used_up(month.cost, cost_per_month.map(billionths)), LimitExceeded::CostOfMonth),
     ];
     match exceeded.into_iter().find(|(exceeded, _)| *exceeded) {
         Some((_, limit)) => Err(limit),
@@ -212,7 +217,7 @@ fn within(limits: &Limits, today: Spent, month: Spent) -> Result<(), Exceeded> {
 pub(crate) struct InFlight {
     account: Arc<Account>,
     /// The same among the requests of all gateways, if they share counters.
-    shared: Option<counters::Place>,
+    shared: Option<counters::ConcurrencySlot>,
 }
 
 impl InFlight {
@@ -242,11 +247,11 @@ mod tests {
     #[test]
     fn a_request_holds_its_place_until_it_ends() {
         let account = account();
-        let limits = Limits { concurrent_requests: Some(2), ..Limits::default() };
+        let limits = KeyLimits { concurrent_requests: Some(2), ..KeyLimits::default() };
         let begin = || account.begin(&limits, 0);
         let one = begin().expect("a place");
         let other = begin().expect("a place");
-        assert_eq!(begin().map(drop), Err(Exceeded::Concurrent));
+        assert_eq!(begin().map(drop), Err(LimitExceeded::Concurrent));
         drop(one);
         let third = begin().expect("a place");
         assert!(other.is_some() && third.is_some());
@@ -256,15 +261,15 @@ mod tests {
     fn a_request_that_is_refused_uses_nothing() {
         let account = account();
         let limits =
-            Limits { concurrent_requests: Some(1), requests_per_minute: Some(2), ..Limits::default() };
+            KeyLimits { concurrent_requests: Some(1), requests_per_minute: Some(2), ..KeyLimits::default() };
         let one = account.begin(&limits, 0).expect("a place");
-        assert_eq!(account.begin(&limits, 0).map(drop), Err(Exceeded::Concurrent));
+        assert_eq!(account.begin(&limits, 0).map(drop), Err(LimitExceeded::Concurrent));
         assert_eq!(account.allowance(&limits, 0).requests.map(|left| left.remaining), Some(1));
         drop(one);
         account.begin(&limits, 0).expect("the second of the minute");
         // Its slot among the concurrent requests is released, too.
         for _ in 0..2 {
-            assert!(matches!(account.begin(&limits, 0), Err(Exceeded::Requests(_))));
+            assert!(matches!(account.begin(&limits, 0), Err(LimitExceeded::Requests(_))));
         }
     }
 
@@ -272,32 +277,33 @@ mod tests {
     fn a_budget_that_is_used_up_stops_requests() {
         let account = account();
         let (tokens, cost) = (100, billionths(0.5));
-        let limits = Limits { tokens_per_month: Some(101), cost_per_day: Some(0.5), ..Limits::default() };
+        let limits =
+            KeyLimits { tokens_per_month: Some(101), cost_per_day: Some(0.5), ..KeyLimits::default() };
         let spend = |spent| account.spend(&limits, Day::today(), spent, Spent::default(), 0);
         assert!(account.begin(&limits, 0).is_ok());
         spend(Spent { tokens, cost: cost - 1 });
         assert!(account.begin(&limits, 0).is_ok());
         spend(Spent { tokens: 0, cost: 1 });
-        assert_eq!(account.begin(&limits, 0).map(drop), Err(Exceeded::CostOfDay));
+        assert_eq!(account.begin(&limits, 0).map(drop), Err(LimitExceeded::CostOfDay));
         spend(Spent { tokens: 1, cost: 0 });
-        assert_eq!(account.begin(&limits, 0).map(drop), Err(Exceeded::TokensOfMonth));
+        assert_eq!(account.begin(&limits, 0).map(drop), Err(LimitExceeded::TokensOfMonth));
     }
 
     #[test]
     fn requests_in_progress_hold_their_share_of_a_budget() {
         let account = account();
-        let limits = Limits { tokens_per_day: Some(100), ..Limits::default() };
+        let limits = KeyLimits { tokens_per_day: Some(100), ..KeyLimits::default() };
         let expected = Spent { tokens: 60, cost: 7 };
         let reserve = || account.reserve(&limits, expected);
         assert_eq!((reserve(), reserve()), (Ok(expected), Ok(expected)));
-        assert_eq!(reserve(), Err(Exceeded::InProgress));
+        assert_eq!(reserve(), Err(LimitExceeded::InProgress));
         // One consumed less, and another nothing.
         account.spend(&limits, Day::today(), Spent { tokens: 30, cost: 0 }, expected, 0);
         assert_eq!(reserve(), Ok(expected));
         account.release(expected);
         account.release(expected);
         account.spend(&limits, Day::today(), Spent { tokens: 70, cost: 0 }, Spent::default(), 0);
-        assert_eq!(reserve(), Err(Exceeded::TokensOfDay));
-        assert_eq!(account.reserve(&Limits::default(), expected), Ok(Spent::default()));
+        assert_eq!(reserve(), Err(LimitExceeded::TokensOfDay));
+        assert_eq!(account.reserve(&KeyLimits::default(), expected), Ok(Spent::default()));
     }
 }

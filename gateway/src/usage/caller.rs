@@ -3,25 +3,25 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use super::account::{Account, Allowance, Exceeded, InFlight};
-use super::{Day, Ledger, Place, Spending, Spent, Totals};
+use super::account::{Account, Allowance, InFlight, LimitExceeded};
+use super::{Day, Ledger, Spending, Spent, Totals, UsageKey};
 use crate::clock::monotonic_nanos;
-use crate::counters::Counters;
-use crate::keys::{Limits, Scopes};
+use crate::counters::SharedCounters;
+use crate::keys::{KeyLimits, Scopes};
 
 /// The key that made a request: cheap to clone, and without the secret.
 #[derive(Debug, Clone)]
-pub(crate) struct Caller(Arc<Holder>);
+pub(crate) struct Caller(Arc<CallerInner>);
 
 #[derive(Debug)]
-struct Holder {
+struct CallerInner {
     id: Arc<str>,
     scopes: Scopes,
-    limits: Limits,
+    limits: KeyLimits,
     account: Arc<Account>,
     ledger: Arc<Ledger>,
     /// If gateways share counters, and the key has limits that they count.
-    counters: Option<Arc<Counters>>,
+    counters: Option<Arc<SharedCounters>>,
 }
 
 impl Caller {
@@ -29,20 +29,20 @@ impl Caller {
     pub(crate) fn new(
         id: Arc<str>,
         scopes: Scopes,
-        limits: Limits,
+        limits: KeyLimits,
         account: Arc<Account>,
         ledger: Arc<Ledger>,
-        counters: Option<Arc<Counters>>,
+        counters: Option<Arc<SharedCounters>>,
     ) -> Self {
         let counters = counters.filter(|_| limits.are_counted());
-        Self(Arc::new(Holder { id, scopes, limits, account, ledger, counters }))
+        Self(Arc::new(CallerInner { id, scopes, limits, account, ledger, counters }))
     }
 
     /// A key with all permissions and no limits.
     pub(crate) fn unlimited(id: &str, ledger: &Arc<Ledger>) -> Self {
         let (nothing, today) = (Spent::default(), Day::today());
         let account = Arc::new(Account::new(Spending::since(today, nothing, nothing)));
-        Self::new(id.into(), Scopes::all(), Limits::default(), account, Arc::clone(ledger), None)
+        Self::new(id.into(), Scopes::all(), KeyLimits::default(), account, Arc::clone(ledger), None)
     }
 
     /// The id of the key, which is no secret.
@@ -56,7 +56,7 @@ impl Caller {
     }
 
     /// The limits of the key.
-    pub(crate) fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &KeyLimits {
         &self.0.limits
     }
 
@@ -67,8 +67,8 @@ impl Caller {
 
     /// Counts a request, if it is within the limits. The slot is held until the response is sent. Waits for shared counters for a
     /// bounded time; without them, it doesn't wait.
-    pub(crate) async fn begin(&self) -> Result<Option<InFlight>, Exceeded> {
-        let Holder { id, limits, account, counters, .. } = &*self.0;
+    pub(crate) async fn begin(&self) -> Result<Option<InFlight>, LimitExceeded> {
+        let CallerInner { id, limits, account, counters, .. } = &*self.0;
         match counters {
             Some(counters) => account.begin_among(counters, id, limits).await,
             None => account.begin(limits, monotonic_nanos()),
@@ -81,7 +81,7 @@ impl Caller {
     }
 
     /// Reserves what a request is expected to consume. Returns the reservation, to be released when the request ends.
-    pub(super) fn reserve(&self, expected: Spent) -> Result<Spent, Exceeded> {
+    pub(super) fn reserve(&self, expected: Spent) -> Result<Spent, LimitExceeded> {
         self.0.account.reserve(&self.0.limits, expected)
     }
 
@@ -99,6 +99,6 @@ impl Caller {
             counters.add(&self.0.id, &self.0.limits, spent, so_far);
         }
         let (key, model, upstream) = (Arc::clone(&self.0.id), Arc::clone(model), Arc::clone(upstream));
-        self.0.ledger.add(&Place { day, key, model, upstream }, totals);
+        self.0.ledger.add(&UsageKey { day, key, model, upstream }, totals);
     }
 }

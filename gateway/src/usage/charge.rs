@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tracing::Span;
 
 use super::price::{Consumption, MAX_UNITS, Rates};
-use super::{Caller, Exceeded, Spent, Totals};
+use super::{Caller, LimitExceeded, Spent, Totals};
 use crate::conversation::Usage;
 
 /// What one request has consumed so far. It is recorded on drop, so that a request whose client has disconnected counts, too.
@@ -54,7 +54,7 @@ impl Charge {
 
     /// Reserves what the request is expected to consume from the budgets of its key, at the upstream's prices. Errors: they are
     /// used up, or requests in progress may use them up; nothing is recorded.
-    pub(crate) fn reserve(mut self, consumption: Consumption) -> Result<Self, Exceeded> {
+    pub(crate) fn reserve(mut self, consumption: Consumption) -> Result<Self, LimitExceeded> {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MAX_UNITS);
         let expected = consumption.usage;
         let cost = self.rates.as_ref().and_then(|rates| rates.cost(&consumption)).unwrap_or(0);
@@ -159,7 +159,7 @@ impl Drop for Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::usage::{Ledger, Price};
+    use crate::usage::{Ledger, ModelPrice};
 
     fn usage(input: u64, output: u64) -> Usage {
         Usage { input: Some(input), output: Some(output), ..Usage::default() }
@@ -167,10 +167,10 @@ mod tests {
 
     /// What is recorded for a charge.
     fn recorded(charged: impl FnOnce(&mut Charge)) -> Totals {
-        recorded_at(Some(&Price::new(1.0, 10.0)), charged)
+        recorded_at(Some(&ModelPrice::new(1.0, 10.0)), charged)
     }
 
-    fn recorded_at(price: Option<&Price>, charged: impl FnOnce(&mut Charge)) -> Totals {
+    fn recorded_at(price: Option<&ModelPrice>, charged: impl FnOnce(&mut Charge)) -> Totals {
         let ledger = Arc::<Ledger>::default();
         let mut charge = Charge::new(Caller::unlimited("k", &ledger), "m".into(), "u".into())
             .priced(price.map(Rates::new).map(Arc::new));
@@ -223,14 +223,14 @@ mod tests {
 
     #[test]
     fn a_request_without_a_price_is_unpriced_and_one_that_takes_nothing_costs_nothing() {
-        let of = |price: Option<&Price>, charged: fn(&mut Charge)| {
+        let of = |price: Option<&ModelPrice>, charged: fn(&mut Charge)| {
             let totals = recorded_at(price, charged);
             (totals.cost, totals.unpriced)
         };
         assert_eq!(of(None, |charge| charge.told(usage(5, 1))), (0, 1));
         assert_eq!(of(None, |charge| charge.told(Usage::default())), (0, 0));
         assert_eq!(of(None, |charge| charge.set_images(1)), (0, 1));
-        let (tokens, free) = (Price::new(1.0, 10.0), Price::new(0.0, 0.0));
+        let (tokens, free) = (ModelPrice::new(1.0, 10.0), ModelPrice::new(0.0, 0.0));
         assert_eq!(of(Some(&tokens), |charge| charge.told(usage(5, 1))), (15_000, 0));
         assert_eq!(of(Some(&free), |charge| charge.told(usage(5, 1))), (0, 0), "free is a price");
         let draw = |charge: &mut Charge| {
@@ -238,11 +238,14 @@ mod tests {
             charge.set_images(2);
         };
         assert_eq!(of(Some(&tokens), draw), (0, 1));
-        assert_eq!(of(Some(&Price { image: Some(0.04), ..free }), draw), (80_000_000, 0));
+        assert_eq!(of(Some(&ModelPrice { image: Some(0.04), ..free }), draw), (80_000_000, 0));
         let film = |charge: &mut Charge| {
             charge.told(Usage::default());
             charge.set_video_seconds(8);
         };
-        assert_eq!(of(Some(&Price { video_second: Some(0.1), ..Price::default() }), film), (800_000_000, 0));
+        assert_eq!(
+            of(Some(&ModelPrice { video_second: Some(0.1), ..ModelPrice::default() }), film),
+            (800_000_000, 0)
+        );
     }
 }

@@ -7,8 +7,8 @@
 //! unavailable. Its space is allocated when it is created, so a disk that fills up later, which also keeps SQLite from writing,
 //! doesn't matter.
 
-mod inherited;
 mod line;
+mod recovery;
 
 use std::fs::{File, TryLockError as Locked};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-pub(crate) use self::inherited::Inherited;
-use self::line::{LONGEST, Line, framed};
-use super::{Mark, Place, Rows, Totals};
+use self::line::{JournalLine, LONGEST, framed};
+pub(crate) use self::recovery::RecoveredJournal;
+use super::{Rows, Totals, UsageGroup, UsageKey};
 use crate::crash;
 use crate::disk::{UNFINISHED, private_file, private_folder};
 
@@ -33,7 +33,7 @@ const HALF: u64 = 2 * 1024 * 1024;
 /// page takes several times as long.
 const PIECE: usize = 16 * 1024;
 /// Maximum number of journals in a folder: each process killed while the store was unavailable leaves one.
-const MOST_FILES: usize = 256;
+const MAX_FILES: usize = 256;
 /// How long a request waits for a concurrent write. Writes take microseconds, unless the disk hangs: then nobody waits.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Pause between two attempts to create a file.
@@ -47,7 +47,7 @@ const ENDING: &str = "journal";
 pub(crate) struct Journal {
     folder: PathBuf,
     writer: Arc<str>,
-    state: Mutex<State>,
+    state: Mutex<JournalState>,
     /// Whether a write is so slow that others don't wait for it.
     is_slow: AtomicBool,
     /// Whether the sums should be written soon.
@@ -63,16 +63,16 @@ pub(crate) struct Journal {
 }
 
 #[derive(Debug)]
-enum State {
+enum JournalState {
     /// The file can't be created yet. With the time of the next attempt.
     Missing(Instant),
-    Open(Open),
+    Open(JournalFile),
     /// The store has everything.
     Ended,
 }
 
 #[derive(Debug)]
-struct Open {
+struct JournalFile {
     /// Positioned where the next line goes. Locked, to show others that its process is alive.
     file: File,
     path: PathBuf,
@@ -89,7 +89,7 @@ impl Journal {
         let journal = Self {
             folder: folder.to_owned(),
             writer: Arc::clone(writer),
-            state: Mutex::new(State::Missing(Instant::now())),
+            state: Mutex::new(JournalState::Missing(Instant::now())),
             is_slow: AtomicBool::new(false),
             wants_sums: AtomicBool::new(false),
             filling: Notify::new(),
@@ -101,18 +101,18 @@ impl Journal {
         journal
     }
 
-    /// What ended processes left in a folder before the store had it. See [`Inherited::read`].
-    pub(crate) fn inherited(folder: &Path, known_for: Duration) -> Vec<Inherited> {
-        Inherited::read(folder, known_for)
+    /// What ended processes left in a folder before the store had it. See [`RecoveredJournal::read`].
+    pub(crate) fn inherited(folder: &Path, known_for: Duration) -> Vec<RecoveredJournal> {
+        RecoveredJournal::read(folder, known_for)
     }
 
     /// Writes what a request consumed.
-    pub(super) fn add(&self, mark: Mark, place: &Place, totals: &Totals) {
-        let Some(line) = framed(&self.writer, &Line::request(mark, place, totals)) else {
+    pub(super) fn add(&self, mark: UsageGroup, place: &UsageKey, totals: &Totals) {
+        let Some(line) = framed(&self.writer, &JournalLine::request(mark, place, totals)) else {
             return self.miss(totals, &"a name in it is too long");
         };
         let Some(mut state) = self.enter() else { return self.miss(totals, &"its disk does not respond") };
-        let State::Open(open) = &mut *state else {
+        let JournalState::Open(open) = &mut *state else {
             drop(state);
             return self.miss(totals, &"its file cannot be created");
         };
@@ -147,7 +147,7 @@ impl Journal {
             return self.warn(&error);
         }
         let Some(mut state) = self.enter() else { return };
-        let State::Open(open) = &mut *state else { return };
+        let JournalState::Open(open) = &mut *state else { return };
         let (part, sums) = sums();
         let written = self.lines_of(part, &sums).and_then(|lines| open.begin(&lines));
         drop(state);
@@ -165,12 +165,12 @@ impl Journal {
     /// Creates the file if it doesn't exist and an attempt is due. Requests don't wait for it: they stay unjournaled meanwhile.
     fn make(&self) -> io::Result<()> {
         match self.enter().as_deref_mut() {
-            Some(State::Missing(next)) if *next <= Instant::now() => *next = Instant::now() + PAUSE,
+            Some(JournalState::Missing(next)) if *next <= Instant::now() => *next = Instant::now() + PAUSE,
             _ => return Ok(()),
         }
-        let made = Open::make(&self.folder, &self.writer)?;
+        let made = JournalFile::make(&self.folder, &self.writer)?;
         match self.enter().as_deref_mut() {
-            Some(state @ State::Missing(_)) => *state = State::Open(made),
+            Some(state @ JournalState::Missing(_)) => *state = JournalState::Open(made),
             _ => _ = std::fs::remove_file(made.path),
         }
         Ok(())
@@ -181,7 +181,10 @@ impl Journal {
         let mut count = 0;
         for (batch, rows) in sums {
             for (place, totals) in *rows {
-                let line = framed(&self.writer, &Line::sum(Mark { batch: *batch, part }, place, totals));
+                let line = framed(
+                    &self.writer,
+                    &JournalLine::sum(UsageGroup { batch: *batch, part }, place, totals),
+                );
                 lines.extend(line.ok_or_else(|| io::Error::other("a name in it is too long"))?);
                 count += 1;
                 if lines.len() as u64 > HALF {
@@ -189,7 +192,7 @@ impl Journal {
                 }
             }
         }
-        lines.extend(framed(&self.writer, &Line::Whole(part, count)).unwrap_or_default());
+        lines.extend(framed(&self.writer, &JournalLine::Whole(part, count)).unwrap_or_default());
         Ok(lines)
     }
 
@@ -199,7 +202,7 @@ impl Journal {
             return;
         }
         let file = match self.enter().as_deref() {
-            Some(State::Open(open)) => open.file.try_clone().ok(),
+            Some(JournalState::Open(open)) => open.file.try_clone().ok(),
             _ => None,
         };
         if let Some(Err(error)) = file.map(|file| file.sync_data()) {
@@ -211,7 +214,7 @@ impl Journal {
     /// Removes the file: the store has everything.
     pub(crate) fn end(&self) {
         if let Some(mut state) = self.enter()
-            && let State::Open(open) = std::mem::replace(&mut *state, State::Ended)
+            && let JournalState::Open(open) = std::mem::replace(&mut *state, JournalState::Ended)
         {
             // A file without usage is also removed by the next process.
             crash::point();
@@ -239,7 +242,7 @@ impl Journal {
     }
 
     /// Waits for concurrent writes. None: a write takes so long that the disk seems to hang.
-    fn enter(&self) -> Option<MutexGuard<'_, State>> {
+    fn enter(&self) -> Option<MutexGuard<'_, JournalState>> {
         let mut begun = None;
         loop {
             match self.state.try_lock() {
@@ -259,14 +262,14 @@ impl Journal {
     }
 }
 
-impl Open {
+impl JournalFile {
     /// Creates the file and allocates its space. It gets its name once it is complete and locked, because others remove unlocked
     /// files.
     fn make(folder: &Path, writer: &str) -> io::Result<Self> {
         crash::point();
         private_folder().recursive(true).create(folder)?;
         crash::point();
-        if std::fs::read_dir(folder)?.count() >= MOST_FILES {
+        if std::fs::read_dir(folder)?.count() >= MAX_FILES {
             return Err(io::Error::other("the folder is full of journals that are not stored yet"));
         }
         let (path, unfinished) = (named(folder, writer, ENDING), named(folder, writer, UNFINISHED));
@@ -278,7 +281,7 @@ impl Open {
                 Locked::WouldBlock => io::Error::other("another process has locked its file"),
             })?;
             crash::point();
-            let head = framed("", &Line::Journal(line::VERSION, writer.into())).ok_or_else(full)?;
+            let head = framed("", &JournalLine::Journal(line::VERSION, writer.into())).ok_or_else(full)?;
             let piece = [0; PIECE];
             for _ in 0..(HEAD + 2 * HALF).div_ceil(PIECE as u64) {
                 file.write_all(&piece)?;

@@ -6,14 +6,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Journal, Mark, Place, Rows, Totals};
+use super::{Journal, Rows, Totals, UsageGroup, UsageKey};
 
 /// Maximum number of rows waiting for the store. Usage beyond that is lost, and counted as lost.
-const MOST_ROWS: usize = 100_000;
+const MAX_ROWS: usize = 100_000;
 
 /// The ledger's metrics.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct LedgerCounters {
     /// Requests recorded since the start.
     recorded: AtomicU64,
     /// Requests that the store has.
@@ -26,7 +26,7 @@ pub(crate) struct Counters {
     failures: AtomicU64,
 }
 
-impl Counters {
+impl LedgerCounters {
     /// Number of requests by the state of their usage, since the start.
     pub(crate) fn states(&self) -> [(&'static str, f64); 3] {
         // Read `recorded` last: it is never less than the others.
@@ -53,15 +53,15 @@ fn read(counter: &AtomicU64) -> f64 {
 /// The usage not yet taken to the store. The lock is held only for an addition, never while the store works or a file is written.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    fresh: Mutex<Fresh>,
+    fresh: Mutex<UnstoredUsage>,
     journal: Option<Journal>,
-    counters: Counters,
+    counters: LedgerCounters,
 }
 
 #[derive(Debug)]
-struct Fresh {
+struct UnstoredUsage {
     rows: Rows,
-    mark: Mark,
+    mark: UsageGroup,
 }
 
 impl Default for Ledger {
@@ -73,17 +73,17 @@ impl Default for Ledger {
 impl Ledger {
     /// `journal`: holds the usage until the store has it.
     pub(crate) fn new(journal: Option<Journal>) -> Self {
-        let fresh = Fresh { rows: Rows::new(), mark: Mark { batch: 1, part: 1 } };
-        Self { fresh: Mutex::new(fresh), journal, counters: Counters::default() }
+        let fresh = UnstoredUsage { rows: Rows::new(), mark: UsageGroup { batch: 1, part: 1 } };
+        Self { fresh: Mutex::new(fresh), journal, counters: LedgerCounters::default() }
     }
 
     /// Records what a request consumed.
-    pub(crate) fn add(&self, place: &Place, totals: &Totals) {
+    pub(crate) fn add(&self, place: &UsageKey, totals: &Totals) {
         self.counters.recorded.fetch_add(totals.requests, Ordering::Relaxed);
         self.counters.unpriced.fetch_add(totals.unpriced, Ordering::Relaxed);
         let (kept, mark) = {
             let mut fresh = self.lock();
-            (self.enter(&mut fresh.rows, place, totals, MOST_ROWS), fresh.mark)
+            (self.enter(&mut fresh.rows, place, totals, MAX_ROWS), fresh.mark)
         };
         if let Some(journal) = self.journal.as_ref().filter(|_| kept) {
             journal.add(mark, place, totals);
@@ -108,7 +108,7 @@ impl Ledger {
     }
 
     /// Takes the same, and starts a new part. Returns the mark of later records.
-    pub(crate) fn begin_part(&self) -> (Mark, Rows) {
+    pub(crate) fn begin_part(&self) -> (UsageGroup, Rows) {
         let mut fresh = self.lock();
         fresh.mark.part += 1;
         (fresh.mark, std::mem::take(&mut fresh.rows))
@@ -122,7 +122,7 @@ impl Ledger {
     /// Adds rows to those waiting for the store. `sent`: how many others are on their way to it.
     pub(crate) fn queue(&self, waiting: &mut Rows, fresh: Rows, sent: usize) {
         for (place, totals) in fresh {
-            self.enter(waiting, &place, &totals, MOST_ROWS.saturating_sub(sent));
+            self.enter(waiting, &place, &totals, MAX_ROWS.saturating_sub(sent));
         }
     }
 
@@ -137,12 +137,12 @@ impl Ledger {
         self.counters.failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn counters(&self) -> &Counters {
+    pub(crate) fn counters(&self) -> &LedgerCounters {
         &self.counters
     }
 
     /// Adds a row. False: there is no room for it.
-    fn enter(&self, rows: &mut Rows, place: &Place, totals: &Totals, most: usize) -> bool {
+    fn enter(&self, rows: &mut Rows, place: &UsageKey, totals: &Totals, most: usize) -> bool {
         if let Some(row) = rows.get_mut(place) {
             row.add(totals);
             return true;
@@ -156,7 +156,7 @@ impl Ledger {
         has_room
     }
 
-    fn lock(&self) -> MutexGuard<'_, Fresh> {
+    fn lock(&self) -> MutexGuard<'_, UnstoredUsage> {
         self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -166,8 +166,8 @@ mod tests {
     use super::super::Day;
     use super::*;
 
-    fn place(model: &str) -> Place {
-        Place { day: Day::of(0), key: "k".into(), model: model.into(), upstream: "u".into() }
+    fn place(model: &str) -> UsageKey {
+        UsageKey { day: Day::of(0), key: "k".into(), model: model.into(), upstream: "u".into() }
     }
 
     const ONE: Totals = Totals {
@@ -204,17 +204,17 @@ mod tests {
     #[test]
     fn the_waiting_rows_are_bounded_and_what_is_lost_is_counted() {
         let ledger = Ledger::default();
-        for number in 0..=MOST_ROWS {
+        for number in 0..=MAX_ROWS {
             ledger.add(&place(&number.to_string()), &ONE);
         }
         // A row that is already waiting still counts.
         ledger.add(&place("0"), &ONE);
         assert_eq!(ledger.counters().states()[1], ("lost", 1.0));
         let rows = ledger.take();
-        assert_eq!((rows.len(), rows[&place("0")].requests), (MOST_ROWS, 2));
+        assert_eq!((rows.len(), rows[&place("0")].requests), (MAX_ROWS, 2));
         // Those on their way to the store are waiting, too.
         let mut waiting = Rows::new();
-        ledger.queue(&mut waiting, rows, MOST_ROWS - 1);
+        ledger.queue(&mut waiting, rows, MAX_ROWS - 1);
         assert_eq!(waiting.len(), 1);
     }
 }

@@ -13,7 +13,7 @@ const LONGEST_DEBT: u64 = 60 * MINUTE;
 
 /// What is left of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Left {
+pub(crate) struct Remaining {
     /// How much may be used immediately.
     pub(crate) remaining: u64,
     /// Time until the bucket is full.
@@ -48,10 +48,10 @@ impl Meter {
     }
 
     /// What is left.
-    pub(crate) fn left(&self, limit: u64, now: u64) -> Left {
+    pub(crate) fn left(&self, limit: u64, now: u64) -> Remaining {
         let used = self.full_at.load(Ordering::Relaxed).saturating_sub(now);
         let free = u128::from(MINUTE.saturating_sub(used)) * u128::from(limit) / u128::from(MINUTE);
-        Left { remaining: u64::try_from(free).unwrap_or(limit), full: Duration::from_nanos(used) }
+        Remaining { remaining: u64::try_from(free).unwrap_or(limit), full: Duration::from_nanos(used) }
     }
 
     /// Time until the bucket is full.
@@ -94,11 +94,11 @@ mod tests {
             assert_eq!(meter.take(6, now), Ok(()));
         }
         assert_eq!(meter.take(6, now), Err(Duration::from_secs(10)));
-        assert_eq!(meter.left(6, now), Left { remaining: 0, full: Duration::from_mins(1) });
+        assert_eq!(meter.left(6, now), Remaining { remaining: 0, full: Duration::from_mins(1) });
         assert_eq!(meter.take(6, now + 9 * SECOND), Err(Duration::from_secs(1)));
         assert_eq!(meter.take(6, now + 10 * SECOND), Ok(()));
         let later = now + 600 * SECOND;
-        assert_eq!(meter.left(6, later), Left { remaining: 6, full: Duration::ZERO });
+        assert_eq!(meter.left(6, later), Remaining { remaining: 6, full: Duration::ZERO });
     }
 
     #[test]

@@ -7,12 +7,12 @@ use crate::spent::billionths;
 /// Prices of a model, in the operator's currency.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
-pub struct Price {
+pub struct ModelPrice {
     /// Price of tokens.
     pub tokens: TokenPrice,
     /// Price of tokens for prompts larger than a number of tokens. All tokens of a request have the price of the highest tier
     /// that its prompt exceeds.
-    pub tiers: Vec<PriceTier>,
+    pub tiers: Vec<TieredPrice>,
     /// Price of an image that the model makes, in addition to its tokens.
     pub image: Option<f64>,
     /// Price of a second of video that the model makes, in addition to its tokens.
@@ -38,14 +38,14 @@ pub struct TokenPrice {
 /// Prices for large prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
-pub struct PriceTier {
+pub struct TieredPrice {
     /// The tier applies to prompts of more tokens than this.
     pub above: u64,
     /// Its prices.
     pub tokens: TokenPrice,
 }
 
-impl Price {
+impl ModelPrice {
     /// Prices per million prompt tokens and per million generated tokens.
     pub fn new(input: f64, output: f64) -> Self {
         Self { tokens: TokenPrice::new(input, output), ..Self::default() }
@@ -59,7 +59,7 @@ impl TokenPrice {
     }
 }
 
-impl PriceTier {
+impl TieredPrice {
     /// Prices for prompts of more than `above` tokens.
     pub fn new(above: u64, tokens: TokenPrice) -> Self {
         Self { above, tokens }
@@ -95,7 +95,7 @@ impl Consumption {
     }
 }
 
-/// A [`Price`] in whole billionths of the currency.
+/// A [`ModelPrice`] in whole billionths of the currency.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Rates {
     /// Each with the prompt size above which it applies, sorted; the first applies to all prompts.
@@ -115,7 +115,7 @@ struct TokenRates {
 }
 
 impl Rates {
-    pub(crate) fn new(price: &Price) -> Self {
+    pub(crate) fn new(price: &ModelPrice) -> Self {
         let mut tiers = vec![(0, TokenRates::new(&price.tokens))];
         tiers.extend(price.tiers.iter().map(|tier| (tier.above, TokenRates::new(&tier.tokens))));
         tiers.sort_by_key(|(above, _)| *above);
@@ -184,25 +184,25 @@ mod tests {
         Usage { input: Some(input), output: Some(output), ..Usage::default() }
     }
 
-    fn cost(price: &Price, usage: Usage) -> Option<u64> {
+    fn cost(price: &ModelPrice, usage: Usage) -> Option<u64> {
         Rates::new(price).cost(&Consumption { usage, ..Consumption::default() })
     }
 
     #[test]
     fn tokens_cost_their_share_of_a_million_rounded_once_to_a_billionth() {
-        assert_eq!(cost(&Price::new(2.5, 10.0), tokens(1_000_000, 1_000_000)), Some(12_500_000_000));
+        assert_eq!(cost(&ModelPrice::new(2.5, 10.0), tokens(1_000_000, 1_000_000)), Some(12_500_000_000));
         // 3 × 0.075 and 1 × 0.3 millionths: 225 and 300 billionths.
-        assert_eq!(cost(&Price::new(0.075, 0.3), tokens(3, 1)), Some(525));
+        assert_eq!(cost(&ModelPrice::new(0.075, 0.3), tokens(3, 1)), Some(525));
         // A third of a billionth each, which fractions of a billionth would lose or double.
-        assert_eq!(cost(&Price::new(0.000_333, 0.0), tokens(1, 0)), Some(0));
-        assert_eq!(cost(&Price::new(0.000_333, 0.0), tokens(1_000, 0)), Some(333));
-        assert_eq!(cost(&Price::new(0.0005, 0.0), tokens(1, 0)), Some(1), "half a billionth rounds up");
+        assert_eq!(cost(&ModelPrice::new(0.000_333, 0.0), tokens(1, 0)), Some(0));
+        assert_eq!(cost(&ModelPrice::new(0.000_333, 0.0), tokens(1_000, 0)), Some(333));
+        assert_eq!(cost(&ModelPrice::new(0.0005, 0.0), tokens(1, 0)), Some(1), "half a billionth rounds up");
     }
 
     #[test]
     fn cached_written_and_reasoning_tokens_have_their_own_prices_or_those_of_the_rest() {
         let usage = Usage { cached: Some(40), cache_write: Some(10), reasoning: Some(5), ..tokens(100, 8) };
-        let mut price = Price::new(1.0, 2.0);
+        let mut price = ModelPrice::new(1.0, 2.0);
         assert_eq!(cost(&price, usage), Some(100_000 + 16_000));
         price.tokens.cached_input = Some(0.1);
         price.tokens.cache_write = Some(2.0);
@@ -212,11 +212,11 @@ mod tests {
 
     #[test]
     fn a_tier_holds_for_the_whole_request_once_its_prompt_is_larger() {
-        let mut price = Price::new(1.0, 2.0);
+        let mut price = ModelPrice::new(1.0, 2.0);
         // Unsorted.
         price.tiers = vec![
-            PriceTier::new(400_000, TokenPrice::new(8.0, 16.0)),
-            PriceTier::new(200_000, TokenPrice { cached_input: Some(0.5), ..TokenPrice::new(4.0, 8.0) }),
+            TieredPrice::new(400_000, TokenPrice::new(8.0, 16.0)),
+            TieredPrice::new(200_000, TokenPrice { cached_input: Some(0.5), ..TokenPrice::new(4.0, 8.0) }),
         ];
         let of = |input, cached| cost(&price, Usage { cached: Some(cached), ..tokens(input, 1) });
         assert_eq!(of(199_999, 0), Some(199_999_000 + 2_000));
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn images_and_seconds_of_video_cost_beside_tokens() {
-        let mut price = Price { image: Some(0.04), ..Price::new(1.0, 2.0) };
+        let mut price = ModelPrice { image: Some(0.04), ..ModelPrice::new(1.0, 2.0) };
         let drawn = Consumption { usage: tokens(10, 0), images: 2, video_seconds: 0 };
         assert_eq!(Rates::new(&price).cost(&drawn), Some(10_000 + 80_000_000));
         price.video_second = Some(0.1);
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn what_has_no_price_has_no_cost_unless_nothing_was_made_or_tokens_pay_for_it() {
-        let rates = Rates::new(&Price::new(1.0, 2.0));
+        let rates = Rates::new(&ModelPrice::new(1.0, 2.0));
         let drawn = |usage| Consumption { usage, images: 1, video_seconds: 0 };
         assert_eq!(rates.cost(&drawn(Usage::default())), None);
         assert_eq!(rates.cost(&drawn(tokens(0, 0))), None);
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn absurd_usage_is_bounded_and_its_parts_never_exceed_the_sum() {
-        let price = Price { image: Some(1e9), ..Price::new(1e9, 1e9) };
+        let price = ModelPrice { image: Some(1e9), ..ModelPrice::new(1e9, 1e9) };
         let absurd = Usage {
             cached: Some(u64::MAX),
             cache_write: Some(u64::MAX),
@@ -265,6 +265,6 @@ mod tests {
         let all = Consumption { usage: absurd, images: u64::MAX, video_seconds: 0 };
         assert_eq!(Rates::new(&price).cost(&all), Some(MAX_COST));
         let odd = Usage { cached: Some(50), cache_write: Some(50), reasoning: Some(9), ..tokens(10, 3) };
-        assert_eq!(cost(&Price::new(1.0, 2.0), odd), Some(10_000 + 6_000));
+        assert_eq!(cost(&ModelPrice::new(1.0, 2.0), odd), Some(10_000 + 6_000));
     }
 }

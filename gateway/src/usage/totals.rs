@@ -7,7 +7,7 @@ use super::Day;
 
 /// What usage is grouped by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
+pub(crate) struct UsageKey {
     pub(crate) day: Day,
     /// Id of the key.
     pub(crate) key: Arc<str>,
@@ -81,11 +81,11 @@ impl Totals {
 }
 
 /// Totals by place.
-pub(crate) type Rows = HashMap<Place, Totals>;
+pub(crate) type Rows = HashMap<UsageKey, Totals>;
 
 /// Which usage is reported together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct UsageGroup {
     /// Number of the batch in which the store gets it.
     pub(crate) batch: u64,
     /// Incremented whenever the journal starts over with the sums so far.

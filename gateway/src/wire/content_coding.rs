@@ -15,8 +15,8 @@ use http_body::Frame;
 use tower::Service;
 use tower_http::decompression::Decompression;
 
-use self::inflated::Inflated;
-use super::peeked::Resumed;
+use self::inflated::DecodedBody;
+use super::peeked::PeekedBody;
 
 /// The supported codings, best compression first.
 pub(crate) const CODINGS: HeaderValue = HeaderValue::from_static("zstd, br, gzip, deflate");
@@ -26,10 +26,10 @@ const MAX_CODINGS: usize = 2;
 const MAGIC: [(&[u8], &str); 2] = [(&[0x1f, 0x8b], "gzip"), (&[0x28, 0xb5, 0x2f, 0xfd], "zstd")];
 
 /// The codings of a body, in the order in which they were applied. Errors: one of them is unknown, or there are too many.
-pub(crate) fn codings(headers: &HeaderMap) -> Result<Vec<&'static str>, Unknown> {
+pub(crate) fn codings(headers: &HeaderMap) -> Result<Vec<&'static str>, UnsupportedCoding> {
     let mut codings = Vec::new();
     for value in headers.get_all(header::CONTENT_ENCODING) {
-        for name in value.to_str().map_err(|_| Unknown)?.split(',') {
+        for name in value.to_str().map_err(|_| UnsupportedCoding)?.split(',') {
             let name = name.trim().to_ascii_lowercase();
             let coding = match name.as_str() {
                 "" | "identity" => continue,
@@ -37,10 +37,10 @@ pub(crate) fn codings(headers: &HeaderMap) -> Result<Vec<&'static str>, Unknown>
                 "deflate" => "deflate",
                 "br" => "br",
                 "zstd" => "zstd",
-                _ => return Err(Unknown),
+                _ => return Err(UnsupportedCoding),
             };
             if codings.len() == MAX_CODINGS {
-                return Err(Unknown);
+                return Err(UnsupportedCoding);
             }
             codings.push(coding);
         }
@@ -50,7 +50,7 @@ pub(crate) fn codings(headers: &HeaderMap) -> Result<Vec<&'static str>, Unknown>
 
 /// An unsupported coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Unknown;
+pub(crate) struct UnsupportedCoding;
 
 /// A decoded body. Its reader must limit its size: a coded body may grow a thousandfold.
 pub(crate) fn decoded(codings: &[&'static str], body: Body) -> Body {
@@ -59,11 +59,11 @@ pub(crate) fn decoded(codings: &[&'static str], body: Body) -> Body {
 
 fn decode(coding: &'static str, body: Body) -> Body {
     if coding == "deflate" {
-        return Body::new(Inflated::new(body));
+        return Body::new(DecodedBody::new(body));
     }
     let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
-    let answered = Decompression::new(Given(Some(response))).call(http::Request::new(()));
+    let answered = Decompression::new(ReadyResponse(Some(response))).call(http::Request::new(()));
     match answered.now_or_never() {
         Some(Ok(response)) => Body::new(response.into_body()),
         Some(Err(never)) => match never {},
@@ -73,9 +73,9 @@ fn decode(coding: &'static str, body: Body) -> Body {
 }
 
 /// An available response, in the form that the library expects.
-struct Given(Option<Response<Body>>);
+struct ReadyResponse(Option<Response<Body>>);
 
-impl Service<http::Request<()>> for Given {
+impl Service<http::Request<()>> for ReadyResponse {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = Ready<Result<Self::Response, Infallible>>;
@@ -91,9 +91,9 @@ impl Service<http::Request<()>> for Given {
 
 /// A body that may be encoded without declaring it, as some providers and proxies send: its first bytes reveal it. A
 /// plain body costs a single check.
-pub(crate) struct Unlabelled<B>(State<B>);
+pub(crate) struct Unlabelled<B>(DecodeState<B>);
 
-enum State<B> {
+enum DecodeState<B> {
     Begins(B),
     Plain(B),
     Coded(Body),
@@ -102,7 +102,7 @@ enum State<B> {
 
 impl<B> Unlabelled<B> {
     pub(crate) fn new(body: B) -> Self {
-        Self(State::Begins(body))
+        Self(DecodeState::Begins(body))
     }
 }
 
@@ -119,9 +119,9 @@ where
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = self.get_mut();
-        if let State::Begins(body) = &mut this.0 {
+        if let DecodeState::Begins(body) = &mut this.0 {
             let first = std::task::ready!(Pin::new(body).poll_frame(context));
-            let State::Begins(body) = std::mem::replace(&mut this.0, State::Over) else {
+            let DecodeState::Begins(body) = std::mem::replace(&mut this.0, DecodeState::Over) else {
                 return Poll::Ready(None);
             };
             let magic = first.as_ref().and_then(|frame| {
@@ -129,20 +129,20 @@ where
                 MAGIC.iter().find(|(magic, _)| data.starts_with(magic))
             });
             let Some((_, coding)) = magic else {
-                this.0 = State::Plain(body);
+                this.0 = DecodeState::Plain(body);
                 return Poll::Ready(first.map(|frame| frame.map_err(Into::into)));
             };
             let first = first.and_then(|frame| frame.ok()?.into_data().ok());
-            this.0 = State::Coded(decode(coding, Body::new(Resumed::new(first, body))));
+            this.0 = DecodeState::Coded(decode(coding, Body::new(PeekedBody::new(first, body))));
         }
         match &mut this.0 {
-            State::Plain(body) => {
+            DecodeState::Plain(body) => {
                 Pin::new(body).poll_frame(context).map(|frame| frame.map(|frame| frame.map_err(Into::into)))
             }
-            State::Coded(body) => {
+            DecodeState::Coded(body) => {
                 Pin::new(body).poll_frame(context).map(|frame| frame.map(|frame| frame.map_err(Into::into)))
             }
-            State::Begins(_) | State::Over => Poll::Ready(None),
+            DecodeState::Begins(_) | DecodeState::Over => Poll::Ready(None),
         }
     }
 }
@@ -163,7 +163,7 @@ mod tests {
         encoder.finish().expect("memory")
     }
 
-    fn read(names: &str) -> Result<Vec<&'static str>, Unknown> {
+    fn read(names: &str) -> Result<Vec<&'static str>, UnsupportedCoding> {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_ENCODING, names.parse().expect("a value"));
         codings(&headers)
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(read("identity, X-GZIP , br"), Ok(vec!["gzip", "br"]));
         assert_eq!(read("identity"), Ok(vec![]));
         for unknown in ["compress", "gzip, gzip, gzip", "gzip;q=1"] {
-            assert_eq!(read(unknown), Err(Unknown), "{unknown}");
+            assert_eq!(read(unknown), Err(UnsupportedCoding), "{unknown}");
         }
     }
 

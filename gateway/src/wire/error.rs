@@ -10,7 +10,7 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::response::{Response, json_response};
-use crate::bounds::budget::Exceeded;
+use crate::bounds::budget::BudgetExceeded;
 use crate::bounds::client_schema::OutOfBounds;
 use crate::conversation::{Protocol, ProviderExtra};
 
@@ -19,7 +19,7 @@ const NATIVE_ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
 /// Type URL of the detail that lists broken rules in the native format.
 const NATIVE_BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
 /// Maximum length of an error message: enough for the first violations in a request, but not for the request's own text.
-const MOST_MESSAGE_BYTES: usize = 16 * 1024;
+const MAX_MESSAGE_BYTES: usize = 16 * 1024;
 /// Type URL of the detail that says when to retry in the native format.
 const NATIVE_RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 /// Tells the official clients whether to retry, whatever the status.
@@ -37,12 +37,12 @@ pub(crate) struct ApiError {
     /// Response headers that don't follow from the code.
     headers: Vec<(HeaderName, HeaderValue)>,
     /// An upstream's own error, which replaces what follows from the code.
-    foreign: Option<Box<Foreign>>,
+    foreign: Option<Box<UpstreamError>>,
 }
 
 /// An upstream's error. All of it must be safe to show.
 #[derive(Debug, Clone)]
-pub(crate) struct Foreign {
+pub(crate) struct UpstreamError {
     /// Its status and code, if the client gets them.
     pub(crate) status: Option<u16>,
     pub(crate) code: Option<String>,
@@ -60,8 +60,8 @@ impl ApiError {
     /// Truncates a message that quotes much of the request.
     pub(crate) fn new(code: &'static ErrorCode, message: impl Into<String>) -> Self {
         let mut message = message.into();
-        if message.len() > MOST_MESSAGE_BYTES {
-            message.truncate(message.floor_char_boundary(MOST_MESSAGE_BYTES));
+        if message.len() > MAX_MESSAGE_BYTES {
+            message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
             message.push('…');
         }
         Self {
@@ -106,7 +106,7 @@ impl ApiError {
     }
 
     /// Passes on an upstream's error.
-    pub(crate) fn foreign(self, foreign: Foreign) -> Self {
+    pub(crate) fn foreign(self, foreign: UpstreamError) -> Self {
         Self { foreign: Some(Box::new(foreign)), ..self }
     }
 
@@ -246,9 +246,9 @@ fn at_fault(violation: &Violation) -> String {
     }
 }
 
-impl From<Exceeded> for ApiError {
+impl From<BudgetExceeded> for ApiError {
     /// The content of the request causes the work.
-    fn from(exceeded: Exceeded) -> Self {
+    fn from(exceeded: BudgetExceeded) -> Self {
         Self::new(&ErrorCode::REQUEST_TOO_COSTLY, exceeded.to_string())
     }
 }
@@ -357,7 +357,7 @@ mod tests {
                 beside: serde_json::Map::new(),
             }));
             let limited = ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "told").retry_after(7);
-            let error = limited.foreign(Foreign { status: Some(503), code: None, beyond });
+            let error = limited.foreign(UpstreamError { status: Some(503), code: None, beyond });
             let mut body = error.native_body();
             error.beyond().expect("it is there").write(&mut body);
             let mut expected = theirs.as_array().cloned().expect("a list");

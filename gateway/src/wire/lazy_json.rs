@@ -25,7 +25,7 @@ pub(crate) fn members_in<'de, D: Deserializer<'de>>(
     deserializer: D,
     tell: impl FnMut(&str, &'de RawValue),
 ) -> Result<(), D::Error> {
-    Members(tell).deserialize(deserializer)
+    FieldVisitor(tell).deserialize(deserializer)
 }
 
 /// The position of a value in the text it was found in.
@@ -60,9 +60,9 @@ pub(crate) fn spliced(text: &Bytes, edits: &[(Range<usize>, &[u8])]) -> Bytes {
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-struct Members<F>(F);
+struct FieldVisitor<F>(F);
 
-impl<'de, F: FnMut(&str, &'de RawValue)> DeserializeSeed<'de> for Members<F> {
+impl<'de, F: FnMut(&str, &'de RawValue)> DeserializeSeed<'de> for FieldVisitor<F> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -70,7 +70,7 @@ impl<'de, F: FnMut(&str, &'de RawValue)> DeserializeSeed<'de> for Members<F> {
     }
 }
 
-impl<'de, F: FnMut(&str, &'de RawValue)> Visitor<'de> for Members<F> {
+impl<'de, F: FnMut(&str, &'de RawValue)> Visitor<'de> for FieldVisitor<F> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

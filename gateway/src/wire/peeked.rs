@@ -13,22 +13,22 @@ pub(crate) async fn peek(mut body: Body) -> Result<(Bytes, Body), axum::Error> {
     let frame = body.frame().await.transpose()?;
     let first = frame.and_then(|frame| frame.into_data().ok());
     let seen = first.clone().unwrap_or_default();
-    Ok((seen, Body::new(Resumed::new(first, body))))
+    Ok((seen, Body::new(PeekedBody::new(first, body))))
 }
 
 /// A body whose first chunk has already been read.
-pub(crate) struct Resumed<B> {
+pub(crate) struct PeekedBody<B> {
     first: Option<Bytes>,
     rest: B,
 }
 
-impl<B> Resumed<B> {
+impl<B> PeekedBody<B> {
     pub(crate) fn new(first: Option<Bytes>, rest: B) -> Self {
         Self { first, rest }
     }
 }
 
-impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for Resumed<B> {
+impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for PeekedBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 

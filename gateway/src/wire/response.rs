@@ -4,7 +4,7 @@ use axum::body::{Body, Bytes};
 use http::{HeaderValue, header};
 
 /// Capacity for the headers of most responses: rate-limit headers are added later.
-const MOST_HEADERS: usize = 12;
+const MAX_HEADERS: usize = 12;
 
 /// A response: status, headers and a body, which may be a stream.
 pub type Response = axum::response::Response;
@@ -17,7 +17,7 @@ pub(crate) fn json_response(document: &impl serde::Serialize) -> Response {
 /// The same, for a document that is already serialized.
 pub(crate) fn json_bytes(document: Bytes) -> Response {
     let mut response = Response::new(Body::from(document));
-    response.headers_mut().reserve(MOST_HEADERS);
+    response.headers_mut().reserve(MAX_HEADERS);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

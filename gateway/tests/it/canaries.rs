@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::Bytes;
-use gatewright_gateway::{ApiKey, Config, Model, Target, Traces};
+use gatewright_gateway::{ApiKey, Config, ModelConfig, TargetConfig, Traces};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -189,7 +189,7 @@ async fn start(folder: &std::path::Path, scripted: &Scripted) -> Server {
     for number in 0..MOST {
         for protocol in Protocol::ALL {
             let id = format!("{}-{number}", protocol.name());
-            let mut model = Model::new(id, "family_one", Target::new(protocol.name(), "theirs"));
+            let mut model = ModelConfig::new(id, "family_one", TargetConfig::new(protocol.name(), "theirs"));
             model.translate_responses = true;
             config.models.push(model);
         }

@@ -1,7 +1,7 @@
 //! Both forms of compaction (ours; 4), whatever protocol the upstream speaks.
 
 use gatewright::types;
-use gatewright_gateway::{ApiKey, Config, Kind, Model, Target};
+use gatewright_gateway::{ApiKey, Config, Kind, ModelConfig, TargetConfig};
 use serde_json::{Value, json};
 
 use crate::support::{Event, KEY, Server, read, send, start, start_with};
@@ -70,7 +70,8 @@ async fn the_operation_is_answered_by_every_kind_of_upstream() {
         let mut upstream = upstream(name, *kind, base);
         upstream.keys = vec![ApiKey::new(KEY).expect("a key")];
         settings.upstreams.push(upstream);
-        let mut model = Model::new(format!("at-{name}"), "family_one", Target::new(*name, "model-sol"));
+        let mut model =
+            ModelConfig::new(format!("at-{name}"), "family_one", TargetConfig::new(*name, "model-sol"));
         model.translate_responses = true;
         settings.models.push(model);
     }

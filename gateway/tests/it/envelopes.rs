@@ -1,6 +1,6 @@
 //! Upstreams that take a known protocol at other paths and with other members: the requests that they see.
 
-use gatewright_gateway::{Kind, Paths, Upstream};
+use gatewright_gateway::{Kind, Paths, UpstreamConfig};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::support::{KEY, Server, send, start_with};
 use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, config, json_answer, upstream};
 
 /// A gateway with the model `mine`, which the upstream calls `claude-1@2025:0`.
-async fn in_front_of(one: Upstream) -> Server {
+async fn in_front_of(one: UpstreamConfig) -> Server {
     let mut config = config(vec![one]);
     for model in &mut config.models {
         for target in &mut model.targets {
@@ -19,7 +19,7 @@ async fn in_front_of(one: Upstream) -> Server {
 }
 
 /// As Claude on Vertex AI is called.
-fn vertex(url: &str) -> Upstream {
+fn vertex(url: &str) -> UpstreamConfig {
     let mut one = upstream("one", Kind::Messages, url);
     let path = |end: &str| Some(format!("/publishers/anthropic/models/{end}"));
     one.envelope.paths = paths([
@@ -32,7 +32,7 @@ fn vertex(url: &str) -> Upstream {
 }
 
 /// As Claude on Bedrock is called.
-fn bedrock(url: &str) -> Upstream {
+fn bedrock(url: &str) -> UpstreamConfig {
     let mut one = upstream("one", Kind::Messages, url);
     let path = |end: &str| Some(format!("/model/{{model}}/{end}"));
     one.envelope.paths = paths([path("invoke"), path("invoke-with-response-stream"), None]);

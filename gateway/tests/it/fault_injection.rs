@@ -1,6 +1,6 @@
 //! Whose answers faults on demand change: those of the simulator, and of nobody else.
 
-use gatewright_gateway::{ApiKey, Config, FAULT_HEADER, Kind, Model, Target, Upstream};
+use gatewright_gateway::{ApiKey, Config, FAULT_HEADER, Kind, ModelConfig, TargetConfig, UpstreamConfig};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -13,8 +13,8 @@ const ADMIN: &str = "gw-admin-canary-77";
 /// A gateway with models of a provider (`mine`, `my~model`, and `hop`, in whose name there is a fault for the next one), of
 /// the simulator (`sim`, `sim~two`), and of both (`both`).
 async fn start_mixed(provider: &Scripted) -> Server {
-    let target = |upstream: &str, model: &str| Target::new(upstream, model);
-    let model = |id: &str, target: Target| Model::new(id, "family_one", target);
+    let target = |upstream: &str, model: &str| TargetConfig::new(upstream, model);
+    let model = |id: &str, target: TargetConfig| ModelConfig::new(id, "family_one", target);
     let mut both = model("both", target("embedded", "model-sol"));
     both.targets.push(target("one", "theirs"));
     let mut sim = model("sim", target("embedded", "model-sol"));
@@ -27,8 +27,10 @@ async fn start_mixed(provider: &Scripted) -> Server {
         model("sim~two", target("embedded", "model-sol")),
         both,
     ];
-    let upstreams =
-        vec![upstream("one", Kind::Chat, &provider.url), Upstream::new("embedded", Kind::Simulator, "")];
+    let upstreams = vec![
+        upstream("one", Kind::Chat, &provider.url),
+        UpstreamConfig::new("embedded", Kind::Simulator, ""),
+    ];
     let admin_key = Some(ApiKey::new(ADMIN).expect("a valid key"));
     start_with(Config { upstreams, models, admin_key, ..Config::default() }).await
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use gatewright_gateway::{Config, Model, Target};
+use gatewright_gateway::{Config, ModelConfig, TargetConfig};
 use serde_json::{Value, json};
 
 use crate::callers::{End, Protocol, TEXT, text_of};
@@ -102,10 +102,10 @@ pub(crate) async fn start(bad: &str, good: &str, speaks: Protocol, faults: &[&st
         for (fault, helped) in (0..faults.len()).flat_map(|fault| [(fault, false), (fault, true)]) {
             let id = model(client, fault, helped);
             let first = if faults[fault].starts_with("hangs") { "hasty" } else { "bad" };
-            let mut model = Model::new(id, "family_one", Target::new(first, "theirs"));
+            let mut model = ModelConfig::new(id, "family_one", TargetConfig::new(first, "theirs"));
             model.translate_responses = true;
             if helped {
-                let mut target = Target::new("good", "theirs");
+                let mut target = TargetConfig::new("good", "theirs");
                 target.order = 1;
                 model.targets.push(target);
             }
@@ -378,8 +378,8 @@ async fn die_again_and_again(client: Protocol, form: Form, speaks: Protocol, dea
     .await;
     let models = (0..deaths.len()).map(|number| {
         // Of its own, so that no breaker stops another.
-        let target = Target::new("one", format!("death-{number}"));
-        let mut model = Model::new(format!("at-{number}"), "family_one", target);
+        let target = TargetConfig::new("one", format!("death-{number}"));
+        let mut model = ModelConfig::new(format!("at-{number}"), "family_one", target);
         model.translate_responses = true;
         model
     });

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use gatewright_gateway::{Config, Model, Target};
+use gatewright_gateway::{Config, ModelConfig, TargetConfig};
 use h2::Reason;
 use h2::server::SendResponse;
 use rustls::ServerConfig;
@@ -422,8 +422,8 @@ async fn die_again_and_again(folder: &Path, client: Protocol, form: Form, speaks
     .await;
     let models = (0..deaths.len()).map(|number| {
         // Of its own, so that no breaker stops another.
-        let target = Target::new("one", format!("number-{number}"));
-        let mut model = Model::new(format!("at-{number}"), "family_one", target);
+        let target = TargetConfig::new("one", format!("number-{number}"));
+        let mut model = ModelConfig::new(format!("at-{number}"), "family_one", target);
         model.translate_responses = true;
         model
     });
@@ -476,7 +476,7 @@ async fn a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_
             Act::with(200, "text/event-stream", &Protocol::of(seen).events(), Ending::Drain)
         })
         .await;
-        let mut model = Model::new("mine", "family_one", Target::new("one", "theirs"));
+        let mut model = ModelConfig::new("mine", "family_one", TargetConfig::new("one", "theirs"));
         model.translate_responses = true;
         let upstreams = vec![upstream("one", speaks.kind(), &url)];
         let server = start_with(Config { upstreams, models: vec![model], ..Config::default() }).await;

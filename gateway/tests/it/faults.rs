@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use gatewright_gateway::{ApiKey, Config, FAULT_HEADER, Kind, Model, Target, Upstream};
+use gatewright_gateway::{ApiKey, Config, FAULT_HEADER, Kind, ModelConfig, TargetConfig, UpstreamConfig};
 use serde_json::{Value, json};
 
 use crate::support::{Event, KEY, Server, events, read, send, start, start_with};
@@ -228,7 +228,7 @@ async fn a_messy_provider_says_the_same_in_other_forms() {
     let provider = start().await;
     let upstreams = [Kind::Chat, Kind::Responses, Kind::Messages, Kind::Native];
     let model = |id: String, upstream: String, at: &str| {
-        let mut model = Model::new(id, "family_one", Target::new(upstream, at));
+        let mut model = ModelConfig::new(id, "family_one", TargetConfig::new(upstream, at));
         model.translate_responses = true;
         model
     };
@@ -242,7 +242,8 @@ async fn a_messy_provider_says_the_same_in_other_forms() {
     let models = models.collect();
     let upstreams = upstreams.into_iter().enumerate().map(|(number, kind)| {
         let base = if kind == Kind::Native { "v1beta" } else { "v1" };
-        let mut upstream = Upstream::new(format!("u{number}"), kind, format!("{}/{base}", provider.url));
+        let mut upstream =
+            UpstreamConfig::new(format!("u{number}"), kind, format!("{}/{base}", provider.url));
         upstream.keys = vec![ApiKey::new(KEY).expect("a key")];
         upstream
     });

@@ -1,6 +1,6 @@
 //! Responses that their provider stores (ours): asked for there, continued there, and each for its own API key alone.
 
-use gatewright_gateway::{ApiKey, Config, Kind, Model, Target};
+use gatewright_gateway::{ApiKey, Config, Kind, ModelConfig, TargetConfig};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::Connection as _;
@@ -317,7 +317,7 @@ async fn a_response_without_a_copy_is_continued_where_it_is_and_nowhere_else() {
         upstream("other", Kind::Responses, &other.url),
     ];
     let mut settings = config(upstreams);
-    settings.models.push(Model::new("others", "family_one", Target::new("other", "theirs")));
+    settings.models.push(ModelConfig::new("others", "family_one", TargetConfig::new("other", "theirs")));
     let server = start_with(settings).await;
     let mut body = question("Say apples");
     body["background"] = json!(true);
@@ -452,7 +452,7 @@ async fn a_response_of_a_gateway_behind_this_one_lives_in_both_and_is_deleted_in
     let mut hop = upstream("behind", Kind::Gatewright, &behind.url);
     hop.keys = vec![ApiKey::new(KEY).expect("a key")];
     settings.upstreams.push(hop);
-    settings.models.push(Model::new("mine", "family_one", Target::new("behind", "model-sol")));
+    settings.models.push(ModelConfig::new("mine", "family_one", TargetConfig::new("behind", "model-sol")));
     let server = start_with(settings).await;
     let first = server.ask(PATH, &question("Say apples")).await;
     let id = first["id"].as_str().expect("an id").to_owned();

@@ -1,6 +1,6 @@
 //! Images of providers: checked by the limits of their model, relayed as they came, and whose fault it is where none come.
 
-use gatewright_gateway::{ApiKey, Config, Kind, Model, ModelKind, Target, Upstream};
+use gatewright_gateway::{ApiKey, Config, Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::upstreams::{self, Scripted, UPSTREAM_KEY, answer, json_answer, upstre
 const PATH: &str = "/v1/images/generations";
 
 /// A gateway with the image model `mine` at these upstreams, with the limits of a model of the catalog or none.
-pub(crate) fn config(upstreams: Vec<Upstream>, limits: Option<&str>) -> Config {
+pub(crate) fn config(upstreams: Vec<UpstreamConfig>, limits: Option<&str>) -> Config {
     let mut config = upstreams::config(upstreams);
     config.models[0].kind = ModelKind::Image;
     config.models[0].limits = limits.map(str::to_owned);
@@ -118,7 +118,7 @@ async fn a_model_serves_what_it_makes_and_the_error_names_the_endpoint() {
     let provider = Scripted::start([images()]).await;
     let one = vec![upstream("one", Kind::Responses, &provider.url)];
     let mut config = config(one, None);
-    config.models.push(Model::new("words", "family_one", Target::new("one", "words")));
+    config.models.push(ModelConfig::new("words", "family_one", TargetConfig::new("one", "words")));
     let server = start_with(config).await;
     for (path, model, right) in [
         ("/v1/chat/completions", "mine", "/v1/images/generations"),
@@ -154,7 +154,7 @@ async fn a_configuration_with_models_offers_these_alone() {
 #[tokio::test]
 async fn images_pass_two_gateways() {
     let inner = start().await;
-    let mut next = Upstream::new("inner", Kind::Gatewright, inner.url.clone());
+    let mut next = UpstreamConfig::new("inner", Kind::Gatewright, inner.url.clone());
     next.keys = vec![ApiKey::new(KEY).expect("a key")];
     let mut config = config(vec![next], Some("image_model_2"));
     config.models[0].targets[0].model = "image_model_2".to_owned();

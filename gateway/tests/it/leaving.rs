@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use gatewright_gateway::{ApiKey, Config, Kind, Model, ModelKind, Target};
+use gatewright_gateway::{ApiKey, Config, Kind, ModelConfig, ModelKind, TargetConfig};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -21,7 +21,7 @@ const MAX_DELAY: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn config(speaks: Kind, url: &str) -> Config {
-    let mut model = Model::new("mine", "family_one", Target::new("one", "theirs"));
+    let mut model = ModelConfig::new("mine", "family_one", TargetConfig::new("one", "theirs"));
     model.translate_responses = true;
     Config {
         upstreams: vec![upstream("one", speaks, url)],

@@ -1,7 +1,7 @@
 //! A model's id in the path of a request: no id reaches another path of an upstream, or leaves its segment.
 
 use gatewright::operations;
-use gatewright_gateway::{ApiKey, Config, Kind, Model, Target};
+use gatewright_gateway::{ApiKey, Config, Kind, ModelConfig, TargetConfig};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -183,10 +183,9 @@ async fn what_an_upstream_calls_its_model_is_one_segment_of_the_path() {
         "a\u{0}b",
         "ä:b",
     ];
-    let models = names
-        .iter()
-        .enumerate()
-        .map(|(number, name)| Model::new(format!("m{number}"), "family_one", Target::new("one", *name)));
+    let models = names.iter().enumerate().map(|(number, name)| {
+        ModelConfig::new(format!("m{number}"), "family_one", TargetConfig::new("one", *name))
+    });
     let settings = Config { upstreams: vec![upstream], models: models.collect(), ..Config::default() };
     let server = start_with(settings).await;
     for number in 0..names.len() {

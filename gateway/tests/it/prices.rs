@@ -1,6 +1,6 @@
 //! What requests cost: by tiers, images and seconds of video, and without a price.
 
-use gatewright_gateway::{ApiKey, Config, Kind, Price, PriceTier, TokenPrice};
+use gatewright_gateway::{ApiKey, Config, Kind, ModelPrice, TieredPrice, TokenPrice};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::{images_of_upstreams, videos_of_upstreams};
 const ADMIN: &str = "gw-admin-canary-77";
 
 /// A gateway whose model `mine` has this price.
-async fn start(mut config: Config, price: Option<Price>) -> Server {
+async fn start(mut config: Config, price: Option<ModelPrice>) -> Server {
     config.admin_key = Some(ApiKey::new(ADMIN).expect("a valid key"));
     config.open_metrics = true;
     for target in config.models.iter_mut().flat_map(|model| &mut model.targets) {
@@ -49,11 +49,11 @@ fn reporting(prompt: u64) -> Vec<upstreams::Step> {
     json_answer(200, &answer)
 }
 
-fn tiered() -> Price {
-    let mut price = Price::new(1.0, 10.0);
+fn tiered() -> ModelPrice {
+    let mut price = ModelPrice::new(1.0, 10.0);
     price.tokens.cached_input = Some(0.1);
     price.tokens.reasoning = Some(20.0);
-    price.tiers = vec![PriceTier::new(200_000, TokenPrice::new(2.0, 30.0))];
+    price.tiers = vec![TieredPrice::new(200_000, TokenPrice::new(2.0, 30.0))];
     price
 }
 
@@ -79,10 +79,10 @@ fn images(count: usize) -> Vec<upstreams::Step> {
 #[tokio::test]
 async fn images_cost_their_number_and_are_unpriced_where_only_tokens_have_a_price() {
     let body = json!({ "model": "mine", "prompt": "a lighthouse", "n": 3 });
-    let mut by_image = Price::default();
+    let mut by_image = ModelPrice::default();
     by_image.image = Some(0.04);
     for (price, expected) in
-        [(Some(by_image), (0.12, 0)), (Some(Price::new(1.0, 1.0)), (0.0, 1)), (None, (0.0, 1))]
+        [(Some(by_image), (0.12, 0)), (Some(ModelPrice::new(1.0, 1.0)), (0.0, 1)), (None, (0.0, 1))]
     {
         let one = Scripted::start([images(3)]).await;
         let config = images_of_upstreams::config(vec![upstream("one", Kind::Chat, &one.url)], None);
@@ -96,7 +96,7 @@ async fn images_cost_their_number_and_are_unpriced_where_only_tokens_have_a_pric
 
 #[tokio::test]
 async fn a_video_costs_its_seconds_and_is_unpriced_without_their_price() {
-    let mut by_second = Price::default();
+    let mut by_second = ModelPrice::default();
     by_second.video_second = Some(0.1);
     for (price, expected) in [(Some(by_second), (0.8, 0)), (None, (0.0, 1))] {
         let queued = videos_of_upstreams::video("queued");

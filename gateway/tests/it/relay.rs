@@ -1,6 +1,6 @@
 //! Requests that pass through to an upstream of the same protocol, and its answers back.
 
-use gatewright_gateway::{Kind, Model, Target};
+use gatewright_gateway::{Kind, ModelConfig, TargetConfig};
 use serde_json::{Value, json};
 
 use crate::support::{KEY, Server, read, send, start_with};
@@ -233,7 +233,7 @@ async fn responses_and_native_pass_too() {
     let event = format!("data: {document}\n\n");
     let two = Scripted::start([json_answer(200, &document), stream(&event)]).await;
     settings.upstreams.push(upstream("two", Kind::Native, &two.url));
-    settings.models.push(Model::new("native", "family_three", Target::new("two", "a/b")));
+    settings.models.push(ModelConfig::new("native", "family_three", TargetConfig::new("two", "a/b")));
     let server = start_with(settings).await;
 
     let answer = server.ask("/v1/responses", &json!({"model": "mine", "input": "hi"})).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gatewright_gateway::{ApiKey, Config, Control, Gateway, Kind, Model, Target};
+use gatewright_gateway::{ApiKey, Config, Control, Gateway, Kind, ModelConfig, TargetConfig};
 use reqwest::RequestBuilder;
 use tokio::sync::oneshot;
 
@@ -47,7 +47,7 @@ impl Serving {
 /// The model `mine` at one upstream, under this name, with a model beside it that no other configuration has.
 fn config(name: &str, url: &str) -> Config {
     let model = |id: String| {
-        let mut model = Model::new(id, "family_one", Target::new(name, "theirs"));
+        let mut model = ModelConfig::new(id, "family_one", TargetConfig::new(name, "theirs"));
         model.translate_responses = true;
         model
     };
@@ -68,11 +68,11 @@ async fn reloads_under_load_cost_no_request() {
     // The same name behind another address, another name, and both; an upstream that comes, goes and comes back.
     let mut both = config("one", &whole.url);
     both.upstreams.push(upstream("two", Kind::Chat, &whole.url));
-    both.models[0].targets.push(Target::new("two", "theirs"));
+    both.models[0].targets.push(TargetConfig::new("two", "theirs"));
     let mut sets = [config("one", &whole.url), config("two", &whole.url), both];
     for set in &mut sets {
         set.upstreams.push(upstream("streaming", Kind::Chat, &streaming.url));
-        let mut flowing = Model::new("flowing", "family_one", Target::new("streaming", "theirs"));
+        let mut flowing = ModelConfig::new("flowing", "family_one", TargetConfig::new("streaming", "theirs"));
         flowing.translate_responses = true;
         set.models.push(flowing);
     }

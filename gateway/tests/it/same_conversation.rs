@@ -7,7 +7,7 @@ mod told;
 mod understood;
 mod wishes;
 
-use gatewright_gateway::{Config, Model, Target};
+use gatewright_gateway::{Config, ModelConfig, TargetConfig};
 use serde_json::{Map, Value};
 
 use self::answers::{streamed, whole};
@@ -46,7 +46,8 @@ impl Bench {
             upstreams.push((speaks, Scripted::answering(steps).await));
         }
         let models = Protocol::ALL.map(|speaks| {
-            let mut model = Model::new(model_at(speaks), "family_one", Target::new(speaks.name(), "theirs"));
+            let mut model =
+                ModelConfig::new(model_at(speaks), "family_one", TargetConfig::new(speaks.name(), "theirs"));
             model.translate_responses = true;
             model
         });

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use gatewright_gateway::{ApiKey, KeyPlace, KeySource, Kind, Paths, SigV4, Upstream};
+use gatewright_gateway::{ApiKey, KeyPlace, KeySource, Kind, Paths, SigV4Credentials, UpstreamConfig};
 use ring::{digest, hmac};
 use serde_json::{Value, json};
 use time::format_description::parse_borrowed;
@@ -184,7 +184,7 @@ fn strict(seen: &Seen, caller: Caller) -> Vec<Step> {
 }
 
 /// The upstream as its provider documents it.
-fn bedrock(url: &str, sigv4: SigV4) -> Upstream {
+fn bedrock(url: &str, sigv4: SigV4Credentials) -> UpstreamConfig {
     let mut one = upstream("one", Kind::Messages, url);
     one.keys.clear();
     one.key_source = Some(KeySource::SigV4(sigv4));
@@ -198,7 +198,7 @@ fn bedrock(url: &str, sigv4: SigV4) -> Upstream {
 }
 
 /// Credentials of a caller in variables.
-fn variables(caller: Caller) -> SigV4 {
+fn variables(caller: Caller) -> SigV4Credentials {
     with_variables([
         ("AWS_ACCESS_KEY_ID", caller.id.to_owned()),
         ("AWS_SECRET_ACCESS_KEY", caller.secret.to_owned()),
@@ -206,15 +206,15 @@ fn variables(caller: Caller) -> SigV4 {
     ])
 }
 
-fn with_variables<const N: usize>(variables: [(&str, String); N]) -> SigV4 {
-    let mut sigv4 = SigV4::new("eu-west-1", "bedrock");
+fn with_variables<const N: usize>(variables: [(&str, String); N]) -> SigV4Credentials {
+    let mut sigv4 = SigV4Credentials::new("eu-west-1", "bedrock");
     sigv4.environment.insert("AWS_EC2_METADATA_DISABLED".to_owned(), "true".to_owned());
     sigv4.environment.extend(variables.map(|(name, value)| (name.to_owned(), value)));
     sigv4
 }
 
 /// A gateway with the model `mine`.
-async fn in_front_of(upstreams: Vec<Upstream>, theirs: &str) -> Server {
+async fn in_front_of(upstreams: Vec<UpstreamConfig>, theirs: &str) -> Server {
     let mut config = config(upstreams);
     for model in &mut config.models {
         model.translate_responses = true;

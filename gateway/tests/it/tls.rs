@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gatewright_gateway::{ApiKey, Config, Control, Gateway, Kind, Model, Target, Tls, Upstream};
+use gatewright_gateway::{
+    ApiKey, Config, Control, Gateway, Kind, ModelConfig, TargetConfig, TlsConfig, UpstreamConfig,
+};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -44,7 +46,7 @@ impl Secure {
         let any = || vec!["127.0.0.1:0".to_owned()];
         let config = Config {
             listen: any(),
-            tls: Some(Tls::new(any(), folder.path().join("cert.pem"), folder.path().join("key.pem"))),
+            tls: Some(TlsConfig::new(any(), folder.path().join("cert.pem"), folder.path().join("key.pem"))),
             key: Some(ApiKey::new(KEY).expect("a valid key")),
             ..config
         };
@@ -163,11 +165,11 @@ async fn another_certificate_is_shown_from_the_next_handshake_on() {
 async fn a_reload_names_what_has_to_wait_for_a_start_and_refuses_what_makes_no_routes() {
     let server = Secure::start(Config::default()).await;
     let mut config = server.config.clone();
-    config.models.push(Model::new("mine", "family_one", Target::new("simulator", "model-sol")));
+    config.models.push(ModelConfig::new("mine", "family_one", TargetConfig::new("simulator", "model-sol")));
     assert!(server.control.reload(&config).expect("reloaded").waiting.is_empty());
     config.listen.push("127.0.0.1:1".to_owned());
     config.max_body_bytes = 7;
-    config.upstreams.push(Upstream::new("two", Kind::Simulator, ""));
+    config.upstreams.push(UpstreamConfig::new("two", Kind::Simulator, ""));
     let waiting = server.control.reload(&config).expect("reloaded").waiting;
     assert_eq!(waiting, ["server.listen", "limits.max_body"]);
 }

@@ -187,7 +187,7 @@ async fn a_failure_of_tls_names_nothing_of_the_certificate() {
     _ = rustls::crypto::ring::default_provider().install_default();
     let behind = gatewright_gateway::Gateway::bind(Config {
         listen: any(),
-        tls: Some(gatewright_gateway::Tls::new(any(), certificate, private)),
+        tls: Some(gatewright_gateway::TlsConfig::new(any(), certificate, private)),
         ..Config::default()
     });
     let behind = behind.await.expect("free ports");

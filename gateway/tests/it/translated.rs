@@ -1,6 +1,6 @@
 //! Requests whose upstream speaks another protocol than the client: each client protocol at each kind of upstream.
 
-use gatewright_gateway::{Config, ConfigFile, Kind, Model, Target, Thinking};
+use gatewright_gateway::{Config, ConfigFile, Kind, ModelConfig, TargetConfig, Thinking};
 use serde_json::{Value, json};
 
 use crate::callers::Protocol;
@@ -28,7 +28,8 @@ async fn hops() -> (Server, Server) {
         let mut upstream = upstream(name, kind, &base);
         upstream.keys = vec![gatewright_gateway::ApiKey::new(KEY).expect("a key")];
         settings.upstreams.push(upstream);
-        let mut model = Model::new(format!("at-{name}"), "family_one", Target::new(name, "model-sol"));
+        let mut model =
+            ModelConfig::new(format!("at-{name}"), "family_one", TargetConfig::new(name, "model-sol"));
         model.translate_responses = true;
         settings.models.push(model);
     }

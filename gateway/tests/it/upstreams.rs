@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use gatewright_gateway::{ApiKey, Config, Kind, Model, Target, Upstream};
+use gatewright_gateway::{ApiKey, Config, Kind, ModelConfig, TargetConfig, UpstreamConfig};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -253,19 +253,20 @@ pub(crate) fn chunks(texts: &[&str]) -> String {
     events + "data: [DONE]\n\n"
 }
 
-pub(crate) fn upstream(name: &str, kind: Kind, url: &str) -> Upstream {
-    let mut upstream = Upstream::new(name, kind, url);
+pub(crate) fn upstream(name: &str, kind: Kind, url: &str) -> UpstreamConfig {
+    let mut upstream = UpstreamConfig::new(name, kind, url);
     upstream.keys = vec![ApiKey::new(UPSTREAM_KEY).expect("a key")];
     upstream
 }
 
 /// A model `mine` at these upstreams, tried in this order.
-pub(crate) fn config(upstreams: Vec<Upstream>) -> Config {
-    let mut model = Model::new("mine", "family_one", Target::new(upstreams[0].name.clone(), "theirs"));
+pub(crate) fn config(upstreams: Vec<UpstreamConfig>) -> Config {
+    let mut model =
+        ModelConfig::new("mine", "family_one", TargetConfig::new(upstreams[0].name.clone(), "theirs"));
     model.targets = (0..)
         .zip(&upstreams)
         .map(|(order, upstream)| {
-            let mut target = Target::new(upstream.name.clone(), "theirs");
+            let mut target = TargetConfig::new(upstream.name.clone(), "theirs");
             target.order = order;
             target
         })

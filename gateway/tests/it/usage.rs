@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gatewright_gateway::{ApiKey, Config, Kind, Model, Price, Registry, Target, Upstream, UsageQuery};
+use gatewright_gateway::{
+    ApiKey, Config, Kind, ModelConfig, ModelPrice, Registry, TargetConfig, UpstreamConfig, UsageQuery,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::Connection as _;
@@ -19,7 +21,7 @@ async fn start(folder: Option<&Path>, config: Config) -> Server {
     let admin_key = Some(ApiKey::new(ADMIN).expect("a valid key"));
     let mut config = Config { admin_key, data: folder.map(Path::to_path_buf), ..config };
     for target in config.models.iter_mut().flat_map(|model| &mut model.targets) {
-        target.price = Some(Price::new(1.0, 10.0));
+        target.price = Some(ModelPrice::new(1.0, 10.0));
     }
     start_with(config).await
 }
@@ -124,8 +126,8 @@ async fn an_answer_whose_upstream_tells_no_usage_is_recorded_as_an_estimate() {
 async fn a_question_about_tokens_takes_none_and_is_no_estimate() {
     let one = Scripted::start([json_answer(200, &json!({ "input_tokens": 7 }))]).await;
     let mut settings = upstreams::config(vec![upstream("one", Kind::Messages, &one.url)]);
-    settings.upstreams.push(Upstream::new("embedded", Kind::Simulator, ""));
-    settings.models.push(Model::new("sim", "family_one", Target::new("embedded", "model-sol")));
+    settings.upstreams.push(UpstreamConfig::new("embedded", Kind::Simulator, ""));
+    settings.models.push(ModelConfig::new("sim", "family_one", TargetConfig::new("embedded", "model-sol")));
     let server = start(None, settings).await;
     let messages = json!({ "model": "mine", "messages": [{ "role": "user", "content": "hi" }] });
     let native = json!({ "contents": [{ "parts": [{ "text": "hi" }] }] });

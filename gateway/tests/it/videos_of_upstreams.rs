@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use gatewright_gateway::{ApiKey, Config, Embedded, Kind, ModelKind, Upstream};
+use gatewright_gateway::{ApiKey, Config, Embedded, Kind, ModelKind, UpstreamConfig};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -17,7 +17,7 @@ use crate::webhooks::{Sent, receiver};
 const PATH: &str = "/v1/videos/generations";
 
 /// A gateway with the video model `mine` at these upstreams, with the limits of a model of the catalog or none.
-pub(crate) fn config(upstreams: Vec<Upstream>, limits: Option<&str>) -> Config {
+pub(crate) fn config(upstreams: Vec<UpstreamConfig>, limits: Option<&str>) -> Config {
     let mut config = upstreams::config(upstreams);
     config.models[0].kind = ModelKind::Video;
     config.models[0].limits = limits.map(str::to_owned);
@@ -404,7 +404,7 @@ async fn a_video_without_room_for_its_file_is_not_submitted() {
 #[tokio::test]
 async fn a_video_passes_two_gateways_with_a_webhook_and_a_file_of_the_first() {
     let inner = start().await;
-    let mut next = Upstream::new("inner", Kind::Gatewright, inner.url.clone());
+    let mut next = UpstreamConfig::new("inner", Kind::Gatewright, inner.url.clone());
     next.keys = vec![ApiKey::new(KEY).expect("a key")];
     let mut config = config(vec![next], Some("video_model_1"));
     config.models[0].targets[0].model = "video_model_1".to_owned();

@@ -93,7 +93,7 @@ async fn addresses_inside_are_refused_at_submission() {
 #[tokio::test]
 async fn many_notifications_of_a_receiver_that_does_not_answer_hold_few_connections() {
     const TASKS: usize = 60;
-    const MOST_AT_ONCE: usize = 16;
+    const MAX_AT_ONCE: usize = 16;
     let config = Config { allow_private_webhooks: true, ..Config::default() };
     let server = start_with(config).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -108,7 +108,7 @@ async fn many_notifications_of_a_receiver_that_does_not_answer_hold_few_connecti
     while let Ok(accepted) = tokio::time::timeout(quiet, listener.accept()).await {
         held.push(accepted.expect("a connection").0);
     }
-    assert_eq!(held.len(), MOST_AT_ONCE);
+    assert_eq!(held.len(), MAX_AT_ONCE);
     // As each is answered, another comes, until all were told.
     let mut told = 0;
     while told < TASKS {

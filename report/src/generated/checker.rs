@@ -6,7 +6,7 @@
 
 use serde_json::Value as Json;
 
-use crate::scan::{Members, Scan, UniqueTexts, UniqueWords, Words, begins, date_time, has_length, uri};
+use crate::scan::{Members, Scan, UniqueTexts, UniqueWords, WordSet, begins, date_time, has_length, uri};
 
 /// An object that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,20 +29,20 @@ pub(crate) enum Place {
 #[derive(Debug)]
 pub(crate) struct Names {
     /// `/$defs/kit/properties/name`
-    pub(crate) kit_name: Words,
+    pub(crate) kit_name: WordSet,
     /// `/$defs/model_id`
-    pub(crate) model_id: Words,
+    pub(crate) model_id: WordSet,
     /// `/$defs/model_id_or_null`
-    pub(crate) model_id_or_null: Words,
+    pub(crate) model_id_or_null: WordSet,
 }
 
 impl Names {
     /// Those of the schema. `None` if they are too many.
     pub(crate) fn of(schema: &Json) -> Option<Self> {
         Some(Self {
-            kit_name: Words::at(schema, "/$defs/kit/properties/name")?,
-            model_id: Words::at(schema, "/$defs/model_id")?,
-            model_id_or_null: Words::at(schema, "/$defs/model_id_or_null")?,
+            kit_name: WordSet::at(schema, "/$defs/kit/properties/name")?,
+            model_id: WordSet::at(schema, "/$defs/model_id")?,
+            model_id_or_null: WordSet::at(schema, "/$defs/model_id_or_null")?,
         })
     }
 }

@@ -6,7 +6,7 @@
 
 use serde_json::Value as Json;
 
-use crate::scan::{Members, Scan, UniqueTexts, UniqueWords, Words, begins, date_time, has_length, uri};
+use crate::scan::{Members, Scan, UniqueTexts, UniqueWords, WordSet, begins, date_time, has_length, uri};
 
 /// An object that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,9 +7,9 @@ pub(crate) const MAX_WORDS: usize = 1024;
 
 /// A set of words, each with an index.
 #[derive(Debug)]
-pub(crate) struct Words(Vec<Box<str>>);
+pub(crate) struct WordSet(Vec<Box<str>>);
 
-impl Words {
+impl WordSet {
     /// The strings that a place in a schema allows, by `const` or `enum`. `None` if there are too many.
     ///
     /// A word that requires escapes is omitted: it is never recognized with certainty.

@@ -12,14 +12,14 @@ use crate::tree::{Member, Node, Number, Value, first_equal_pair};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failure<'w> {
     pub(crate) rules: &'w Rules,
-    pub(crate) broken: Broken<'w>,
+    pub(crate) broken: FailedKeyword<'w>,
     pub(crate) node: &'w Node<'w>,
     pub(crate) path: &'w Path<'w>,
 }
 
 /// The violated keyword.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Broken<'w> {
+pub(crate) enum FailedKeyword<'w> {
     False,
     Type,
     Const,
@@ -42,7 +42,7 @@ pub(crate) enum Broken<'w> {
 type Tell<'t> = dyn FnMut(Failure<'_>) + 't;
 
 impl Schema {
-    /// Reports every rule that a document violates. Those of one value come in the order of [`Broken`].
+    /// Reports every rule that a document violates. Those of one value come in the order of [`FailedKeyword`].
     pub(crate) fn walk(&self, root: &Node<'_>, tell: &mut Tell<'_>) {
         self.value(0, root, &Path::Root, tell);
     }
@@ -55,12 +55,12 @@ impl Schema {
         rules.assert(node, &mut |broken| tell(Failure { rules, broken, node, path }));
         match &node.value {
             Value::Object(members) if rules.closed || !rules.properties.is_empty() => {
-                let mut properties = InTurn::new(&rules.properties);
+                let mut properties = OrderedLookup::new(&rules.properties);
                 for member in members {
                     match properties.find(|(name, _)| **name == *member.name) {
                         Some((name, id)) => self.value(*id, &member.node, &Path::Member(path, name), tell),
                         None if rules.closed => {
-                            let broken = Broken::AdditionalProperties(member);
+                            let broken = FailedKeyword::AdditionalProperties(member);
                             tell(Failure { rules, broken, node, path });
                         }
                         None => {}
@@ -107,14 +107,14 @@ impl Schema {
         let mut names: Option<Vec<String>> = Some(Vec::new());
         for id in &rules.any_of {
             self.value(*id, node, path, &mut |failure| match (failure.broken, &mut names) {
-                (Broken::Required(name), Some(names)) => names.push(name.to_owned()),
+                (FailedKeyword::Required(name), Some(names)) => names.push(name.to_owned()),
                 _ => names = None,
             });
         }
         match names {
             Some(names) => {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                tell(Failure { rules, broken: Broken::AnyRequired(&names), node, path });
+                tell(Failure { rules, broken: FailedKeyword::AnyRequired(&names), node, path });
             }
             None => rules.any_of.iter().for_each(|id| self.value(*id, node, path, tell)),
         }
@@ -123,46 +123,52 @@ impl Schema {
 
 impl Rules {
     /// The rules of the value itself.
-    fn assert<'w>(&'w self, node: &'w Node<'w>, tell: &mut dyn FnMut(Broken<'w>)) {
+    fn assert<'w>(&'w self, node: &'w Node<'w>, tell: &mut dyn FnMut(FailedKeyword<'w>)) {
         let mut hold = |holds: bool, broken| {
             if !holds {
                 tell(broken);
             }
         };
-        hold(!self.is_false, Broken::False);
+        hold(!self.is_false, FailedKeyword::False);
         if let Some(types) = &self.types {
-            hold(types.iter().any(|one| one.admits(node)), Broken::Type);
+            hold(types.iter().any(|one| one.admits(node)), FailedKeyword::Type);
         }
         if let Some(constant) = &self.constant {
-            hold(node.equals(constant), Broken::Const);
+            hold(node.equals(constant), FailedKeyword::Const);
         }
         if let Some(options) = &self.options {
-            hold(options.iter().any(|option| node.equals(option)), Broken::Enum);
+            hold(options.iter().any(|option| node.equals(option)), FailedKeyword::Enum);
         }
         match &node.value {
             Value::Number(number) => {
                 let limit = |limit: &Option<serde_json::Number>, side| {
                     limit.as_ref().is_none_or(|limit| number.compared_with(limit) != side)
                 };
-                hold(limit(&self.minimum, std::cmp::Ordering::Less), Broken::Minimum);
-                hold(limit(&self.maximum, std::cmp::Ordering::Greater), Broken::Maximum);
+                hold(limit(&self.minimum, std::cmp::Ordering::Less), FailedKeyword::Minimum);
+                hold(limit(&self.maximum, std::cmp::Ordering::Greater), FailedKeyword::Maximum);
             }
             Value::String(text) => {
                 // Most texts are so short or so long that counting code points is unnecessary.
                 let fits = |most: usize| text.len() <= most || text.chars().count() <= most;
-                hold(self.min_length.is_none_or(|least| least == 0 || !fits(least - 1)), Broken::MinLength);
-                hold(self.max_length.is_none_or(fits), Broken::MaxLength);
-                hold(self.pattern.as_ref().is_none_or(|one| one.is_match(text)), Broken::Pattern);
-                hold(self.format.is_none_or(|format| format.admits(text)), Broken::Format);
+                hold(
+                    self.min_length.is_none_or(|least| least == 0 || !fits(least - 1)),
+                    FailedKeyword::MinLength,
+                );
+                hold(self.max_length.is_none_or(fits), FailedKeyword::MaxLength);
+                hold(self.pattern.as_ref().is_none_or(|one| one.is_match(text)), FailedKeyword::Pattern);
+                hold(self.format.is_none_or(|format| format.admits(text)), FailedKeyword::Format);
             }
             Value::Array(items) => {
-                hold(self.min_items.is_none_or(|least| items.len() >= least), Broken::MinItems);
-                hold(!self.unique_items || first_equal_pair(items).is_none(), Broken::UniqueItems);
+                hold(self.min_items.is_none_or(|least| items.len() >= least), FailedKeyword::MinItems);
+                hold(!self.unique_items || first_equal_pair(items).is_none(), FailedKeyword::UniqueItems);
             }
             Value::Object(members) => {
-                let mut members = InTurn::new(members);
+                let mut members = OrderedLookup::new(members);
                 for name in &self.required {
-                    hold(members.find(|member| *member.name == **name).is_some(), Broken::Required(name));
+                    hold(
+                        members.find(|member| *member.name == **name).is_some(),
+                        FailedKeyword::Required(name),
+                    );
                 }
             }
             _ => {}
@@ -171,12 +177,12 @@ impl Rules {
 }
 
 /// Finds items in sequence. Each search starts where the last one ended: two lists of names mostly have the same order.
-struct InTurn<'l, T> {
+struct OrderedLookup<'l, T> {
     list: &'l [T],
     next: usize,
 }
 
-impl<'l, T> InTurn<'l, T> {
+impl<'l, T> OrderedLookup<'l, T> {
     fn new(list: &'l [T]) -> Self {
         Self { list, next: 0 }
     }

@@ -2,5 +2,5 @@
 
 #[path = "../../../core/src/api/setters.rs"]
 pub(crate) mod setters;
-#[path = "../../../core/src/api/words.rs"]
+#[path = "../../../core/src/api/open_enum.rs"]
 pub(crate) mod words;

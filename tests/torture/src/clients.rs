@@ -25,7 +25,7 @@ const ADMIN: &str = "admin";
 /// How long a call may take: longer than a node hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 /// More tokens than an answer has.
-const MOST_TOKENS: u64 = 64;
+const MAX_TOKENS: u64 = 64;
 
 /// See the module.
 pub(crate) struct Clients {
@@ -75,7 +75,7 @@ impl Clients {
     ) -> Got {
         let asked = Asked::Chat { intent, stream, once: once.map(str::to_owned) };
         self.asked(node, key, asked, async |client| {
-            let mut request = json!({ "model": TEXT, "max_tokens": MOST_TOKENS,
+            let mut request = json!({ "model": TEXT, "max_tokens": MAX_TOKENS,
                 "messages": [{ "role": "user", "content": expected::prompt(intent) }] });
             if !stream {
                 let request: ChatCompletionRequest = read(request);

@@ -35,8 +35,8 @@ use crate::world::{ADMIN_KEY, KEY, World};
 /// What the gateways promise today.
 const PROMISES: Promises = Promises { shared_replays: true, shared_limits: true };
 /// How many violations are shown, and how many lines of each.
-const MOST_SHOWN: usize = 10;
-const MOST_LINES: usize = 6;
+const MAX_SHOWN: usize = 10;
+const MAX_LINES: usize = 6;
 /// How many characters of a line are shown.
 const LONGEST_LINE: usize = 400;
 
@@ -152,9 +152,9 @@ fn show(lines: &[Line], verdict: &Verdict) -> Result<()> {
         "usage: {} requests answered, {} of them when the store did not have it yet and their gateway ended",
         verdict.answered.requests, verdict.answered.endangered
     );
-    for violation in verdict.violations.iter().take(MOST_SHOWN) {
+    for violation in verdict.violations.iter().take(MAX_SHOWN) {
         eprintln!("violation of {violation}");
-        for number in violation.lines.iter().take(MOST_LINES) {
+        for number in violation.lines.iter().take(MAX_LINES) {
             let line = serde_json::to_string(&lines[*number]).expect("plain values");
             let shown: String = line.chars().take(LONGEST_LINE).collect();
             eprintln!("  {}: {shown}", number + 1);

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use crate::history::{History, What};
 
 /// Of so many notifications one is not acknowledged.
-const MOST_ACKNOWLEDGED: u64 = 7;
+const MAX_ACKNOWLEDGED: u64 = 7;
 
 /// See the module.
 pub(crate) struct Receiver {
@@ -80,7 +80,7 @@ async fn receive(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body
     let id = headers.get(webhook::ID_HEADER).and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
     let number = receiver.arrived.fetch_add(1, Ordering::Relaxed);
     let acknowledged =
-        problem.is_none() && !receiver.refuses.load(Ordering::Relaxed) && number % MOST_ACKNOWLEDGED != 3;
+        problem.is_none() && !receiver.refuses.load(Ordering::Relaxed) && number % MAX_ACKNOWLEDGED != 3;
     let done = task["id"].as_str().unwrap_or_default().to_owned();
     let node = sender.unwrap_or(usize::MAX);
     receiver.history.add(What::Delivered { node, id, problem, acknowledged, task });

@@ -5,11 +5,11 @@ use std::process::Stdio;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::installs::Ours;
+use super::installs::OurPackages;
 use super::measured::Measured;
 use super::program::Program;
 use super::programs::{Setting, called};
-use super::rows::Way;
+use super::rows::Contender;
 use crate::process::{command, missing, output, shown};
 
 /// Operations in the shorter run. The longer has twice as many; the difference is their cost without the startup.
@@ -54,21 +54,21 @@ pub(super) fn count(rows: &[Measured<'_>], setting: &Setting) -> Result<String> 
 }
 
 /// Only compiled code, without the overhead of an interpreter or a JIT; and no paced responses.
-fn is_countable(way: &Way) -> bool {
+fn is_countable(way: &Contender) -> bool {
     let is_compiled =
         matches!(way.program, Program::Rust(_) | Program::AsyncOpenai | Program::Python("reports"));
     is_compiled && !way.subject().starts_with("paced")
 }
 
 /// Instructions of one operation.
-fn instructions(way: &Way, ours: &Ours, setting: &Setting) -> Result<f64> {
+fn instructions(way: &Contender, ours: &OurPackages, setting: &Setting) -> Result<f64> {
     let [short, long] = [COUNT, 2 * COUNT].map(|count| collected(way, ours, setting, count));
     // In a stream, each chunk is an operation.
     let words = way.subject().split('-').nth(1).and_then(|chunks| chunks.parse::<u32>().ok());
     Ok((long? - short?) / DIFFERENCE / f64::from(words.unwrap_or(1)))
 }
 
-fn collected(way: &Way, ours: &Ours, setting: &Setting, count: u32) -> Result<f64> {
+fn collected(way: &Contender, ours: &OurPackages, setting: &Setting, count: u32) -> Result<f64> {
     let program = called(way, ours, setting, count)?;
     let mut valgrind = command("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);

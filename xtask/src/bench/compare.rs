@@ -5,11 +5,11 @@ use std::fs;
 use anyhow::{Context as _, Result};
 use walkdir::WalkDir;
 
-use super::installs::{Ours, folder};
+use super::installs::{OurPackages, folder};
 use crate::process::{command, output, root, run};
 
 /// Checks it out, adds this checkout's benchmark programs, builds and installs it.
-pub(super) fn install(commit: &str) -> Result<Ours> {
+pub(super) fn install(commit: &str) -> Result<OurPackages> {
     let revision = format!("{commit}^{{commit}}");
     let full = output(command("git").args(["rev-parse", "--verify", &revision]))
         .with_context(|| format!("{commit:?} is no commit"))?;
@@ -21,7 +21,7 @@ pub(super) fn install(commit: &str) -> Result<Ours> {
     }
     overlay(&place.join("bench"))?;
     // One folder for all commits: most dependencies are the same.
-    let ours = Ours::at(format!("ours at {short}"), place, folder().join("commits/target"));
+    let ours = OurPackages::at(format!("ours at {short}"), place, folder().join("commits/target"));
     ours.install()?;
     Ok(ours)
 }

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::awake::keep_awake;
-use super::peers::{self, MODELS, Running, first_line, is_installed};
+use super::peers::{self, MODELS, RunningPeer, first_line, is_installed};
 use crate::artefacts::target;
 use crate::process::{cargo, command, output, root, run, step};
 
@@ -123,15 +123,15 @@ pub(crate) fn build_load() -> Result<()> {
     })
 }
 
-pub(crate) fn start_stub() -> Result<Running> {
+pub(crate) fn start_stub() -> Result<RunningPeer> {
     let mut child =
         command(release("stub")).stdout(Stdio::piped()).spawn().context("cannot start the stub")?;
     let port = first_line(&mut child)?;
-    Ok(Running::new("the stub itself", child, format!("127.0.0.1:{port}"), CHAT))
+    Ok(RunningPeer::new("the stub itself", child, format!("127.0.0.1:{port}"), CHAT))
 }
 
 /// The configuration of a gateway in front of the stub, as an upstream of a kind.
-fn relaying(stub: &Running, kind: &str) -> String {
+fn relaying(stub: &RunningPeer, kind: &str) -> String {
     let models = MODELS.iter().map(|model| {
         format!("[models.\"{model}\"]\nfamily = \"family_one\"\ntargets = [{{ upstream = \"stub\" }}]\n")
     });
@@ -150,7 +150,7 @@ pub(crate) fn start_ours(
     name: &'static str,
     config: &str,
     path: &'static str,
-) -> Result<Running> {
+) -> Result<RunningPeer> {
     let folder = root().join("target/bench").join(name);
     fs::create_dir_all(&folder)?;
     let (file, data) = (folder.join("gatewright.toml"), folder.join("data"));
@@ -176,13 +176,13 @@ pub(crate) fn start_ours(
     let ready: Value = serde_json::from_str(&first_line(&mut child)?).context("the gateway did not start")?;
     let text = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
     let host = text(&ready, "listening").trim_start_matches("http://").to_owned();
-    let mut running = Running::new(name, child, host, path);
+    let mut running = RunningPeer::new(name, child, host, path);
     running.key = text(&key, "secret");
     Ok(running)
 }
 
 /// The program that sends load to a path of a gateway.
-pub(crate) fn load(gateway: &Running, path: &str, measure: &str, count: usize) -> Command {
+pub(crate) fn load(gateway: &RunningPeer, path: &str, measure: &str, count: usize) -> Command {
     let mut load = command(release("load"));
     load.args(["--host", &gateway.host, "--path", path, "--key", &gateway.key])
         .args(["--pid", &gateway.pid.to_string(), "--measure", measure])
@@ -190,7 +190,7 @@ pub(crate) fn load(gateway: &Running, path: &str, measure: &str, count: usize) -
     load
 }
 
-fn measure(gateways: &mut [Running], figures: &mut Figures) -> Result<()> {
+fn measure(gateways: &mut [RunningPeer], figures: &mut Figures) -> Result<()> {
     for (at, measure) in MEASURES.iter().enumerate() {
         for gateway in &mut *gateways {
             let mut load = load(gateway, gateway.path, measure.name, measure.count);

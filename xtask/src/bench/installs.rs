@@ -103,7 +103,7 @@ fn release() -> std::process::Command {
 }
 
 /// Our packages from one checkout, as users get them.
-pub(super) struct Ours {
+pub(super) struct OurPackages {
     /// Its name in the tables.
     pub(super) name: String,
     checkout: PathBuf,
@@ -111,7 +111,7 @@ pub(super) struct Ours {
     stage: PathBuf,
 }
 
-impl Ours {
+impl OurPackages {
     /// For this checkout.
     pub(super) fn here() -> Self {
         Self { name: "ours".to_owned(), checkout: root(), target: target(), stage: folder().join("ours") }

@@ -1,13 +1,13 @@
 //! Rows and their measurements.
 
 use super::figures::Samples;
-use super::installs::Ours;
-use super::rows::{Row, Way};
+use super::installs::OurPackages;
+use super::rows::{BenchRow, Contender};
 
 /// One way of a row, with one build of ours.
-pub(super) struct Turn<'a> {
-    pub(super) way: &'a Way,
-    pub(super) ours: &'a Ours,
+pub(super) struct BenchCase<'a> {
+    pub(super) way: &'a Contender,
+    pub(super) ours: &'a OurPackages,
     /// Its name in the table.
     pub(super) name: String,
     pub(super) samples: Samples,
@@ -15,8 +15,8 @@ pub(super) struct Turn<'a> {
 
 /// A row being measured.
 pub(super) struct Measured<'a> {
-    pub(super) row: &'static Row,
-    pub(super) turns: Vec<Turn<'a>>,
+    pub(super) row: &'static BenchRow,
+    pub(super) turns: Vec<BenchCase<'a>>,
 }
 
 impl Measured<'_> {

@@ -19,7 +19,7 @@ const START: Duration = Duration::from_mins(2);
 pub(super) const MODELS: &[&str] = &["plain", "chunks-2000", "paced-50-20"];
 
 /// A gateway being measured.
-pub(crate) struct Running {
+pub(crate) struct RunningPeer {
     pub(super) name: &'static str,
     child: Child,
     /// The process that does the work: the child or one of its descendants.
@@ -33,7 +33,7 @@ pub(crate) struct Running {
     pub(super) prefix: &'static str,
 }
 
-impl Running {
+impl RunningPeer {
     pub(super) fn new(name: &'static str, child: Child, host: String, path: &'static str) -> Self {
         let pid = child.id();
         Self { name, child, pid, host, path, key: String::new(), headers: Vec::new(), prefix: "" }
@@ -48,7 +48,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningPeer {
     fn drop(&mut self) {
         // Both only fail if it has already ended.
         let _ = self.child.kill();
@@ -95,7 +95,7 @@ fn python(package: &str) -> Result<PathBuf> {
 const LITELLM_KEY: &str = "sk-only-for-this-measurement";
 
 /// `LiteLLM`'s proxy with one worker.
-pub(super) fn litellm(stub: &str) -> Result<Running> {
+pub(super) fn litellm(stub: &str) -> Result<RunningPeer> {
     let bin = python("litellm[proxy]==1.106.0")?;
     let config = folder().join("litellm.yaml");
     fs::write(
@@ -113,14 +113,14 @@ pub(super) fn litellm(stub: &str) -> Result<Running> {
     program.env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
     let child = quiet(&mut program).spawn().context("cannot start litellm")?;
     let host = format!("127.0.0.1:{port}");
-    let mut running = Running::new("LiteLLM", child, host, "/v1/chat/completions");
+    let mut running = RunningPeer::new("LiteLLM", child, host, "/v1/chat/completions");
     LITELLM_KEY.clone_into(&mut running.key);
     wait_for(&running.host)?;
     Ok(running)
 }
 
 /// Portkey's gateway.
-pub(super) fn portkey(stub: &str) -> Result<Running> {
+pub(super) fn portkey(stub: &str) -> Result<RunningPeer> {
     let folder = folder().join("portkey");
     fs::create_dir_all(&folder)?;
     if !folder.join("node_modules/@portkey-ai/gateway").exists() {
@@ -131,7 +131,7 @@ pub(super) fn portkey(stub: &str) -> Result<Running> {
     let child = quiet(command("node").arg(program).args([&format!("--port={port}"), "--headless"]))
         .spawn()
         .context("cannot start Portkey's gateway")?;
-    let mut running = Running::new("Portkey", child, format!("127.0.0.1:{port}"), "/v1/chat/completions");
+    let mut running = RunningPeer::new("Portkey", child, format!("127.0.0.1:{port}"), "/v1/chat/completions");
     running.headers =
         vec!["x-portkey-provider: openai".to_owned(), format!("x-portkey-custom-host: http://{stub}/v1")];
     wait_for(&running.host)?;
@@ -139,7 +139,7 @@ pub(super) fn portkey(stub: &str) -> Result<Running> {
 }
 
 /// nginx as a reverse proxy, which knows nothing about models: the cost of a hop on this machine.
-pub(super) fn nginx(stub: &str) -> Result<Running> {
+pub(super) fn nginx(stub: &str) -> Result<RunningPeer> {
     let folder = folder().join("nginx");
     fs::create_dir_all(folder.join("logs"))?;
     let port = free_port()?;
@@ -160,13 +160,13 @@ pub(super) fn nginx(stub: &str) -> Result<Running> {
     let child = quiet(command(NGINX).arg("-p").arg(&folder).arg("-c").arg(&config))
         .spawn()
         .context("cannot start nginx (Debian's package nginx-light has it)")?;
-    let running = Running::new("nginx", child, format!("127.0.0.1:{port}"), "/v1/chat/completions");
+    let running = RunningPeer::new("nginx", child, format!("127.0.0.1:{port}"), "/v1/chat/completions");
     wait_for(&running.host)?;
     Ok(running)
 }
 
 /// TensorZero's embedded gateway, which its Python package serves on its own port.
-pub(super) fn tensorzero(stub: &str) -> Result<Running> {
+pub(super) fn tensorzero(stub: &str) -> Result<RunningPeer> {
     let bin = python("tensorzero==2026.6.0")?;
     python("openai==2.54.0")?;
     let config = folder().join("tensorzero.toml");
@@ -186,7 +186,7 @@ pub(super) fn tensorzero(stub: &str) -> Result<Running> {
         .stderr(Stdio::null())
         .spawn()
         .context("cannot start TensorZero's gateway")?;
-    let mut running = Running::new("TensorZero", child, String::new(), "/openai/v1/chat/completions");
+    let mut running = RunningPeer::new("TensorZero", child, String::new(), "/openai/v1/chat/completions");
     let mut lines = BufReader::new(running.child.stdout.take().context("no standard output")?).lines();
     // It logs first, and continues to do so.
     let url = lines.by_ref().map_while(Result::ok).find(|line| line.starts_with("http://"));

@@ -9,9 +9,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::documents::{Documents, schema};
 use super::figures::Figure;
-use super::installs::{Ours, Registry};
+use super::installs::{OurPackages, Registry};
 use super::program::Program;
-use super::rows::Way;
+use super::rows::Contender;
 use crate::process::{command, output, root, shown};
 
 /// What programs are measured against.
@@ -24,7 +24,7 @@ pub(super) struct Setting {
 }
 
 /// Runs one measurement.
-pub(super) fn measure(way: &Way, ours: &Ours, setting: &Setting, count: u32) -> Result<Figure> {
+pub(super) fn measure(way: &Contender, ours: &OurPackages, setting: &Setting, count: u32) -> Result<Figure> {
     match way.program {
         Program::Lines(judge) => lines(judge, ours, setting, count),
         Program::PythonStart | Program::NodeStart => start(way, ours, count),
@@ -33,7 +33,7 @@ pub(super) fn measure(way: &Way, ours: &Ours, setting: &Setting, count: u32) -> 
 }
 
 /// The command that performs this many operations.
-pub(super) fn called(way: &Way, ours: &Ours, setting: &Setting, count: u32) -> Result<Command> {
+pub(super) fn called(way: &Contender, ours: &OurPackages, setting: &Setting, count: u32) -> Result<Command> {
     let mut call = program(way, ours, setting);
     let (work, subject) = way.task.split_once(' ').context("a task has two words")?;
     call.arg(work);
@@ -45,7 +45,7 @@ pub(super) fn called(way: &Way, ours: &Ours, setting: &Setting, count: u32) -> R
     Ok(call)
 }
 
-fn program(way: &Way, ours: &Ours, setting: &Setting) -> Command {
+fn program(way: &Contender, ours: &OurPackages, setting: &Setting) -> Command {
     let script = |name: &str| root().join("bench/python").join(format!("{name}.py"));
     match way.program {
         Program::Rust(name) if way.is_ours() => command(ours.program(name)),
@@ -65,13 +65,13 @@ fn program(way: &Way, ours: &Ours, setting: &Setting) -> Command {
     }
 }
 
-fn python(registry: Registry, ours: &Ours, script: &Path) -> Command {
+fn python(registry: Registry, ours: &OurPackages, script: &Path) -> Command {
     let mut python = command(registry.folder().join("bin/python"));
     python.env("PYTHONPATH", ours.python()).env("PYTHONWARNINGS", "ignore").arg(script);
     python
 }
 
-fn node(way: &Way, ours: &Ours, script: &str) -> Command {
+fn node(way: &Contender, ours: &OurPackages, script: &str) -> Command {
     let folder = if way.is_ours() { ours.node() } else { Registry::Node.folder() };
     let mut node = command("node");
     node.arg(folder.join(format!("{script}.mjs"))).env_remove("NODE_OPTIONS");
@@ -79,7 +79,7 @@ fn node(way: &Way, ours: &Ours, script: &str) -> Command {
 }
 
 /// The median of this many starts.
-fn start(way: &Way, ours: &Ours, count: u32) -> Result<Figure> {
+fn start(way: &Contender, ours: &OurPackages, count: u32) -> Result<Figure> {
     let mut figures = Vec::new();
     for _ in 0..count.max(1) {
         let mut call = match way.program {
@@ -99,7 +99,7 @@ fn start(way: &Way, ours: &Ours, count: u32) -> Result<Figure> {
 const GLANCE: Duration = Duration::from_millis(5);
 
 /// Validates this many NDJSON reports; for ajv-cli, one file each.
-fn lines(judge: &str, ours: &Ours, setting: &Setting, count: u32) -> Result<Figure> {
+fn lines(judge: &str, ours: &OurPackages, setting: &Setting, count: u32) -> Result<Figure> {
     let documents = &setting.documents;
     let mut call = match judge {
         "jsonschema-rs" => {

@@ -9,11 +9,11 @@ use super::compare;
 use super::documents::Documents;
 use super::figures::Samples;
 use super::gateway::start_stub;
-use super::installs::{Ours, Registry};
-use super::measured::{Measured, Turn};
+use super::installs::{OurPackages, Registry};
+use super::measured::{BenchCase, Measured};
 use super::page;
 use super::programs::{Setting, measure};
-use super::rows::{ROWS, Row, Way};
+use super::rows::{BenchRow, Contender, ROWS};
 use super::{Settings, Subject, callgrind, table};
 use crate::process::step;
 
@@ -38,7 +38,7 @@ pub(super) fn run_rounds(subject: Subject, settings: &Settings) -> Result<()> {
         ensure!(subject != Subject::Start, "--callgrind can't measure startup; omit it");
         callgrind::check()?;
     }
-    let here = Ours::here();
+    let here = OurPackages::here();
     here.install()?;
     let before = settings.compare.as_deref().map(compare::install).transpose()?;
     if before.is_none() {
@@ -70,13 +70,13 @@ pub(super) fn run_rounds(subject: Subject, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-fn is_chosen(row: &Row, words: &[String]) -> bool {
+fn is_chosen(row: &BenchRow, words: &[String]) -> bool {
     let title = row.title.to_lowercase();
     words.iter().all(|word| title.contains(&word.to_lowercase()))
 }
 
-fn turns<'a>(row: &'static Row, here: &'a Ours, before: Option<&'a Ours>) -> Measured<'a> {
-    let turn = |way: &'static Way, ours: &'a Ours, name: String| Turn {
+fn turns<'a>(row: &'static BenchRow, here: &'a OurPackages, before: Option<&'a OurPackages>) -> Measured<'a> {
+    let turn = |way: &'static Contender, ours: &'a OurPackages, name: String| BenchCase {
         way,
         ours,
         name,

@@ -7,17 +7,17 @@ use super::program::Program::{
 };
 
 /// One line of the table of targets.
-pub(super) struct Row {
+pub(super) struct BenchRow {
     pub(super) subject: Subject,
     pub(super) title: &'static str,
     /// Ours is the first.
-    pub(super) ways: &'static [Way],
+    pub(super) ways: &'static [Contender],
     pub(super) targets: &'static [Target],
 }
 
 /// An implementation to measure.
 #[derive(Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct Contender {
     pub(super) name: &'static str,
     pub(super) program: Program,
     /// First arguments of the program.
@@ -26,7 +26,7 @@ pub(super) struct Way {
     pub(super) count: u32,
 }
 
-impl Way {
+impl Contender {
     /// Whether it is ours, which `--compare` measures twice.
     pub(super) fn is_ours(&self) -> bool {
         self.name.starts_with("ours")
@@ -54,15 +54,20 @@ pub(super) enum Target {
     MebibytesMore(f64, &'static str),
 }
 
-const fn way(name: &'static str, program: Program, task: &'static str, count: u32) -> Way {
-    Way { name, program, task, count }
+const fn way(name: &'static str, program: Program, task: &'static str, count: u32) -> Contender {
+    Contender { name, program, task, count }
 }
 
-const fn row(subject: Subject, title: &'static str, ways: &'static [Way], targets: &'static [Target]) -> Row {
-    Row { subject, title, ways, targets }
+const fn row(
+    subject: Subject,
+    title: &'static str,
+    ways: &'static [Contender],
+    targets: &'static [Target],
+) -> BenchRow {
+    BenchRow { subject, title, ways, targets }
 }
 
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[BenchRow] = &[
     row(
         Subject::Client,
         "Python, a JSON request",

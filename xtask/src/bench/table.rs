@@ -53,13 +53,13 @@ pub(super) fn of_row(measured: &Measured<'_>) -> String {
 }
 
 /// A target, and whether it was met.
-pub(super) struct Verdict {
+pub(super) struct TargetResult {
     pub(super) target: String,
     pub(super) found: String,
     is_met: bool,
 }
 
-impl Verdict {
+impl TargetResult {
     /// A single word.
     pub(super) fn verdict(&self) -> &'static str {
         if self.is_met { "met" } else { "**missed**" }
@@ -67,14 +67,14 @@ impl Verdict {
 }
 
 /// The targets of a row whose peers were measured.
-pub(super) fn verdicts(measured: &Measured<'_>) -> Vec<Verdict> {
+pub(super) fn verdicts(measured: &Measured<'_>) -> Vec<TargetResult> {
     let Some(ours) = measured.of("ours") else { return Vec::new() };
     measured.row.targets.iter().filter_map(|target| verdict(target, ours, measured)).collect()
 }
 
-fn verdict(target: &Target, ours: &Samples, measured: &Measured<'_>) -> Option<Verdict> {
+fn verdict(target: &Target, ours: &Samples, measured: &Measured<'_>) -> Option<TargetResult> {
     let at_most = |text: String, found: String, value: f64, bound: f64| {
-        Some(Verdict { target: text, found, is_met: value <= bound })
+        Some(TargetResult { target: text, found, is_met: value <= bound })
     };
     let wall = |samples: &Samples| samples.wall_us();
     match *target {

@@ -167,31 +167,31 @@ impl Book<'_> {
             }
             let anchor = if anchor.is_empty() { String::new() } else { format!("#{anchor}") };
             if let Some(to) = self.pages.get(&wanted) {
-                return Some(Turned::To(relative(&here, to) + &anchor));
+                return Some(RewrittenLink::To(relative(&here, to) + &anchor));
             }
             if let Ok(picture) = wanted.strip_prefix("docs")
                 && wanted.starts_with(PICTURES)
                 && self.root.join(&wanted).is_file()
             {
-                return Some(Turned::To(relative(&here, picture)));
+                return Some(RewrittenLink::To(relative(&here, picture)));
             }
             if !self.root.join(&wanted).exists() {
                 problems.push(format!("{}: {target} leads to nothing", page.display()));
             }
-            Some(Turned::Text)
+            Some(RewrittenLink::Text)
         })
     }
 }
 
 /// The result of rewriting a link.
-enum Turned {
+enum RewrittenLink {
     To(String),
     /// The link is removed, its text remains.
     Text,
 }
 
 /// A text with its links rewritten, except those in code. `turn` returns `None` to keep a link unchanged.
-fn links(text: &str, mut turn: impl FnMut(&str) -> Option<Turned>) -> String {
+fn links(text: &str, mut turn: impl FnMut(&str) -> Option<RewrittenLink>) -> String {
     let mut out = String::new();
     let mut fenced = false;
     // The text between two fences: a link may continue on the next line.
@@ -209,7 +209,7 @@ fn links(text: &str, mut turn: impl FnMut(&str) -> Option<Turned>) -> String {
     out + &turned_prose(&prose, &mut turn)
 }
 
-fn turned_prose(text: &str, turn: &mut impl FnMut(&str) -> Option<Turned>) -> String {
+fn turned_prose(text: &str, turn: &mut impl FnMut(&str) -> Option<RewrittenLink>) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(['[', '`', '"']) {
@@ -224,8 +224,8 @@ fn turned_prose(text: &str, turn: &mut impl FnMut(&str) -> Option<Turned>) -> St
         } else if let Some((whole, label, target)) = link(from) {
             match turn(target) {
                 None => out.push_str(whole),
-                Some(Turned::To(to)) => out.extend(["[", label, "](", &to, ")"]),
-                Some(Turned::Text) => out.push_str(label),
+                Some(RewrittenLink::To(to)) => out.extend(["[", label, "](", &to, ")"]),
+                Some(RewrittenLink::Text) => out.push_str(label),
             }
             whole.len()
         } else if let Some(source) = from.strip_prefix('"')
@@ -233,7 +233,7 @@ fn turned_prose(text: &str, turn: &mut impl FnMut(&str) -> Option<Turned>) -> St
             && let Some((source, _)) = source.split_once('"')
         {
             match turn(source) {
-                Some(Turned::To(to)) => out.extend(["\"", &to, "\""]),
+                Some(RewrittenLink::To(to)) => out.extend(["\"", &to, "\""]),
                 _ => out.push_str(&from[..source.len() + 2]),
             }
             source.len() + 2
@@ -270,9 +270,9 @@ mod tests {
 
     fn turned(text: &str) -> String {
         links(text, |target| match target {
-            "gone" => Some(Turned::Text),
+            "gone" => Some(RewrittenLink::Text),
             "kept" => None,
-            other => Some(Turned::To(format!("to-{other}"))),
+            other => Some(RewrittenLink::To(format!("to-{other}"))),
         })
     }
 

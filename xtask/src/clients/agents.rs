@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use self::programs::{AGENTS, Agent, Heard, Turn};
-use super::outcomes::{Outcomes, Row};
-use super::upstreams::{BROKEN, HICCUP, Place, Upstreams};
+use self::programs::{AGENTS, Agent, AgentCall, AgentOutput};
+use super::outcomes::{OutcomeRow, Outcomes};
+use super::upstreams::{BROKEN, HICCUP, TestedUpstream, Upstreams};
 use crate::artefacts::target;
 use crate::process::missing;
 
@@ -85,14 +85,14 @@ impl Scenario {
 }
 
 /// The metrics of each gateway, by address, before and after the agents run.
-struct Told {
+struct GatewayMetrics {
     before: BTreeMap<String, String>,
     after: BTreeMap<String, String>,
 }
 
-impl Told {
+impl GatewayMetrics {
     /// The increase of a counter. name: with its labels.
-    fn grew(&self, place: &Place<'_>, name: &str) -> Result<u64> {
+    fn grew(&self, place: &TestedUpstream<'_>, name: &str) -> Result<u64> {
         let counted = |metrics: &BTreeMap<String, String>| {
             let mut lines = metrics[place.gateway.address()].lines();
             let count = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -106,7 +106,7 @@ impl Told {
 /// A scenario of an agent at a place.
 struct Job<'a> {
     agent: &'static Agent,
-    place: &'a Place<'a>,
+    place: &'a TestedUpstream<'a>,
     scenario: Scenario,
 }
 
@@ -147,7 +147,7 @@ pub(super) fn work(upstreams: &Upstreams, share: usize, outcomes: &mut Outcomes)
     });
     let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
     rows.sort_by_key(|(number, _)| *number);
-    let told = Told { before, after: metrics(&places)? };
+    let told = GatewayMetrics { before, after: metrics(&places)? };
     for (number, mut row) in rows {
         let job = &jobs[number];
         if row.failed.is_none() && job.is_limited() && told.grew(job.place, &job.limits())? == 0 {
@@ -163,7 +163,7 @@ pub(super) fn work(upstreams: &Upstreams, share: usize, outcomes: &mut Outcomes)
 
 /// Checks that whatever an agent printed came from the gateway, over its own protocol, and that it retried only when told
 /// to.
-fn miscounts(jobs: &[Job<'_>], told: &Told) -> Result<BTreeSet<String>> {
+fn miscounts(jobs: &[Job<'_>], told: &GatewayMetrics) -> Result<BTreeSet<String>> {
     let mut miscounts = BTreeSet::new();
     for job in jobs {
         let here = |other: &&Job<'_>| {
@@ -231,18 +231,18 @@ impl Job<'_> {
         self.agent.lacks.iter().find_map(lacks).or(of_place)
     }
 
-    fn row(&self, home: &Path) -> Row {
+    fn row(&self, home: &Path) -> OutcomeRow {
         let skipped = self.lacking().map(str::to_owned);
         let failed = match skipped {
             Some(_) => None,
             None => self.play(home).err().map(|error| format!("{error:#}")),
         };
-        Row { skipped, failed, omitted: false, ..self.omitted() }
+        OutcomeRow { skipped, failed, omitted: false, ..self.omitted() }
     }
 
     /// The row of a scenario that is not run.
-    fn omitted(&self) -> Row {
-        Row {
+    fn omitted(&self) -> OutcomeRow {
+        OutcomeRow {
             upstream: self.place.name.clone(),
             client: format!("agent: {}", self.agent.package),
             scenario: self.scenario.name().to_owned(),
@@ -264,11 +264,11 @@ impl Job<'_> {
         let inherited = INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
         command.envs(inherited).env("HOME", home).env("TMPDIR", home.join("tmp")).current_dir(&work);
         let ended = bounded(&mut command, home)?;
-        let heard = Heard::read(&ended.printed, self.agent.hear);
+        let heard = AgentOutput::read(&ended.printed, self.agent.hear);
         self.judge(&ended, &heard, &work).with_context(|| format!("it printed:\n{}", ended.printed))
     }
 
-    fn turn<'h>(&self, home: &'h Path) -> Turn<'h> {
+    fn turn<'h>(&self, home: &'h Path) -> AgentCall<'h> {
         let Self { agent, place, scenario } = self;
         let model = match scenario {
             Scenario::UnknownModel => "no-such-model".to_owned(),
@@ -285,7 +285,7 @@ impl Job<'_> {
             Scenario::Image => "How many pictures do you see?".to_owned(),
             Scenario::UnknownModel | Scenario::WrongKey => "Say hello".to_owned(),
         };
-        Turn {
+        AgentCall {
             scenario: *scenario,
             url: place.gateway.address().to_owned(),
             key: key.to_owned(),
@@ -305,7 +305,7 @@ impl Job<'_> {
     }
 
     /// Errors: its output or its files don't match the scenario.
-    fn judge(&self, ended: &Ended, heard: &Heard, work: &Path) -> Result<()> {
+    fn judge(&self, ended: &ProcessResult, heard: &AgentOutput, work: &Path) -> Result<()> {
         let failing = match self.scenario {
             Scenario::UnknownModel => Some("no-such-model"),
             Scenario::WrongKey => Some("Incorrect API key"),
@@ -346,14 +346,14 @@ impl Job<'_> {
 }
 
 /// How a program ended.
-struct Ended {
+struct ProcessResult {
     /// None if it had to be killed.
     success: Option<bool>,
     printed: String,
 }
 
 /// Runs a command in its own process group, which is killed at the time limit and at the end.
-fn bounded(command: &mut Command, folder: &Path) -> Result<Ended> {
+fn bounded(command: &mut Command, folder: &Path) -> Result<ProcessResult> {
     let path = folder.join("printed");
     let printed = File::create(&path)?;
     command.stdin(Stdio::null()).stdout(printed.try_clone()?).stderr(printed).process_group(0);
@@ -369,11 +369,11 @@ fn bounded(command: &mut Command, folder: &Path) -> Result<Ended> {
     let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
     child.wait()?;
     let printed = String::from_utf8_lossy(&fs::read(path)?).into_owned();
-    Ok(Ended { success: status.map(|status| status.success()), printed })
+    Ok(ProcessResult { success: status.map(|status| status.success()), printed })
 }
 
 /// The metrics of each gateway, by address.
-fn metrics(places: &[Place<'_>]) -> Result<BTreeMap<String, String>> {
+fn metrics(places: &[TestedUpstream<'_>]) -> Result<BTreeMap<String, String>> {
     let mut told = BTreeMap::new();
     for address in places.iter().map(|place| place.gateway.address()) {
         if told.contains_key(address) {

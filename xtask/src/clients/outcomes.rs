@@ -10,7 +10,7 @@ use super::expected::Expected;
 
 /// A line of a player.
 #[derive(Deserialize)]
-pub(super) struct Row {
+pub(super) struct OutcomeRow {
     pub(super) upstream: String,
     pub(super) client: String,
     pub(super) scenario: String,
@@ -50,7 +50,7 @@ impl Outcomes {
     /// Parses the output of a player.
     pub(super) fn read(&mut self, language: &str, lines: &str) -> Result<()> {
         for line in lines.lines() {
-            let mut row: Row =
+            let mut row: OutcomeRow =
                 serde_json::from_str(line).with_context(|| format!("a player printed {line}"))?;
             row.client = format!("{language}: {}", row.client);
             self.add(row);
@@ -58,8 +58,8 @@ impl Outcomes {
         Ok(())
     }
 
-    pub(super) fn add(&mut self, row: Row) {
-        let Row { upstream, client, scenario, omitted, skipped, failed } = row;
+    pub(super) fn add(&mut self, row: OutcomeRow) {
+        let OutcomeRow { upstream, client, scenario, omitted, skipped, failed } = row;
         self.upstreams.insert(upstream.clone());
         self.scenarios.insert(scenario.clone());
         let cells = self.clients.entry(client.clone()).or_default();

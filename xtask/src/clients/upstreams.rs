@@ -46,7 +46,7 @@ const HOP: &str = "hop";
 /// Why clients can't use an upstream of another kind for images.
 const DRAWS_NOT: &str = "its protocol has no images to ask for";
 /// Maximum number of clients of a player.
-const MOST_CLIENTS: usize = 10;
+const MAX_CLIENTS: usize = 10;
 
 /// The gateways and what is behind them; dropping it stops them.
 pub(super) struct Upstreams {
@@ -76,7 +76,7 @@ impl Upstreams {
             middle.drawing(kind, kind, DRAWING)?;
         }
         // For the front gateway: its requests here are made by nobody else.
-        let clients = MOST_CLIENTS * players.len() + failing_for_agents().count();
+        let clients = MAX_CLIENTS * players.len() + failing_for_agents().count();
         simulated(&mut middle, HOP, "messages", players, clients)?;
         for (number, (kind, path)) in (2..).zip(&KINDS[..PROTOCOLS.len()]) {
             let name = strict(kind);
@@ -108,9 +108,7 @@ impl Upstreams {
         let mut front = Configuration::new(&folder, "front");
         front.upstream("middle", "gatewright", middle.address(), middle.key())?;
         front.models("middle", "middle", players, |fault, client| match fault {
-            Some((failing, _)) => {
-                model_id(HOP, failing, players[client / MOST_CLIENTS], client % MOST_CLIENTS)
-            }
+            Some((failing, _)) => model_id(HOP, failing, players[client / MAX_CLIENTS], client % MAX_CLIENTS),
             None => format!("via-{HOP}"),
         })?;
         front.drawing("middle", "gatewright", &drawing_id("chat"))?;
@@ -129,8 +127,8 @@ impl Upstreams {
     }
 
     /// Where agents run: each gateway with each of its upstreams.
-    pub(super) fn places(&self) -> Vec<Place<'_>> {
-        let of = |name: &str, upstream: &str| Place {
+    pub(super) fn places(&self) -> Vec<TestedUpstream<'_>> {
+        let of = |name: &str, upstream: &str| TestedUpstream {
             name: name.to_owned(),
             gateway: match name {
                 "simulator" => &self.simulator,
@@ -152,13 +150,13 @@ impl Upstreams {
 }
 
 /// A gateway with one of its upstreams.
-pub(super) struct Place<'a> {
+pub(super) struct TestedUpstream<'a> {
     pub(super) name: String,
     pub(super) gateway: &'a LocalGateway,
     upstream: String,
 }
 
-impl Place<'_> {
+impl TestedUpstream<'_> {
     /// The model for clients of a protocol.
     pub(super) fn model(&self, protocol: &str) -> String {
         let of_simulator = PROTOCOLS.iter().find(|(name, _)| *name == protocol && self.upstream.is_empty());
@@ -207,7 +205,7 @@ fn simulated(
         None if is_strict => "model-sol~strict,messy".to_owned(),
         None => "model-sol".to_owned(),
     })?;
-    let agents = first + MOST_CLIENTS * players.len();
+    let agents = first + MAX_CLIENTS * players.len();
     for (number, (kind, fault, protocol)) in (agents..).zip(failing_for_agents()) {
         middle.model(&model_of_agent(name, kind, protocol), upstream, &failing(fault, number))?;
     }
@@ -360,9 +358,9 @@ impl Configuration {
         let mut models = vec![(format!("via-{name}"), at_upstream(None, 0))];
         for fault in FAILING {
             for (index, player) in players.iter().enumerate() {
-                for client in 0..MOST_CLIENTS {
+                for client in 0..MAX_CLIENTS {
                     let id = model_id(name, fault.0, player, client);
-                    models.push((id, at_upstream(Some(fault), index * MOST_CLIENTS + client)));
+                    models.push((id, at_upstream(Some(fault), index * MAX_CLIENTS + client)));
                 }
             }
         }

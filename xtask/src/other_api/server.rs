@@ -49,13 +49,13 @@ struct Notes {
 }
 
 /// A running server.
-pub(super) struct Server {
+pub(super) struct StubServer {
     address: String,
     exchanges: Arc<BTreeMap<String, Exchange>>,
     notes: Arc<Mutex<Notes>>,
 }
 
-impl Server {
+impl StubServer {
     /// Reads the exchanges, and listens on a free port of this machine.
     pub(super) fn start(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)?;

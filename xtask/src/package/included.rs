@@ -19,7 +19,7 @@ pub(super) fn check(package: &Path, archive: &Path) -> Result<()> {
         }
         let text = std::fs::read_to_string(&path)?;
         let file = syn::parse_file(&text).with_context(|| path.display().to_string())?;
-        let mut found = Found::default();
+        let mut found = IncludedFiles::default();
         found.visit_file(&file);
         let below = folder_of_modules(&path);
         of_tests.extend(found.modules_of_tests.iter().map(|name| below.join(name)));
@@ -55,12 +55,12 @@ fn folder_of_modules(file: &Path) -> PathBuf {
 
 /// What a file includes outside of tests, and its test-only modules in other files.
 #[derive(Default)]
-struct Found {
+struct IncludedFiles {
     included: Vec<String>,
     modules_of_tests: Vec<String>,
 }
 
-impl<'ast> Visit<'ast> for Found {
+impl<'ast> Visit<'ast> for IncludedFiles {
     fn visit_file(&mut self, file: &'ast File) {
         if !is_of_tests(&file.attrs) {
             syn::visit::visit_file(self, file);
@@ -96,7 +96,7 @@ impl<'ast> Visit<'ast> for Found {
     }
 }
 
-impl Found {
+impl IncludedFiles {
     /// Calls inside the arguments of other macros.
     fn search(&mut self, tokens: TokenStream) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();

@@ -10,20 +10,20 @@ use semver::Version;
 /// A version that is never released: the fuzz targets'.
 const NEVER_RELEASED: &str = "0.0.0";
 
-struct Place {
+struct VersionFile {
     path: &'static str,
     /// Where the file's text contains the version.
     spots: fn(&str) -> Vec<Range<usize>>,
 }
 
 /// The others are compared with the first.
-const PLACES: [Place; 6] = [
-    Place { path: "Cargo.toml", spots: manifest },
-    Place { path: "Cargo.lock", spots: lock },
-    Place { path: "fuzz/Cargo.lock", spots: lock },
-    Place { path: "bindings-node/package.json", spots: package },
-    Place { path: "bindings-node/package-lock.json", spots: package_lock },
-    Place { path: "bindings-python/pyproject.toml", spots: server_of_wheel },
+const PLACES: [VersionFile; 6] = [
+    VersionFile { path: "Cargo.toml", spots: manifest },
+    VersionFile { path: "Cargo.lock", spots: lock },
+    VersionFile { path: "fuzz/Cargo.lock", spots: lock },
+    VersionFile { path: "bindings-node/package.json", spots: package },
+    VersionFile { path: "bindings-node/package-lock.json", spots: package_lock },
+    VersionFile { path: "bindings-python/pyproject.toml", spots: server_of_wheel },
 ];
 
 /// The version that all places agree on.
@@ -56,7 +56,7 @@ pub(super) fn with_version(root: &Path, version: &Version) -> Result<Vec<(&'stat
     Ok(files)
 }
 
-fn read(root: &Path, place: &Place) -> Result<String> {
+fn read(root: &Path, place: &VersionFile) -> Result<String> {
     let text = std::fs::read_to_string(root.join(place.path))
         .with_context(|| format!("cannot read {}", place.path))?;
     if (place.spots)(&text).is_empty() {

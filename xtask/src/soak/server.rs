@@ -17,11 +17,11 @@ const EVENTS_PER_WRITE: usize = 100;
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// A running server. It ends with the process: its threads need no cleanup.
-pub(crate) struct Server {
+pub(crate) struct SoakServer {
     address: String,
 }
 
-impl Server {
+impl SoakServer {
     /// Listens on a free port of this machine.
     pub(crate) fn start() -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").context("cannot listen on 127.0.0.1")?;
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn ask(body: &str) -> String {
-        let server = Server::start().expect("a free port");
+        let server = SoakServer::start().expect("a free port");
         let mut connection =
             TcpStream::connect(server.address().trim_start_matches("http://")).expect("it listens");
         write!(

@@ -40,8 +40,8 @@ pub(super) fn run(steps: &[&Step], keep_going: bool) -> Result<()> {
 
     let started = Instant::now();
     let mut waiting: VecDeque<&Step> = steps.iter().copied().collect();
-    let mut running: Vec<Running<'_>> = Vec::new();
-    let mut ended: Vec<Ended> = Vec::new();
+    let mut running: Vec<RunningStep<'_>> = Vec::new();
+    let mut ended: Vec<FinishedStep> = Vec::new();
     loop {
         let is_failing = !keep_going && ended.iter().any(|step| !step.passed);
         // Running steps may finish.
@@ -49,7 +49,7 @@ pub(super) fn run(steps: &[&Step], keep_going: bool) -> Result<()> {
             let step = waiting.remove(next).context("a step that waits")?;
             eprintln!("==> {} begins: {}", step.name, step.title);
             let is_built = ended.iter().any(|ended| ended.name == BUILD);
-            running.push(Running::start(step, &program, &folder, is_built)?);
+            running.push(RunningStep::start(step, &program, &folder, is_built)?);
         }
         if running.is_empty() {
             break;
@@ -75,7 +75,7 @@ pub(super) fn run(steps: &[&Step], keep_going: bool) -> Result<()> {
 }
 
 /// The position of the first step that may start alongside the running ones.
-fn startable(waiting: &VecDeque<&Step>, running: &[Running<'_>]) -> Option<usize> {
+fn startable(waiting: &VecDeque<&Step>, running: &[RunningStep<'_>]) -> Option<usize> {
     let unfinished = |name: &str| {
         waiting.iter().any(|step| step.name == name) || running.iter().any(|step| step.step.name == name)
     };
@@ -109,7 +109,7 @@ fn may_start(needs: Needs, running: &[Needs], unbuilt: bool) -> bool {
 }
 
 /// A running step.
-struct Running<'a> {
+struct RunningStep<'a> {
     step: &'a Step,
     child: Child,
     output: PathBuf,
@@ -117,7 +117,7 @@ struct Running<'a> {
 }
 
 /// A step that has ended.
-struct Ended {
+struct FinishedStep {
     name: &'static str,
     passed: bool,
     wall: Duration,
@@ -126,7 +126,7 @@ struct Ended {
     last_lines: String,
 }
 
-impl<'a> Running<'a> {
+impl<'a> RunningStep<'a> {
     fn start(step: &'a Step, program: &Path, folder: &Path, is_built: bool) -> Result<Self> {
         let output = folder.join(step.name).with_extension("log");
         let file = File::create(&output).with_context(|| format!("cannot write {}", output.display()))?;
@@ -146,7 +146,7 @@ impl<'a> Running<'a> {
         Ok(Self { step, child, output, started: Instant::now() })
     }
 
-    fn end(self, status: ExitStatus) -> Result<Ended> {
+    fn end(self, status: ExitStatus) -> Result<FinishedStep> {
         let wall = self.started.elapsed();
         let mut text = Vec::new();
         File::open(&self.output)?.read_to_end(&mut text)?;
@@ -157,7 +157,7 @@ impl<'a> Running<'a> {
             writeln!(stderr, "    {} FAILED: {status}", self.step.name)?;
         }
         let last_lines = if status.success() { String::new() } else { last_lines(&text) };
-        Ok(Ended { name: self.step.name, passed: status.success(), wall, processor_s, last_lines })
+        Ok(FinishedStep { name: self.step.name, passed: status.success(), wall, processor_s, last_lines })
     }
 }
 
@@ -176,15 +176,15 @@ fn last_lines(output: &[u8]) -> String {
 }
 
 /// Repeats how the output of each failed step ends: a long log is often cut in the middle.
-fn show_failures(ended: &[Ended]) {
+fn show_failures(ended: &[FinishedStep]) {
     for step in ended.iter().filter(|step| !step.passed) {
         eprintln!("==> {} failed; its output ends:\n{}", step.name, step.last_lines);
     }
 }
 
-fn show_times(ended: &[Ended], whole: Duration) {
+fn show_times(ended: &[FinishedStep], whole: Duration) {
     eprintln!("==> {} steps in {:.0} s", ended.len(), whole.as_secs_f64());
-    let mut slowest: Vec<&Ended> = ended.iter().collect();
+    let mut slowest: Vec<&FinishedStep> = ended.iter().collect();
     slowest.sort_by_key(|step| std::cmp::Reverse(step.wall));
     eprintln!("    {:>14} {:>8} {:>10}", "step", "seconds", "processor");
     for step in slowest {

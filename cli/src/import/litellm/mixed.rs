@@ -10,9 +10,9 @@ use super::import;
 const TRIED: u64 = 200;
 
 /// Pseudorandom numbers, the same in each run.
-pub(crate) struct Chance(u64);
+pub(crate) struct RandomNumbers(u64);
 
-impl Chance {
+impl RandomNumbers {
     pub(crate) fn of(number: u64) -> Self {
         Self(0x9e37_79b9_7f4a_7c15 ^ (number + 1).wrapping_mul(0xd134_2543_de82_ef95))
     }
@@ -49,7 +49,7 @@ fn file() -> Value {
 }
 
 /// Some value nested in a value.
-pub(crate) fn within<'a>(value: &'a mut Value, chance: &mut Chance) -> &'a mut Value {
+pub(crate) fn within<'a>(value: &'a mut Value, chance: &mut RandomNumbers) -> &'a mut Value {
     let length = value.as_object().map(serde_json::Map::len).or(value.as_array().map(Vec::len));
     let length = length.unwrap_or_default();
     if length == 0 || chance.below(8) == 0 {
@@ -63,7 +63,7 @@ pub(crate) fn within<'a>(value: &'a mut Value, chance: &mut Chance) -> &'a mut V
     }
 }
 
-fn mutate(value: &mut Value, chance: &mut Chance) {
+fn mutate(value: &mut Value, chance: &mut RandomNumbers) {
     let piece = within(&mut file(), chance).clone();
     let odd = [
         json!(null),
@@ -103,7 +103,7 @@ fn whatever_is_in_a_file_it_is_imported_or_refused_and_a_gateway_reads_the_resul
     let result = folder.path().join("gatewright.toml");
     let (mut imported, mut broken) = (0, Vec::new());
     for number in 0..tried {
-        let mut chance = Chance::of(number);
+        let mut chance = RandomNumbers::of(number);
         let mut document = file();
         for _ in 0..chance.below(4) {
             mutate(&mut document, &mut chance);

@@ -4,7 +4,7 @@ use gatewright_gateway::check_base_url;
 
 /// What an upstream for a provider needs.
 #[derive(Debug)]
-pub(super) struct Provider {
+pub(super) struct ImportedProvider {
     /// Name for the upstream.
     pub(super) name: String,
     pub(super) kind: &'static str,
@@ -45,7 +45,7 @@ const UNLIKE: [&str; 9] = [
 const BELOW_V1: [&str; 2] = ["ollama", "ollama_chat"];
 
 /// The provider of a model such as `openai/gpt-x`, and the provider's name for it. Errors: why there is no counterpart.
-pub(super) fn provider(called: &str, base: Option<&str>) -> Result<(Provider, String), String> {
+pub(super) fn provider(called: &str, base: Option<&str>) -> Result<(ImportedProvider, String), String> {
     let (prefix, model) = match called.split_once('/') {
         Some((prefix, model)) => (prefix, model),
         None => (guess(called), called),
@@ -76,7 +76,7 @@ pub(super) fn provider(called: &str, base: Option<&str>) -> Result<(Provider, St
     let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
     let name: String = prefix.chars().filter(|character| plain(*character)).take(48).collect();
     let name = if name.is_empty() { "upstream".to_owned() } else { name };
-    Ok((Provider { name, kind, base_url, key_variable }, model.to_owned()))
+    Ok((ImportedProvider { name, kind, base_url, key_variable }, model.to_owned()))
 }
 
 /// The provider of a model without a prefix.

@@ -2,25 +2,25 @@
 
 use std::fmt::Write as _;
 
-use super::All;
+use super::EmitterInput;
 use super::words::Words;
-use crate::options::{Entry, Kind, Language, Scope};
-use crate::write::Part;
+use crate::options::{Entry, Language, OptionKind, Scope};
+use crate::write::GeneratedPart;
 
-pub(super) fn parts(all: All<'_>) -> Vec<Part> {
+pub(super) fn parts(all: EmitterInput<'_>) -> Vec<GeneratedPart> {
     let mut parts = Vec::new();
     for (name, scope) in all.options.scopes() {
         let Some(path) = &scope.guide else { continue };
         // Options that the program alone has make it a table of flags.
         let of_program = scope.options.iter().any(|option| option.only == [Language::Program]);
         let table = if of_program { flags(all, scope) } else { names(all, scope) };
-        parts.push(Part { path: path.clone(), name: format!("options of {name}"), contents: table });
+        parts.push(GeneratedPart { path: path.clone(), name: format!("options of {name}"), contents: table });
     }
     parts
 }
 
 /// A column for each language.
-fn names(all: All<'_>, scope: &Scope) -> String {
+fn names(all: EmitterInput<'_>, scope: &Scope) -> String {
     let mut out = "| Rust | Python | Node | default | what it is |\n|---|---|---|---|---|\n".to_owned();
     let words = all.words(scope, Language::Python);
     for option in &scope.options {
@@ -45,7 +45,7 @@ fn names(all: All<'_>, scope: &Scope) -> String {
 }
 
 /// The flags, and what the languages have beside them.
-fn flags(all: All<'_>, scope: &Scope) -> String {
+fn flags(all: EmitterInput<'_>, scope: &Scope) -> String {
     let mut out = "| Flag | Python | Node | default | what it is |\n|---|---|---|---|---|\n".to_owned();
     let words = all.words(scope, Language::Program);
     for option in scope.options.iter().filter(|option| !option.bindings) {
@@ -75,16 +75,18 @@ fn flags(all: All<'_>, scope: &Scope) -> String {
 /// What a language takes, where it is not what the others take.
 fn form(option: &Entry, language: Language) -> &'static str {
     match (option.kind(), language) {
-        (Kind::Key, Language::Python) => ": text or callable",
-        (Kind::Key, Language::Node) => ": text or function",
-        (Kind::Proxy, Language::Python) => ": address or `False`",
-        (Kind::Proxy, Language::Node) => ": address or `false`",
+        (OptionKind::Key, Language::Python) => ": text or callable",
+        (OptionKind::Key, Language::Node) => ": text or function",
+        (OptionKind::Proxy, Language::Python) => ": address or `False`",
+        (OptionKind::Proxy, Language::Node) => ": address or `false`",
         _ => "",
     }
 }
 
 fn default(words: Words<'_>, option: &Entry) -> String {
-    if option.required || matches!(option.kind(), Kind::Signal | Kind::NoProxy | Kind::KeyProvider) {
+    if option.required
+        || matches!(option.kind(), OptionKind::Signal | OptionKind::NoProxy | OptionKind::KeyProvider)
+    {
         let variable = option.variable.as_ref().map(|variable| format!("`{variable}`"));
         return variable.unwrap_or_default();
     }

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::{All, rust, rust_file};
+use super::{EmitterInput, rust, rust_file};
 use crate::emit::comment;
 use crate::model::File;
-use crate::options::{Entry, Kind, Language};
+use crate::options::{Entry, Language, OptionKind};
 
 const FOLDER: &str = "checkkit/src/generated";
 
-pub(super) fn emit(all: All<'_>) -> Vec<File> {
+pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
     let modules = "//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
     vec![
         rust_file(&format!("{FOLDER}/mod.rs"), modules),
@@ -17,14 +17,15 @@ pub(super) fn emit(all: All<'_>) -> Vec<File> {
     ]
 }
 
-fn options(all: All<'_>) -> String {
+fn options(all: EmitterInput<'_>) -> String {
     let words = all.words(&all.options.check, Language::Rust);
     let options: Vec<&Entry> = words.scope.of(Language::Rust).collect();
     let mut code = "//! Options of a run, and what holds where they are not given.\n\n\
          use std::path::PathBuf;\n\nuse gatewright::report::{AgentMode, CheckId, Profile};\nuse serde::Deserialize;\n\n\
          use crate::member::Member;\nuse crate::runtime::runtime_version;\n"
         .to_owned();
-    let owner = rust::Owner { name: "Options", path: "Options", examples: rust::Examples::None };
+    let owner =
+        rust::OptionsOwner { name: "Options", path: "Options", examples: rust::ConstantExamples::None };
     rust::constants(&mut code, words, owner);
     let text = format!(
         "{} Start from [`Options::new`] and set what differs, or [read](Options::read) them from a JSON object: its \
@@ -77,27 +78,27 @@ fn options(all: All<'_>) -> String {
 
 fn type_of(option: &Entry) -> &'static str {
     match option.kind() {
-        Kind::Text => "String",
-        Kind::Path => "Option<PathBuf>",
-        Kind::Boolean => "bool",
-        Kind::Milliseconds => "u64",
-        Kind::Names => "Vec<String>",
-        Kind::Checks => "Vec<CheckId>",
-        Kind::AgentMode => "AgentMode",
-        Kind::Profile => "Profile",
+        OptionKind::Text => "String",
+        OptionKind::Path => "Option<PathBuf>",
+        OptionKind::Boolean => "bool",
+        OptionKind::Milliseconds => "u64",
+        OptionKind::Names => "Vec<String>",
+        OptionKind::Checks => "Vec<CheckId>",
+        OptionKind::AgentMode => "AgentMode",
+        OptionKind::Profile => "Profile",
         other => unreachable!("the kit has no option of kind {other:?}"),
     }
 }
 
-/// How [`crate::options::Kind`] reads as JSON.
+/// How [`crate::options::OptionKind`] reads as JSON.
 fn member(option: &Entry) -> &'static str {
     match option.kind() {
-        Kind::Boolean => "Switch",
-        Kind::Milliseconds => "Limit",
-        Kind::Names => "Texts",
-        Kind::Checks => "Checks",
-        Kind::AgentMode => "AgentMode",
-        Kind::Profile => "Profile",
+        OptionKind::Boolean => "Switch",
+        OptionKind::Milliseconds => "Limit",
+        OptionKind::Names => "Texts",
+        OptionKind::Checks => "Checks",
+        OptionKind::AgentMode => "AgentMode",
+        OptionKind::Profile => "Profile",
         _ => "Text",
     }
 }
@@ -110,9 +111,9 @@ fn default(option: &Entry) -> Option<String> {
     }
     let value = option.default.as_ref()?;
     match option.kind() {
-        Kind::Boolean if value == &serde_json::Value::Bool(false) => None,
-        Kind::Text => Some(format!("{}.to_owned()", rust::literal(option, value, true))),
-        Kind::AgentMode => Some(format!("AgentMode::{}", crate::names::pascal(value.as_str()?))),
+        OptionKind::Boolean if value == &serde_json::Value::Bool(false) => None,
+        OptionKind::Text => Some(format!("{}.to_owned()", rust::literal(option, value, true))),
+        OptionKind::AgentMode => Some(format!("AgentMode::{}", crate::names::pascal(value.as_str()?))),
         _ => Some(rust::literal(option, value, true)),
     }
 }

@@ -4,14 +4,14 @@
 use std::fmt::Write as _;
 
 use super::words::Words;
-use super::{All, rust_file};
+use super::{EmitterInput, rust_file};
 use crate::emit::comment;
 use crate::model::File;
-use crate::options::{Entry, Kind, Language, Scope};
+use crate::options::{Entry, Language, OptionKind, Scope};
 
 const FOLDER: &str = "bindings-node/src/generated";
 
-pub(super) fn emit(all: All<'_>) -> Vec<File> {
+pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
     let modules = "//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
     vec![
         rust_file(&format!("{FOLDER}/mod.rs"), modules),
@@ -19,7 +19,7 @@ pub(super) fn emit(all: All<'_>) -> Vec<File> {
     ]
 }
 
-fn options(all: All<'_>) -> String {
+fn options(all: EmitterInput<'_>) -> String {
     let mut code =
         "//! Options as they cross over: times in milliseconds, lists of pairs flat (name, value,\n\
          //! name, value). What is missing has the core's default.\n\n\
@@ -37,10 +37,10 @@ fn options(all: All<'_>) -> String {
         "}\n\nimpl ClientOptions {\n    /// Tells a builder what is data among the options.\n\
          \x20   pub(crate) fn tell(&mut self, mut builder: ClientBuilder) -> Result<ClientBuilder, Error> {\n",
     );
-    for option in crossing(client.scope).filter(|option| option.kind() != Kind::Middleware) {
+    for option in crossing(client.scope).filter(|option| option.kind() != OptionKind::Middleware) {
         let name = &option.name;
         let value = read(option, &format!("self.{}.take()", field_name(option)));
-        let told = if option.kind() == Kind::Proxy {
+        let told = if option.kind() == OptionKind::Proxy {
             "proxy(builder, &given)".to_owned()
         } else {
             format!("builder.{name}(given)")
@@ -62,8 +62,11 @@ fn options(all: All<'_>) -> String {
     );
     for option in crossing(call.scope) {
         let value = read(option, &format!("self.{}", field_name(option)));
-        let end =
-            if matches!(option.kind(), Kind::Headers | Kind::Query) { ".unwrap_or_default()" } else { "" };
+        let end = if matches!(option.kind(), OptionKind::Headers | OptionKind::Query) {
+            ".unwrap_or_default()"
+        } else {
+            ""
+        };
         let value = format!("{value}{end}");
         _ = writeln!(code, "            {}: {value},", option.name);
     }
@@ -75,7 +78,7 @@ fn options(all: All<'_>) -> String {
 
 /// Options over the defaults of the core's type of the same name.
 fn work(code: &mut String, name: &str, doc: &str, words: Words<'_>) {
-    let crossing = || crossing(words.scope).filter(|option| option.kind() != Kind::Progress);
+    let crossing = || crossing(words.scope).filter(|option| option.kind() != OptionKind::Progress);
     _ = write!(
         code,
         "\n/// {doc}.\n#[napi(object, object_to_js = false)]\n#[derive(Default)]\npub struct {name} {{\n"
@@ -104,30 +107,30 @@ fn work(code: &mut String, name: &str, doc: &str, words: Words<'_>) {
 /// What crosses over: what JavaScript has and the core knows, but for signals.
 fn crossing(scope: &Scope) -> impl Iterator<Item = &Entry> {
     scope.options.iter().filter(|option| {
-        option.kind() != Kind::Signal
+        option.kind() != OptionKind::Signal
             && (option.bindings || option.is_of(Language::Node) && option.is_of(Language::Rust))
     })
 }
 
 fn field_name(option: &Entry) -> String {
-    if option.kind() == Kind::Time { format!("{}_ms", option.name) } else { option.name.clone() }
+    if option.kind() == OptionKind::Time { format!("{}_ms", option.name) } else { option.name.clone() }
 }
 
 fn field(code: &mut String, words: Words<'_>, option: &Entry) {
     let ty = match option.kind() {
-        Kind::Time | Kind::Count | Kind::Bytes => "f64",
-        Kind::Boolean => "bool",
-        Kind::Headers | Kind::Query => "Vec<String>",
-        Kind::Middleware => "Vec<Stages>",
+        OptionKind::Time | OptionKind::Count | OptionKind::Bytes => "f64",
+        OptionKind::Boolean => "bool",
+        OptionKind::Headers | OptionKind::Query => "Vec<String>",
+        OptionKind::Middleware => "Vec<Stages>",
         _ => "String",
     };
     let beside = match option.kind() {
-        Kind::Key => "    /// Whether a callback gives the key.\n    pub asks_for_key: Option<bool>,\n",
+        OptionKind::Key => "    /// Whether a callback gives the key.\n    pub asks_for_key: Option<bool>,\n",
         _ => "",
     };
     let note = match option.kind() {
-        Kind::Proxy => " Empty: none.",
-        Kind::Members => " As JSON.",
+        OptionKind::Proxy => " Empty: none.",
+        OptionKind::Members => " As JSON.",
         _ => "",
     };
     let text = format!("{}{note}", words.meaning(option));
@@ -138,24 +141,24 @@ fn field(code: &mut String, words: Words<'_>, option: &Entry) {
 fn read(option: &Entry, field: &str) -> String {
     let js = option.name_in(Language::Node);
     match option.kind() {
-        Kind::Time => format!("duration({js:?}, {field})?"),
-        Kind::Bytes if integer(option) == "u64" => format!("bytes({js:?}, {field})?"),
-        Kind::Bytes => format!(
+        OptionKind::Time => format!("duration({js:?}, {field})?"),
+        OptionKind::Bytes if integer(option) == "u64" => format!("bytes({js:?}, {field})?"),
+        OptionKind::Bytes => format!(
             "bytes({js:?}, {field})?.map(|bytes| {}::try_from(bytes).unwrap_or({}::MAX))",
             integer(option),
             integer(option)
         ),
-        Kind::Count if integer(option) == "u32" => format!("count({js:?}, {field})?"),
-        Kind::Count => {
+        OptionKind::Count if integer(option) == "u32" => format!("count({js:?}, {field})?"),
+        OptionKind::Count => {
             format!("count({js:?}, {field})?.map(|count| count as {})", integer(option))
         }
-        Kind::Headers | Kind::Query => format!("{field}.map(pairs)"),
-        Kind::Members => format!("members({js:?}, {field})?"),
+        OptionKind::Headers | OptionKind::Query => format!("{field}.map(pairs)"),
+        OptionKind::Members => format!("members({js:?}, {field})?"),
         _ => field.to_owned(),
     }
 }
 
 fn integer(option: &Entry) -> &str {
-    let usual = if option.kind() == Kind::Bytes { "usize" } else { "u32" };
+    let usual = if option.kind() == OptionKind::Bytes { "usize" } else { "u32" };
     option.integer.as_deref().unwrap_or(usual)
 }

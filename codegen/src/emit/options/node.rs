@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 
 use super::words::Words;
-use super::{All, SPEC};
+use super::{EmitterInput, SPEC};
 use crate::emit::header;
 use crate::model::File;
-use crate::options::{Entry, Kind, Language, Scope};
+use crate::options::{Entry, Language, OptionKind, Scope};
 
 const PATH: &str = "bindings-node/src-ts/generated/options.ts";
 /// Widest line.
 const WIDTH: usize = 110;
 
-pub(super) fn emit(all: All<'_>) -> Vec<File> {
+pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
     let of = |scope| all.words(scope, Language::Node);
     let (client, call, check) = (of(&all.options.client), of(&all.options.call), of(&all.options.check));
     let mut code = format!(
@@ -121,17 +121,17 @@ fn engine(code: &mut String, name: &str, doc: &str, words: Words<'_>) {
     for option in &words.scope.options {
         let crosses = option.bindings || option.is_of(Language::Node) && option.is_of(Language::Rust);
         let ty = match option.kind() {
-            Kind::Progress | Kind::Signal => continue,
-            Kind::Time | Kind::Count | Kind::Bytes => "number",
-            Kind::Boolean => "boolean",
-            Kind::Headers | Kind::Query => "string[]",
-            Kind::Middleware => "{ before: boolean; after: boolean }[]",
+            OptionKind::Progress | OptionKind::Signal => continue,
+            OptionKind::Time | OptionKind::Count | OptionKind::Bytes => "number",
+            OptionKind::Boolean => "boolean",
+            OptionKind::Headers | OptionKind::Query => "string[]",
+            OptionKind::Middleware => "{ before: boolean; after: boolean }[]",
             _ => "string",
         };
         if crosses {
             _ = writeln!(code, "  {}?: {ty};", option.name_in(Language::Node));
         }
-        if option.kind() == Kind::Key && crosses {
+        if option.kind() == OptionKind::Key && crosses {
             code.push_str("  /** Whether a callback gives the key. */\n  asksForKey?: boolean;\n");
         }
     }
@@ -159,30 +159,30 @@ fn quoted(word: &str) -> String {
 
 fn crosses(option: &Entry) -> &'static str {
     match option.kind() {
-        Kind::Headers | Kind::Query => "pairs",
-        Kind::Members => "members",
-        Kind::Proxy => "address",
-        Kind::Key | Kind::Middleware | Kind::Progress | Kind::Signal => "stays",
+        OptionKind::Headers | OptionKind::Query => "pairs",
+        OptionKind::Members => "members",
+        OptionKind::Proxy => "address",
+        OptionKind::Key | OptionKind::Middleware | OptionKind::Progress | OptionKind::Signal => "stays",
         _ => "plain",
     }
 }
 
 fn type_of(option: &Entry) -> String {
     let ty = match option.kind() {
-        Kind::Time | Kind::Milliseconds | Kind::Count | Kind::Bytes => "number",
-        Kind::Boolean => "boolean",
-        Kind::Headers | Kind::Query => "Readonly<Record<string, string>>",
-        Kind::Members => "Readonly<Record<string, unknown>>",
-        Kind::Names => "readonly string[]",
-        Kind::Checks => "readonly CheckId[]",
-        Kind::Profile => "{ kitName?: string | undefined; models?: readonly string[] | undefined }",
-        Kind::Key => "string | ApiKeyFunction",
-        Kind::Proxy => "string | false",
-        Kind::Middleware => "readonly Middleware[]",
-        Kind::Progress => "((task: VideoTask) => unknown)",
-        Kind::Events => "((progress: CheckProgress) => void)",
-        Kind::Signal => "AbortSignal",
-        Kind::AgentMode => {
+        OptionKind::Time | OptionKind::Milliseconds | OptionKind::Count | OptionKind::Bytes => "number",
+        OptionKind::Boolean => "boolean",
+        OptionKind::Headers | OptionKind::Query => "Readonly<Record<string, string>>",
+        OptionKind::Members => "Readonly<Record<string, unknown>>",
+        OptionKind::Names => "readonly string[]",
+        OptionKind::Checks => "readonly CheckId[]",
+        OptionKind::Profile => "{ kitName?: string | undefined; models?: readonly string[] | undefined }",
+        OptionKind::Key => "string | ApiKeyFunction",
+        OptionKind::Proxy => "string | false",
+        OptionKind::Middleware => "readonly Middleware[]",
+        OptionKind::Progress => "((task: VideoTask) => unknown)",
+        OptionKind::Events => "((progress: CheckProgress) => void)",
+        OptionKind::Signal => "AbortSignal",
+        OptionKind::AgentMode => {
             let words: Vec<String> = option.words.iter().map(|word| quoted(word)).collect();
             return words.join(" | ");
         }

@@ -4,11 +4,11 @@
 use std::fmt::Write as _;
 
 use super::words::Words;
-use super::{All, digits, rust_file};
+use super::{EmitterInput, digits, rust_file};
 use crate::model::File;
-use crate::options::{Entry, Kind, Language};
+use crate::options::{Entry, Language, OptionKind};
 
-pub(super) fn emit(all: All<'_>) -> Vec<File> {
+pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
     [flags_of("check", "check_flags", &check_flags(all)), flags_of("video", "wait_flags", &wait_flags(all))]
         .concat()
 }
@@ -21,7 +21,7 @@ fn flags_of(command: &str, module: &str, code: &str) -> Vec<File> {
     vec![rust_file(&format!("{folder}/mod.rs"), &modules), rust_file(&format!("{folder}/{module}.rs"), code)]
 }
 
-fn wait_flags(all: All<'_>) -> String {
+fn wait_flags(all: EmitterInput<'_>) -> String {
     let words = all.words(&all.options.wait, Language::Program);
     let mut code = "//! The flags of `gatewright video` for its wait.\n\n\
          use std::time::Duration;\n\nuse clap::Args;\nuse gatewright::WaitOptions;\n\nuse crate::seconds::seconds;\n\n\
@@ -40,7 +40,7 @@ fn wait_flags(all: All<'_>) -> String {
     code
 }
 
-fn check_flags(all: All<'_>) -> String {
+fn check_flags(all: EmitterInput<'_>) -> String {
     let words = all.words(&all.options.check, Language::Program);
     let options: Vec<&Entry> = words.scope.of(Language::Program).collect();
     let mut code = "//! The flags of `gatewright check`.\n\n\
@@ -63,9 +63,9 @@ fn check_flags(all: All<'_>) -> String {
     for option in options.iter().filter(|option| option.is_of(Language::Rust) && !option.required) {
         let name = &option.name;
         let value = match option.kind() {
-            Kind::Boolean | Kind::Milliseconds => format!("self.{name}"),
-            Kind::AgentMode => format!("self.{name}.into()"),
-            Kind::Profile => name.clone(),
+            OptionKind::Boolean | OptionKind::Milliseconds => format!("self.{name}"),
+            OptionKind::AgentMode => format!("self.{name}.into()"),
+            OptionKind::Profile => name.clone(),
             _ => {
                 _ = writeln!(code, "        options.{name}.clone_from(&self.{name});");
                 continue;
@@ -79,7 +79,7 @@ fn check_flags(all: All<'_>) -> String {
 
 fn field(code: &mut String, words: Words<'_>, option: &Entry) {
     let name = &option.name;
-    if option.kind() == Kind::Profile {
+    if option.kind() == OptionKind::Profile {
         _ = write!(code, "    #[command(flatten)]\n    pub(crate) {name}: ProfileOption,\n");
         return;
     }
@@ -104,8 +104,8 @@ fn field(code: &mut String, words: Words<'_>, option: &Entry) {
     }
     let constant = option.constant.as_ref().map(|constant| format!("gatewright_checkkit::{constant}"));
     let ty = match option.kind() {
-        Kind::Boolean => "bool".to_owned(),
-        Kind::Milliseconds => {
+        OptionKind::Boolean => "bool".to_owned(),
+        OptionKind::Milliseconds => {
             if let Some(constant) = constant {
                 arg.push(format!("default_value_t = {constant}"));
             }
@@ -114,33 +114,33 @@ fn field(code: &mut String, words: Words<'_>, option: &Entry) {
             arg.push(format!("value_parser = milliseconds::<{}, {}>", digits(least), digits(most)));
             "u64".to_owned()
         }
-        Kind::Time => {
+        OptionKind::Time => {
             let default = option.default.as_ref().map(|seconds| format!("default_value = \"{seconds}\""));
             let is_given = default.is_some();
             arg.extend(default);
             arg.push("value_parser = seconds".to_owned());
             if is_given { "Duration" } else { "Option<Duration>" }.to_owned()
         }
-        Kind::Names => {
+        OptionKind::Names => {
             arg.push("value_delimiter = ','".to_owned());
             "Vec<String>".to_owned()
         }
-        Kind::Checks => {
+        OptionKind::Checks => {
             arg.push("value_delimiter = ','".to_owned());
             arg.push("value_parser = check_id()".to_owned());
             "Vec<CheckId>".to_owned()
         }
-        Kind::AgentMode => {
+        OptionKind::AgentMode => {
             let word = option.default.as_ref().and_then(|value| value.as_str()).unwrap_or_default();
             arg.push(format!("value_enum, default_value_t = Mode::{}", crate::names::pascal(word)));
             "Mode".to_owned()
         }
-        Kind::Annotations => {
+        OptionKind::Annotations => {
             arg.push("value_enum".to_owned());
             "Option<AnnotationsFor>".to_owned()
         }
         kind => {
-            let plain = if kind == Kind::Path { "PathBuf" } else { "String" };
+            let plain = if kind == OptionKind::Path { "PathBuf" } else { "String" };
             let default = constant.or_else(|| option.default.as_ref().map(ToString::to_string));
             if let Some(default) = &default {
                 arg.push(format!("default_value = {default}"));
@@ -158,7 +158,7 @@ fn help(words: Words<'_>, option: &Entry) -> String {
     if !option.more.is_empty() {
         text = format!("{text} {}", words.text(&option.more));
     }
-    let unit = if option.kind() == Kind::Time { ", in seconds" } else { "" };
+    let unit = if option.kind() == OptionKind::Time { ", in seconds" } else { "" };
     let text = format!("{}{unit}", text.trim_end_matches('.'));
     match words.default(option) {
         Some(default) if option.default.is_none() && !option.required => {

@@ -3,13 +3,13 @@
 
 use std::fmt::Write as _;
 
-use super::{All, rust_file};
+use super::{EmitterInput, rust_file};
 use crate::model::File;
-use crate::options::{Entry, Kind, Language, Scope};
+use crate::options::{Entry, Language, OptionKind, Scope};
 
 const PATH: &str = "bindings-python/src/generated/options.rs";
 
-pub(super) fn emit(all: All<'_>) -> Vec<File> {
+pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
     let mut code = "//! Options by the names that Python has for them.\n\n\
          use gatewright::{ClientBuilder, RequestOptions, SaveOptions, WaitOptions};\nuse pyo3::prelude::*;\nuse pyo3::types::PyDict;\n\n\
          use crate::values::{count, json, members, pairs, path, proxy, seconds, set_pairs, set_seconds, switch, text, unknown};\n"
@@ -22,7 +22,7 @@ pub(super) fn emit(all: All<'_>) -> Vec<File> {
     for option in read(&all.options.client) {
         let name = &option.name;
         let value = match option.kind() {
-            Kind::Proxy => {
+            OptionKind::Proxy => {
                 _ = writeln!(code, "        {name:?} => proxy(builder, value)?,");
                 continue;
             }
@@ -44,7 +44,7 @@ pub(super) fn emit(all: All<'_>) -> Vec<File> {
         for option in read(scope) {
             let name = &option.name;
             let value = reader(option.kind());
-            let is_list = matches!(option.kind(), Kind::Headers | Kind::Query);
+            let is_list = matches!(option.kind(), OptionKind::Headers | OptionKind::Query);
             // Of a wait and of saving, what has a default has no state for "not given".
             let is_settled = ty != "RequestOptions" && option.default.is_some();
             let value = if is_list || is_settled { format!("{value}?") } else { format!("Some({value}?)") };
@@ -60,9 +60,11 @@ pub(super) fn emit(all: All<'_>) -> Vec<File> {
     for option in read(&all.options.call) {
         let name = &option.name;
         let line = match option.kind() {
-            Kind::Time => format!("set_seconds(dict, {name:?}, options.{name})?;"),
-            Kind::Headers | Kind::Query => format!("set_pairs(dict, {name:?}, &options.{name}, &keeps)?;"),
-            Kind::Members => {
+            OptionKind::Time => format!("set_seconds(dict, {name:?}, options.{name})?;"),
+            OptionKind::Headers | OptionKind::Query => {
+                format!("set_pairs(dict, {name:?}, &options.{name}, &keeps)?;")
+            }
+            OptionKind::Members => {
                 format!(
                     "if let Some(value) = &options.{name} {{\n        dict.set_item({name:?}, json(dict.py(), value)?)?;\n    }}"
                 )
@@ -81,18 +83,21 @@ pub(super) fn emit(all: All<'_>) -> Vec<File> {
 fn read(scope: &Scope) -> impl Iterator<Item = &Entry> {
     scope.options.iter().filter(|option| {
         (option.bindings || option.is_of(Language::Python) && option.is_of(Language::Rust))
-            && !matches!(option.kind(), Kind::Key | Kind::Middleware | Kind::Progress | Kind::Signal)
+            && !matches!(
+                option.kind(),
+                OptionKind::Key | OptionKind::Middleware | OptionKind::Progress | OptionKind::Signal
+            )
     })
 }
 
-fn reader(kind: Kind) -> &'static str {
+fn reader(kind: OptionKind) -> &'static str {
     match kind {
-        Kind::Time => "seconds(name, value)",
-        Kind::Count | Kind::Bytes => "count(name, value)",
-        Kind::Boolean => "switch(value)",
-        Kind::Path => "path(value)",
-        Kind::Headers | Kind::Query => "pairs(value)",
-        Kind::Members => "members(name, value)",
+        OptionKind::Time => "seconds(name, value)",
+        OptionKind::Count | OptionKind::Bytes => "count(name, value)",
+        OptionKind::Boolean => "switch(value)",
+        OptionKind::Path => "path(value)",
+        OptionKind::Headers | OptionKind::Query => "pairs(value)",
+        OptionKind::Members => "members(name, value)",
         _ => "text(value)",
     }
 }

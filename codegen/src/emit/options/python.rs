@@ -4,10 +4,10 @@
 use std::fmt::Write as _;
 
 use super::words::Words;
-use super::{All, SPEC};
+use super::{EmitterInput, SPEC};
 use crate::emit::header;
 use crate::model::File;
-use crate::options::{Entry, Kind, Language};
+use crate::options::{Entry, Language, OptionKind};
 
 const FOLDER: &str = "bindings-python/python/gatewright/generated";
 /// Widest line of documentation.
@@ -15,7 +15,7 @@ const WIDTH: usize = 108;
 /// Options that may be given by their position, the first of a client.
 const POSITIONAL: usize = 2;
 
-pub(super) fn emit(all: All<'_>) -> Vec<File> {
+pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
     let file = |name: &str, body: String| File {
         path: format!("{FOLDER}/{name}.py"),
         contents: format!("# {}\n{body}", header(SPEC)),
@@ -23,7 +23,7 @@ pub(super) fn emit(all: All<'_>) -> Vec<File> {
     vec![file("options", options(all)), file("check_options", check_options(all))]
 }
 
-fn options(all: All<'_>) -> String {
+fn options(all: EmitterInput<'_>) -> String {
     let client = all.words(&all.options.client, Language::Python);
     let call = all.words(&all.options.call, Language::Python);
     let wait = all.words(&all.options.wait, Language::Python);
@@ -40,7 +40,7 @@ fn options(all: All<'_>) -> String {
         code.push('\n');
     }
     code.push_str("else:\n    CallOptions = WaitOptions = SaveOptions = dict\n\n");
-    let of_kind = |kinds: &[Kind]| {
+    let of_kind = |kinds: &[OptionKind]| {
         let scopes = [client.scope, call.scope];
         let all = scopes.into_iter().flat_map(|scope| scope.of(Language::Python));
         names(all.filter(|option| kinds.contains(&option.kind())))
@@ -50,8 +50,8 @@ fn options(all: All<'_>) -> String {
         "PAIRS = ({},)\n\"\"\"Options that are names and values.\"\"\"\n\n\
          ADDRESSES = ({},)\n\"\"\"Options that are addresses, in which a user and a password may stand.\"\"\"\n\n\
          WAITS = ({},)\n\"\"\"Options of a wait.\"\"\"\n",
-        of_kind(&[Kind::Headers, Kind::Query]),
-        of_kind(&[Kind::Proxy]),
+        of_kind(&[OptionKind::Headers, OptionKind::Query]),
+        of_kind(&[OptionKind::Proxy]),
         names(wait.scope.of(Language::Python)),
     );
     arguments(&mut code, client);
@@ -62,7 +62,7 @@ fn names<'a>(options: impl Iterator<Item = &'a Entry>) -> String {
     options.map(|option| format!("{:?}", option.name)).collect::<Vec<_>>().join(", ")
 }
 
-fn check_options(all: All<'_>) -> String {
+fn check_options(all: EmitterInput<'_>) -> String {
     let mut code = "\"\"\"Options of a run of the check kit.\"\"\"\n\n\
          from __future__ import annotations\n\n\
          from typing import TYPE_CHECKING, Any, Literal, TypedDict\n\n\
@@ -87,8 +87,9 @@ fn dictionary(code: &mut String, name: &str, words: Words<'_>, indent: &str) {
         "{indent}    \"\"\"{first}.\n\n{}{indent}    \"\"\"\n",
         wrapped(rest, &format!("{indent}    "), 0)
     );
-    let is_member =
-        |option: &&Entry| !option.required && !matches!(option.kind(), Kind::Secret | Kind::Events);
+    let is_member = |option: &&Entry| {
+        !option.required && !matches!(option.kind(), OptionKind::Secret | OptionKind::Events)
+    };
     for option in words.scope.of(Language::Python).filter(is_member) {
         _ = writeln!(code, "{indent}    {}: {} | None", option.name, type_of(option));
         let text = wrapped(&format!("\"\"\"{}\"\"\"", words.whole(option)), &format!("{indent}    "), 0);
@@ -100,7 +101,7 @@ fn dictionary(code: &mut String, name: &str, words: Words<'_>, indent: &str) {
 fn arguments(code: &mut String, words: Words<'_>) {
     let options: Vec<&Entry> = words.scope.of(Language::Python).collect();
     let is_setting = |option: &&&Entry| {
-        option.is_of(Language::Rust) && !matches!(option.kind(), Kind::Key | Kind::Middleware)
+        option.is_of(Language::Rust) && !matches!(option.kind(), OptionKind::Key | OptionKind::Middleware)
     };
     let settings: Vec<&&Entry> = options.iter().filter(is_setting).collect();
     let others: Vec<&&Entry> = options.iter().filter(|option| !is_setting(option)).collect();
@@ -142,28 +143,28 @@ fn arguments(code: &mut String, words: Words<'_>) {
 fn argument(option: &Entry) -> String {
     let ty = type_of(option);
     match option.kind() {
-        Kind::Boolean => format!("{ty} = False"),
-        Kind::Middleware => format!("{ty} = ()"),
+        OptionKind::Boolean => format!("{ty} = False"),
+        OptionKind::Middleware => format!("{ty} = ()"),
         _ => format!("{ty} | None = None"),
     }
 }
 
 fn type_of(option: &Entry) -> String {
     let ty = match option.kind() {
-        Kind::Path => "str | os.PathLike[str]",
-        Kind::Time => "float",
-        Kind::Milliseconds | Kind::Count | Kind::Bytes => "int",
-        Kind::Boolean => "bool",
-        Kind::Headers => "Mapping[str, str]",
-        Kind::Query | Kind::Members => "Mapping[str, object]",
-        Kind::Names => "Sequence[str]",
-        Kind::Checks => "Sequence[CheckId]",
-        Kind::Profile => "Mapping[str, Any]",
-        Kind::Key => "str | Callable[..., str | Awaitable[str]]",
-        Kind::Proxy => "str | Literal[False]",
-        Kind::Middleware => "Sequence[Before | After]",
-        Kind::Progress => "Callable[[VideoTask], object]",
-        Kind::AgentMode => {
+        OptionKind::Path => "str | os.PathLike[str]",
+        OptionKind::Time => "float",
+        OptionKind::Milliseconds | OptionKind::Count | OptionKind::Bytes => "int",
+        OptionKind::Boolean => "bool",
+        OptionKind::Headers => "Mapping[str, str]",
+        OptionKind::Query | OptionKind::Members => "Mapping[str, object]",
+        OptionKind::Names => "Sequence[str]",
+        OptionKind::Checks => "Sequence[CheckId]",
+        OptionKind::Profile => "Mapping[str, Any]",
+        OptionKind::Key => "str | Callable[..., str | Awaitable[str]]",
+        OptionKind::Proxy => "str | Literal[False]",
+        OptionKind::Middleware => "Sequence[Before | After]",
+        OptionKind::Progress => "Callable[[VideoTask], object]",
+        OptionKind::AgentMode => {
             let words: Vec<String> = option.words.iter().map(|word| format!("{word:?}")).collect();
             return format!("Literal[{}]", words.join(", "));
         }

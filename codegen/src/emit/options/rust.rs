@@ -6,42 +6,46 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::words::{Words, duration, size};
-use super::{All, digits, rust_file};
+use super::{EmitterInput, digits, rust_file};
 use crate::emit::{comment, shown_code};
 use crate::model::File;
-use crate::options::{Entry, Kind, Language, Scope};
+use crate::options::{Entry, Language, OptionKind, Scope};
 
 /// The defaults of a client, and the options of a call.
 const TRANSPORT: &str = "core/src/transport/generated";
 /// The builder of a client. The emitter of the client lists it among the modules of this folder.
 const BUILDER: &str = "core/src/client/generated/builder.rs";
 /// Options of waits and files.
-const LONG_WORK: &str = "core/src/long_work/generated";
+const JOBS: &str = "core/src/jobs/generated";
 
-pub(super) fn emit(all: All<'_>) -> Vec<File> {
+pub(super) fn emit(all: EmitterInput<'_>) -> Vec<File> {
     let modules = "//! What follows from the specification.\n\n#[rustfmt::skip]\npub(crate) mod options;\n";
     vec![
         rust_file(&format!("{TRANSPORT}/mod.rs"), modules),
         rust_file(&format!("{TRANSPORT}/options.rs"), &transport_file(all)),
         rust_file(BUILDER, &builder_file(all)),
-        rust_file(&format!("{LONG_WORK}/mod.rs"), modules),
-        rust_file(&format!("{LONG_WORK}/options.rs"), &long_work_file(all)),
+        rust_file(&format!("{JOBS}/mod.rs"), modules),
+        rust_file(&format!("{JOBS}/options.rs"), &jobs_file(all)),
     ]
 }
 
-fn transport_file(all: All<'_>) -> String {
+fn transport_file(all: EmitterInput<'_>) -> String {
     let mut code = "//! What holds of a client where nothing is said, and the options of a call.\n\n\
          use std::time::Duration;\n\nuse serde_json::{Map, Value};\n\n\
          use crate::transport::merging::{members_over, pairs_over, time_over};\n"
         .to_owned();
-    let owner = Owner { name: "ClientBuilder", path: "crate::ClientBuilder", examples: Examples::Given };
+    let owner = OptionsOwner {
+        name: "ClientBuilder",
+        path: "crate::ClientBuilder",
+        examples: ConstantExamples::Given,
+    };
     constants(&mut code, all.words(&all.options.client, Language::Rust), owner);
     settled(&mut code, all.words(&all.options.client, Language::Rust));
     request_options(&mut code, all.words(&all.options.call, Language::Rust));
     code
 }
 
-fn builder_file(all: All<'_>) -> String {
+fn builder_file(all: EmitterInput<'_>) -> String {
     let client = all.words(&all.options.client, Language::Rust);
     let mut named: Vec<&str> = Vec::new();
     for option in client.scope.of(Language::Rust) {
@@ -64,7 +68,7 @@ fn builder_file(all: All<'_>) -> String {
     code
 }
 
-fn long_work_file(all: All<'_>) -> String {
+fn jobs_file(all: EmitterInput<'_>) -> String {
     let mut code = "//! Options of a wait and of saving a file, and what holds where they are not given.\n\n\
          use std::sync::Arc;\nuse std::time::Duration;\n\nuse crate::api::types::VideoTask;\n\n\
          /// What is called with the task as each look-up finds it.\n\
@@ -81,9 +85,9 @@ fn long_work_file(all: All<'_>) -> String {
         ("SaveOptions", &all.options.save, ""),
     ] {
         let words = all.words(scope, Language::Rust);
-        constants(&mut code, words, Owner { name, path: name, examples: Examples::Default });
+        constants(&mut code, words, OptionsOwner { name, path: name, examples: ConstantExamples::Default });
         let options: Vec<&Entry> = scope.of(Language::Rust).collect();
-        let derived = if options.iter().any(|option| option.kind() == Kind::Progress) {
+        let derived = if options.iter().any(|option| option.kind() == OptionKind::Progress) {
             "Clone"
         } else {
             "Debug, Clone, PartialEq, Eq"
@@ -125,11 +129,11 @@ fn setter_example(option: &Entry) -> String {
     let number = default.and_then(Value::as_u64);
     let (used, value) = match option.kind() {
         _ if !option.rust_example.is_empty() => return shown_lines(&option.rust_example, "    /// "),
-        Kind::Time => {
+        OptionKind::Time => {
             ("use std::time::Duration;\n\n", number.map_or(30, |seconds| seconds.div_ceil(2)).into())
         }
-        Kind::Count | Kind::Bytes => ("", number.map_or(8, |number| 2 * number).into()),
-        Kind::Boolean => ("", (default != Some(&Value::Bool(true))).into()),
+        OptionKind::Count | OptionKind::Bytes => ("", number.map_or(8, |number| 2 * number).into()),
+        OptionKind::Boolean => ("", (default != Some(&Value::Bool(true))).into()),
         _ => return String::new(),
     };
     let code = format!(
@@ -147,16 +151,16 @@ fn doc(words: Words<'_>, option: &Entry) -> String {
 
 /// The type that options are of.
 #[derive(Clone, Copy)]
-pub(super) struct Owner {
+pub(super) struct OptionsOwner {
     pub name: &'static str,
     /// Where the type is.
     pub path: &'static str,
-    pub examples: Examples,
+    pub examples: ConstantExamples,
 }
 
 /// What the examples of the constants show.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Examples {
+pub(super) enum ConstantExamples {
     /// That the builder of a client takes them.
     Given,
     /// That a field has them by default.
@@ -165,10 +169,10 @@ pub(super) enum Examples {
     None,
 }
 
-impl Owner {
+impl OptionsOwner {
     /// The example of the name of a variable.
     fn variable_example(self, constant: &str, variable: &str) -> String {
-        if self.examples == Examples::None {
+        if self.examples == ConstantExamples::None {
             return String::new();
         }
         let code = format!(
@@ -182,16 +186,18 @@ impl Owner {
     fn default_example(self, constant: &str, option: &Entry, value: &Value) -> String {
         let (owner, field) = (self.name, &option.name);
         let (used, line) = match self.examples {
-            Examples::None => return String::new(),
-            Examples::Default => (owner, format!("assert_eq!({owner}::default().{field}, {constant});")),
+            ConstantExamples::None => return String::new(),
+            ConstantExamples::Default => {
+                (owner, format!("assert_eq!({owner}::default().{field}, {constant});"))
+            }
             // Numbers and times can be another than the default, which need not be given.
-            Examples::Given => {
+            ConstantExamples::Given => {
                 let twice = if value.is_number() { "2 * " } else { "" };
                 ("Client", format!("let builder = Client::builder().{field}({twice}{constant});"))
             }
         };
         let is = match option.kind() {
-            Kind::Time => format!("assert_eq!({constant}.as_secs(), {value});"),
+            OptionKind::Time => format!("assert_eq!({constant}.as_secs(), {value});"),
             _ => format!("assert_eq!({constant}, {});", literal(option, value, false)),
         };
         let mut names = [used, constant];
@@ -202,7 +208,7 @@ impl Owner {
 }
 
 /// Constants of defaults and of names of variables.
-pub(super) fn constants(code: &mut String, words: Words<'_>, owner: Owner) {
+pub(super) fn constants(code: &mut String, words: Words<'_>, owner: OptionsOwner) {
     for option in words.scope.of(Language::Rust) {
         let field = format!("[`{0}::{2}`]({1}::{2})", owner.name, owner.path, option.name);
         if let (Some(name), Some(variable)) = (&option.variable_constant, &option.variable)
@@ -216,7 +222,7 @@ pub(super) fn constants(code: &mut String, words: Words<'_>, owner: Owner) {
         }
         if let (Some(name), Some(value)) = (&option.constant, &option.default) {
             let (shown, ty) = (shown(option, value), constant_type(option));
-            let unit = if option.kind() == Kind::Milliseconds { ", in milliseconds" } else { "" };
+            let unit = if option.kind() == OptionKind::Milliseconds { ", in milliseconds" } else { "" };
             let example = owner.default_example(name, option, value);
             _ = write!(
                 code,
@@ -229,8 +235,8 @@ pub(super) fn constants(code: &mut String, words: Words<'_>, owner: Owner) {
 
 fn shown(option: &Entry, value: &Value) -> String {
     match (option.kind(), value) {
-        (Kind::Time, value) => duration(value.as_u64().unwrap_or_default()),
-        (Kind::Bytes, value) => size(value.as_u64().unwrap_or_default()),
+        (OptionKind::Time, value) => duration(value.as_u64().unwrap_or_default()),
+        (OptionKind::Bytes, value) => size(value.as_u64().unwrap_or_default()),
         (_, Value::String(text)) => format!("`{text}`"),
         (_, value) => value.to_string(),
     }
@@ -238,7 +244,7 @@ fn shown(option: &Entry, value: &Value) -> String {
 
 fn constant_type(option: &Entry) -> &str {
     match option.kind() {
-        Kind::Text | Kind::Path => "&str",
+        OptionKind::Text | OptionKind::Path => "&str",
         _ => value_type(option),
     }
 }
@@ -246,28 +252,28 @@ fn constant_type(option: &Entry) -> &str {
 /// The type of a value that is given.
 fn value_type(option: &Entry) -> &str {
     match option.kind() {
-        Kind::Text | Kind::Key => "String",
-        Kind::Path => "PathBuf",
-        Kind::Time => "Duration",
-        Kind::Milliseconds => "u64",
-        Kind::Count => option.integer.as_deref().unwrap_or("u32"),
-        Kind::Bytes => option.integer.as_deref().unwrap_or("usize"),
-        Kind::Boolean => "bool",
-        Kind::Headers | Kind::Query => "Vec<(String, String)>",
-        Kind::Members => "Map<String, Value>",
-        Kind::KeyProvider => "Arc<dyn ApiKeyProvider>",
-        Kind::Clock => "Arc<dyn Clock>",
-        Kind::Middleware => "Vec<Arc<dyn Middleware>>",
-        Kind::Proxy | Kind::NoProxy => "ProxyOption",
-        Kind::Progress => "OnProgress",
-        Kind::Names
-        | Kind::Checks
-        | Kind::AgentMode
-        | Kind::Annotations
-        | Kind::Profile
-        | Kind::Events
-        | Kind::Secret
-        | Kind::Signal => {
+        OptionKind::Text | OptionKind::Key => "String",
+        OptionKind::Path => "PathBuf",
+        OptionKind::Time => "Duration",
+        OptionKind::Milliseconds => "u64",
+        OptionKind::Count => option.integer.as_deref().unwrap_or("u32"),
+        OptionKind::Bytes => option.integer.as_deref().unwrap_or("usize"),
+        OptionKind::Boolean => "bool",
+        OptionKind::Headers | OptionKind::Query => "Vec<(String, String)>",
+        OptionKind::Members => "Map<String, Value>",
+        OptionKind::KeyProvider => "Arc<dyn ApiKeyProvider>",
+        OptionKind::Clock => "Arc<dyn Clock>",
+        OptionKind::Middleware => "Vec<Arc<dyn Middleware>>",
+        OptionKind::Proxy | OptionKind::NoProxy => "ProxyOption",
+        OptionKind::Progress => "OnProgress",
+        OptionKind::Names
+        | OptionKind::Checks
+        | OptionKind::AgentMode
+        | OptionKind::Annotations
+        | OptionKind::Profile
+        | OptionKind::Events
+        | OptionKind::Secret
+        | OptionKind::Signal => {
             unreachable!("the core has no such option")
         }
     }
@@ -288,10 +294,10 @@ pub(super) fn literal(option: &Entry, value: &Value, named: bool) -> String {
         Value::Number(number) => {
             let number = number.as_u64().unwrap_or_default();
             match option.kind() {
-                Kind::Time if number >= 60 && number.is_multiple_of(60) => {
+                OptionKind::Time if number >= 60 && number.is_multiple_of(60) => {
                     format!("Duration::from_mins({})", number / 60)
                 }
-                Kind::Time => format!("Duration::from_secs({number})"),
+                OptionKind::Time => format!("Duration::from_secs({number})"),
                 _ => digits(number),
             }
         }
@@ -301,15 +307,22 @@ pub(super) fn literal(option: &Entry, value: &Value, named: bool) -> String {
 }
 
 /// Whether a field of the builder has a state for "not given".
-fn is_plain(kind: Kind) -> bool {
-    !matches!(kind, Kind::Boolean | Kind::Headers | Kind::Query | Kind::Middleware | Kind::Proxy)
+fn is_plain(kind: OptionKind) -> bool {
+    !matches!(
+        kind,
+        OptionKind::Boolean
+            | OptionKind::Headers
+            | OptionKind::Query
+            | OptionKind::Middleware
+            | OptionKind::Proxy
+    )
 }
 
 fn builder(code: &mut String, words: Words<'_>) {
     code.push_str("\n/// Builds a [`Client`](crate::Client).\n");
     code.push_str(&scope_example(words.scope));
     code.push_str("#[derive(Clone, Default)]\n#[must_use]\npub struct ClientBuilder {\n");
-    for option in words.scope.of(Language::Rust).filter(|option| option.kind() != Kind::NoProxy) {
+    for option in words.scope.of(Language::Rust).filter(|option| option.kind() != OptionKind::NoProxy) {
         let ty = value_type(option);
         let ty = if is_plain(option.kind()) { format!("Option<{ty}>") } else { ty.to_owned() };
         _ = writeln!(code, "    pub(crate) {}: {ty},", option.name);
@@ -335,11 +348,11 @@ fn builder(code: &mut String, words: Words<'_>) {
 fn setter(option: &Entry) -> (String, String) {
     let name = &option.name;
     match option.kind() {
-        Kind::Text | Kind::Key | Kind::Path => (
+        OptionKind::Text | OptionKind::Key | OptionKind::Path => (
             format!("(mut self, {name}: impl Into<{}>)", value_type(option)),
             format!("self.{name} = Some({name}.into());"),
         ),
-        Kind::Headers | Kind::Query => (
+        OptionKind::Headers | OptionKind::Query => (
             format!(
                 "<N: Into<String>, V: Into<String>>(\n        mut self,\n        {name}: impl IntoIterator<Item = (N, V)>,\n    )"
             ),
@@ -347,22 +360,23 @@ fn setter(option: &Entry) -> (String, String) {
                 "self.{name} = {name}.into_iter().map(|(name, value)| (name.into(), value.into())).collect();"
             ),
         ),
-        Kind::Boolean => (format!("(mut self, {name}: bool)"), format!("self.{name} = {name};")),
-        Kind::Middleware => {
+        OptionKind::Boolean => (format!("(mut self, {name}: bool)"), format!("self.{name} = {name};")),
+        OptionKind::Middleware => {
             (format!("(mut self, {name}: Arc<dyn Middleware>)"), format!("self.{name}.push({name});"))
         }
-        Kind::Proxy => (
+        OptionKind::Proxy => (
             "(mut self, url: impl Into<String>)".to_owned(),
             format!("self.{name} = ProxyOption::Through(url.into());"),
         ),
-        Kind::NoProxy => ("(mut self)".to_owned(), "self.proxy = ProxyOption::Direct;".to_owned()),
+        OptionKind::NoProxy => ("(mut self)".to_owned(), "self.proxy = ProxyOption::Direct;".to_owned()),
         _ => (format!("(mut self, {name}: {})", value_type(option)), format!("self.{name} = Some({name});")),
     }
 }
 
 /// The options of a client that are times or numbers.
 fn numbers(words: Words<'_>) -> impl Iterator<Item = &Entry> {
-    let is_number = |option: &&Entry| matches!(option.kind(), Kind::Time | Kind::Count | Kind::Bytes);
+    let is_number =
+        |option: &&Entry| matches!(option.kind(), OptionKind::Time | OptionKind::Count | OptionKind::Bytes);
     words.scope.of(Language::Rust).filter(is_number)
 }
 
@@ -385,8 +399,8 @@ fn settling(code: &mut String, words: Words<'_>) {
         let default =
             option.default.as_ref().filter(|_| !follows(option)).map(|value| literal(option, value, true));
         let value = match (option.kind(), default) {
-            (Kind::Time, Some(default)) => format!("self.{name}.map_or({default}, bounded)"),
-            (Kind::Time, None) => format!("self.{name}.map(bounded)"),
+            (OptionKind::Time, Some(default)) => format!("self.{name}.map_or({default}, bounded)"),
+            (OptionKind::Time, None) => format!("self.{name}.map(bounded)"),
             (_, Some(default)) => format!("self.{name}.unwrap_or({default})"),
             (_, None) => format!("self.{name}"),
         };
@@ -415,7 +429,7 @@ fn request_options(code: &mut String, words: Words<'_>) {
     );
     for option in &options {
         let ty = value_type(option);
-        let is_list = matches!(option.kind(), Kind::Headers | Kind::Query);
+        let is_list = matches!(option.kind(), OptionKind::Headers | OptionKind::Query);
         let ty = if is_list { ty.to_owned() } else { format!("Option<{ty}>") };
         _ = writeln!(code, "{}    pub {}: {ty},", doc(words, option), option.name);
     }
@@ -430,11 +444,15 @@ fn request_options(code: &mut String, words: Words<'_>) {
     for option in &options {
         let name = &option.name;
         let merged = match option.kind() {
-            Kind::Time => format!("time_over(self.{name}, defaults.{name})"),
-            Kind::Headers => format!("pairs_over(self.{name}, &defaults.{name}, str::eq_ignore_ascii_case)"),
-            Kind::Query => format!("pairs_over(self.{name}, &defaults.{name}, |one, other| one == other)"),
-            Kind::Members => format!("members_over(self.{name}, defaults.{name}.as_ref())"),
-            Kind::Text => format!("self.{name}.or_else(|| defaults.{name}.clone())"),
+            OptionKind::Time => format!("time_over(self.{name}, defaults.{name})"),
+            OptionKind::Headers => {
+                format!("pairs_over(self.{name}, &defaults.{name}, str::eq_ignore_ascii_case)")
+            }
+            OptionKind::Query => {
+                format!("pairs_over(self.{name}, &defaults.{name}, |one, other| one == other)")
+            }
+            OptionKind::Members => format!("members_over(self.{name}, defaults.{name}.as_ref())"),
+            OptionKind::Text => format!("self.{name}.or_else(|| defaults.{name}.clone())"),
             _ => format!("self.{name}.or(defaults.{name})"),
         };
         _ = writeln!(code, "            {name}: {merged},");

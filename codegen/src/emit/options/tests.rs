@@ -24,7 +24,7 @@ fn the_builder_gets_setters_and_its_defaults_put_in() {
 
 #[test]
 fn waits_and_downloads_get_structs_with_defaults() {
-    assert_snapshot!(file("long_work/generated/options.rs"));
+    assert_snapshot!(file("jobs/generated/options.rs"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::errors::Errors;
 use crate::names;
 use crate::options::references::{Piece, Reference, pieces};
-use crate::options::{Entry, Kind, Language, Options, Scope};
+use crate::options::{Entry, Language, OptionKind, Options, Scope};
 
 /// Writes the documentation of the options of one scope in one language.
 #[derive(Clone, Copy)]
@@ -75,8 +75,8 @@ impl Words<'_> {
     /// The unit, unless the name or the type implies it.
     pub(crate) fn unit(self, option: &Entry) -> &'static str {
         match (option.kind(), self.language) {
-            (Kind::Time, Language::Python) => "In seconds.",
-            (Kind::Time, Language::Node) => "In milliseconds.",
+            (OptionKind::Time, Language::Python) => "In seconds.",
+            (OptionKind::Time, Language::Node) => "In milliseconds.",
             _ => "",
         }
     }
@@ -115,12 +115,12 @@ impl Words<'_> {
             return format!("[`{constant}`]");
         }
         match (option.kind(), value) {
-            (Kind::Boolean, Value::Bool(truth)) => match (self.language, truth) {
+            (OptionKind::Boolean, Value::Bool(truth)) => match (self.language, truth) {
                 (Language::Python, true) => "`True`".to_owned(),
                 (Language::Python, false) => "`False`".to_owned(),
                 (_, truth) => format!("`{truth}`"),
             },
-            (Kind::Time, value) => {
+            (OptionKind::Time, value) => {
                 let seconds = value.as_u64().unwrap_or_default();
                 match self.language {
                     Language::Node => (seconds * 1000).to_string(),
@@ -128,7 +128,7 @@ impl Words<'_> {
                     _ => duration(seconds),
                 }
             }
-            (Kind::Bytes, value) => size(value.as_u64().unwrap_or_default()),
+            (OptionKind::Bytes, value) => size(value.as_u64().unwrap_or_default()),
             (_, Value::String(text)) => format!("`{text}`"),
             (_, other) => other.to_string(),
         }
@@ -148,7 +148,7 @@ impl Words<'_> {
     }
 
     fn default_in(self, shown: Self, option: &Entry) -> String {
-        if option.kind() != Kind::Time {
+        if option.kind() != OptionKind::Time {
             return self.default(option).unwrap_or_else(|| "none".to_owned());
         }
         let value = option.default.as_ref().map(|value| shown.value(option, value));

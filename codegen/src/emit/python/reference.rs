@@ -2,25 +2,27 @@
 
 use std::fmt::Write as _;
 
-use super::resources::{Argument as Own, Place, arguments, signature, spelled_path, value_expression};
-use super::streams::{self, Face};
-use super::{Direction, Types, member};
-use crate::emit::told::{Argument, Form, Told, has_example};
+use super::resources::{
+    ArgumentLocation, MethodArgument as Own, arguments, signature, spelled_path, value_expression,
+};
+use super::streams::{self, ClientVariant};
+use super::{Direction, PythonTypes, member};
+use crate::emit::signature::{ArgumentSignature, DisplayType, OperationSignature, has_example};
 use crate::model::{Api, Operation, Plain};
 
 /// An operation of the blocking client.
-pub(crate) fn told(api: &Api, operation: &Operation) -> Told {
+pub(crate) fn told(api: &Api, operation: &Operation) -> OperationSignature {
     let name = format!("client.{}.{}", spelled_path(&operation.resource), member(&operation.name));
-    let sent = Types { api, direction: Direction::Request, builtins: "", schemas: "" };
+    let sent = PythonTypes { api, direction: Direction::Request, builtins: "", schemas: "" };
     let own = arguments(api, operation);
-    let listed = own.iter().map(|argument| Argument {
+    let listed = own.iter().map(|argument| ArgumentSignature {
         name: argument.name.clone(),
-        ty: Form::Code(sent.expression(argument.ty)),
+        ty: DisplayType::Code(sent.expression(argument.ty)),
         required: argument.required,
         about: argument.doc.clone(),
         rules: Vec::new(),
     });
-    Told {
+    OperationSignature {
         signature: written(api, operation, &name),
         arguments: listed.collect(),
         example: example(api, operation),
@@ -30,9 +32,11 @@ pub(crate) fn told(api: &Api, operation: &Operation) -> Told {
 
 /// The signature of the stub, as a caller sees it.
 fn written(api: &Api, operation: &Operation, name: &str) -> String {
-    let received = Types { api, direction: Direction::Response, builtins: "", schemas: "" };
-    let stream =
-        operation.stream.as_ref().map(|stream| streams::annotation(received, Face::Sync, operation, stream));
+    let received = PythonTypes { api, direction: Direction::Response, builtins: "", schemas: "" };
+    let stream = operation
+        .stream
+        .as_ref()
+        .map(|stream| streams::annotation(received, ClientVariant::Sync, operation, stream));
     let document = match &operation.plain {
         Some(Plain::Nothing) => Some("None".to_owned()),
         Some(Plain::Text(_)) => Some("str".to_owned()),
@@ -41,7 +45,7 @@ fn written(api: &Api, operation: &Operation, name: &str) -> String {
     };
     let answers: Vec<String> = document.into_iter().chain(stream).collect();
     let switch = operation.stream_parameter().map(|switch| (switch, "bool | None = ..."));
-    let stub = signature(api, operation, Face::Sync, switch, &answers.join(" | "));
+    let stub = signature(api, operation, ClientVariant::Sync, switch, &answers.join(" | "));
     let stub = stub.trim_end().trim_end_matches(": ...");
     let lines = stub.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
     let lines = lines.filter(|line| line.trim() != "self,").collect::<Vec<_>>().join("\n");
@@ -76,7 +80,11 @@ fn call(api: &Api, operation: &Operation) -> String {
         .iter()
         .filter_map(|argument| {
             let value = value(argument)?;
-            Some(if argument.place == Place::Path { value } else { format!("{}={value}", argument.name) })
+            Some(if argument.place == ArgumentLocation::Path {
+                value
+            } else {
+                format!("{}={value}", argument.name)
+            })
         })
         .collect();
     let name = format!("client.{}.{}", spelled_path(&operation.resource), member(&operation.name));

@@ -5,26 +5,26 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::streams::{self, Face};
-use super::{Direction, Types, argument, described, docstring, facts, member, wrapped};
+use super::streams::{self, ClientVariant};
+use super::{Direction, PythonTypes, argument, described, docstring, facts, member, wrapped};
 use crate::emit::origin;
 use crate::model::{Api, Location, Operation, Parameter, Plain, Resource, Type};
 use crate::names::pascal;
 
 /// One argument of a method.
-pub(super) struct Argument<'a> {
+pub(super) struct MethodArgument<'a> {
     /// As Python spells it.
     pub(super) name: String,
     /// On the wire.
     pub(super) wire: &'a str,
-    pub(super) place: Place,
+    pub(super) place: ArgumentLocation,
     pub(super) required: bool,
     pub(super) ty: &'a Type,
     pub(super) doc: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ArgumentLocation {
     Path,
     Query,
     Header,
@@ -32,8 +32,8 @@ pub(super) enum Place {
 }
 
 /// Arguments in the order of the signature: path, then required ones, then optional ones.
-pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Argument<'a>> {
-    let parameter = |parameter: &'a Parameter, place| Argument {
+pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<MethodArgument<'a>> {
+    let parameter = |parameter: &'a Parameter, place| MethodArgument {
         name: argument(api, &parameter.name),
         wire: &parameter.name,
         place,
@@ -48,15 +48,15 @@ pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Argum
         },
     };
     let mut arguments: Vec<_> =
-        operation.path_parameters().map(|path| parameter(path, Place::Path)).collect();
+        operation.path_parameters().map(|path| parameter(path, ArgumentLocation::Path)).collect();
     let owner = operation.request.as_ref().map_or("", |name| api.schemas[name].source.as_str());
     let mut keywords: Vec<_> = api
         .request_fields(operation)
         .iter()
-        .map(|field| Argument {
+        .map(|field| MethodArgument {
             name: argument(api, &field.name),
             wire: &field.name,
-            place: Place::Body,
+            place: ArgumentLocation::Body,
             required: field.required,
             ty: &field.ty,
             doc: {
@@ -66,7 +66,14 @@ pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Argum
         })
         .collect();
     keywords.extend(operation.free_parameters().map(|free| {
-        parameter(free, if free.location == Location::Header { Place::Header } else { Place::Query })
+        parameter(
+            free,
+            if free.location == Location::Header {
+                ArgumentLocation::Header
+            } else {
+                ArgumentLocation::Query
+            },
+        )
     }));
     keywords.sort_by_key(|keyword| !keyword.required);
     arguments.extend(keywords);
@@ -79,7 +86,7 @@ pub(super) fn module(api: &Api) -> String {
          from gatewright._engine import NOT_GIVEN\n",
     );
     out.push_str(&streams::imports(api));
-    for face in Face::BOTH {
+    for face in ClientVariant::BOTH {
         classes(&api.resources(), &mut |resource| {
             let _ = write!(out, "\n\nclass {}:\n", class_name(face, resource));
             out.push_str(&class_doc(resource));
@@ -113,7 +120,7 @@ fn classes(resource: &Resource<'_>, write: &mut impl FnMut(&Resource<'_>)) {
 }
 
 /// `AsyncChatCompletions`; of the root, `AsyncResources`.
-fn class_name(face: Face, resource: &Resource<'_>) -> String {
+fn class_name(face: ClientVariant, resource: &Resource<'_>) -> String {
     let name =
         if resource.path.is_empty() { "Resources".to_owned() } else { pascal(&resource.path.join("_")) };
     format!("{}{name}", face.prefix())
@@ -143,22 +150,22 @@ fn class_doc(resource: &Resource<'_>) -> String {
     docstring(&[text], "    ")
 }
 
-fn method(api: &Api, operation: &Operation, face: Face) -> String {
+fn method(api: &Api, operation: &Operation, face: ClientVariant) -> String {
     let arguments = arguments(api, operation);
     let mut out = format!("\n    {} {}(\n        self,\n", face.def(), member(&operation.name));
-    for path in arguments.iter().filter(|argument| argument.place == Place::Path) {
+    for path in arguments.iter().filter(|argument| argument.place == ArgumentLocation::Path) {
         let _ = writeln!(out, "        {},", path.name);
     }
-    if arguments.iter().any(|argument| argument.place != Place::Path) {
+    if arguments.iter().any(|argument| argument.place != ArgumentLocation::Path) {
         out.push_str("        *,\n");
     }
-    for keyword in arguments.iter().filter(|argument| argument.place != Place::Path) {
+    for keyword in arguments.iter().filter(|argument| argument.place != ArgumentLocation::Path) {
         let default = if keyword.required { "" } else { "=NOT_GIVEN" };
         let _ = writeln!(out, "        {}{default},", keyword.name);
     }
     out.push_str("        **options,\n    ):\n");
     out.push_str(&method_doc(operation, &arguments, face));
-    let dict = |place: Place| {
+    let dict = |place: ArgumentLocation| {
         let pairs: Vec<String> = arguments
             .iter()
             .filter(|argument| argument.place == place)
@@ -175,13 +182,13 @@ fn method(api: &Api, operation: &Operation, face: Face) -> String {
     let _ = writeln!(
         out,
         "        {parameters} = ({}, {}, {})",
-        dict(Place::Path),
-        dict(Place::Query),
-        dict(Place::Header)
+        dict(ArgumentLocation::Path),
+        dict(ArgumentLocation::Query),
+        dict(ArgumentLocation::Header)
     );
     if operation.request.is_some() {
         let _ = writeln!(out, "        {body} = {{");
-        for member in arguments.iter().filter(|argument| argument.place == Place::Body) {
+        for member in arguments.iter().filter(|argument| argument.place == ArgumentLocation::Body) {
             let _ = writeln!(out, "            {:?}: {},", member.wire, member.name);
         }
         out.push_str("        }\n");
@@ -203,7 +210,7 @@ fn method(api: &Api, operation: &Operation, face: Face) -> String {
     out
 }
 
-fn method_doc(operation: &Operation, arguments: &[Argument<'_>], face: Face) -> String {
+fn method_doc(operation: &Operation, arguments: &[MethodArgument<'_>], face: ClientVariant) -> String {
     let indent = "        ";
     let mut list = String::from("Args:\n");
     for argument in arguments {
@@ -212,7 +219,7 @@ fn method_doc(operation: &Operation, arguments: &[Argument<'_>], face: Face) -> 
     }
     list.push_str("    options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.\n");
     // Tests run the examples unchanged, so `await` needs a function around it.
-    if face == Face::Sync {
+    if face == ClientVariant::Sync {
         list.push_str(&example(operation, arguments));
     }
     let summary = format!("{}.", operation.summary.trim_end_matches('.'));
@@ -228,7 +235,7 @@ fn method_doc(operation: &Operation, arguments: &[Argument<'_>], face: Face) -> 
 }
 
 /// An example call for the documentation; none if the specification has no value for a required argument.
-fn example(operation: &Operation, arguments: &[Argument<'_>]) -> String {
+fn example(operation: &Operation, arguments: &[MethodArgument<'_>]) -> String {
     let mut given = Vec::new();
     for argument in arguments {
         match operation.example.get(argument.wire) {
@@ -279,7 +286,7 @@ pub(super) fn stub(api: &Api) -> String {
     );
     out.push_str(&streams::imports(api));
     out.push_str("from typing_extensions import Unpack\n");
-    for face in Face::BOTH {
+    for face in ClientVariant::BOTH {
         classes(&api.resources(), &mut |resource| {
             let _ = write!(out, "\nclass {}:\n", class_name(face, resource));
             out.push_str(&class_doc(resource));
@@ -301,9 +308,10 @@ pub(super) fn stub(api: &Api) -> String {
 }
 
 /// The method's signature; overloads if a member switches between a document and a stream.
-fn signatures(api: &Api, operation: &Operation, face: Face) -> String {
+fn signatures(api: &Api, operation: &Operation, face: ClientVariant) -> String {
     // A method may hide a builtin: `list` does.
-    let received = Types { api, direction: Direction::Response, builtins: "builtins.", schemas: "types." };
+    let received =
+        PythonTypes { api, direction: Direction::Response, builtins: "builtins.", schemas: "types." };
     let stream =
         operation.stream.as_ref().map(|stream| streams::annotation(received, face, operation, stream));
     let document = match &operation.plain {
@@ -335,20 +343,20 @@ fn signatures(api: &Api, operation: &Operation, face: Face) -> String {
 pub(super) fn signature(
     api: &Api,
     operation: &Operation,
-    face: Face,
+    face: ClientVariant,
     switch: Option<(&str, &str)>,
     result: &str,
 ) -> String {
-    let sent = Types { api, direction: Direction::Request, builtins: "", schemas: "types." };
+    let sent = PythonTypes { api, direction: Direction::Request, builtins: "", schemas: "types." };
     let arguments = arguments(api, operation);
     let mut out = format!("    {} {}(\n        self,\n", face.def(), member(&operation.name));
-    for path in arguments.iter().filter(|argument| argument.place == Place::Path) {
+    for path in arguments.iter().filter(|argument| argument.place == ArgumentLocation::Path) {
         let _ = writeln!(out, "        {}: {},", path.name, sent.expression(path.ty));
     }
-    if arguments.iter().any(|argument| argument.place != Place::Path) {
+    if arguments.iter().any(|argument| argument.place != ArgumentLocation::Path) {
         out.push_str("        *,\n");
     }
-    for keyword in arguments.iter().filter(|argument| argument.place != Place::Path) {
+    for keyword in arguments.iter().filter(|argument| argument.place != ArgumentLocation::Path) {
         let _ = match switch.filter(|(name, _)| *name == keyword.wire) {
             Some((_, ty)) => writeln!(out, "        {}: {ty},", keyword.name),
             None if keyword.required => {

@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Direction, Types, docstring};
-use crate::model::{Api, Final, Operation, Stream, Type};
+use super::{Direction, PythonTypes, docstring};
+use crate::model::{Api, FinalDocument, Operation, Stream, Type};
 use crate::names::pascal;
 
 /// The two variants of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Face {
+pub(super) enum ClientVariant {
     Sync,
     Async,
 }
 
-impl Face {
+impl ClientVariant {
     pub(super) const BOTH: [Self; 2] = [Self::Sync, Self::Async];
 
     pub(super) fn prefix(self) -> &'static str {
@@ -32,9 +32,9 @@ impl Face {
 }
 
 /// `AsyncChatCompletionStream`; `AsyncStream` if there is no whole document.
-pub(super) fn class_name(face: Face, operation: &Operation, stream: &Stream) -> String {
+pub(super) fn class_name(face: ClientVariant, operation: &Operation, stream: &Stream) -> String {
     let document = match &stream.last {
-        Some(Final { ty: Type::Ref(name), .. }) => name.clone(),
+        Some(FinalDocument { ty: Type::Ref(name), .. }) => name.clone(),
         Some(_) => pascal(&operation.id),
         None => String::new(),
     };
@@ -42,7 +42,12 @@ pub(super) fn class_name(face: Face, operation: &Operation, stream: &Stream) -> 
 }
 
 /// The class as the result of a method.
-pub(super) fn annotation(types: Types<'_>, face: Face, operation: &Operation, stream: &Stream) -> String {
+pub(super) fn annotation(
+    types: PythonTypes<'_>,
+    face: ClientVariant,
+    operation: &Operation,
+    stream: &Stream,
+) -> String {
     let class = class_name(face, operation, stream);
     if stream.last.is_some() { class } else { format!("{class}[{}]", types.expression(&stream.item)) }
 }
@@ -69,13 +74,13 @@ pub(super) fn imports(api: &Api) -> String {
 }
 
 /// The classes by name, each once.
-fn classes(api: &Api) -> BTreeMap<String, (Face, &Stream, &Final)> {
+fn classes(api: &Api) -> BTreeMap<String, (ClientVariant, &Stream, &FinalDocument)> {
     let mut classes = BTreeMap::new();
     for operation in &api.operations {
         if let Some(stream) = &operation.stream
             && let Some(last) = &stream.last
         {
-            for face in Face::BOTH {
+            for face in ClientVariant::BOTH {
                 classes.entry(class_name(face, operation, stream)).or_insert((face, stream, last));
             }
         }
@@ -84,7 +89,7 @@ fn classes(api: &Api) -> BTreeMap<String, (Face, &Stream, &Final)> {
 }
 
 pub(super) fn module(api: &Api) -> String {
-    let types = Types { api, direction: Direction::Response, builtins: "", schemas: "types." };
+    let types = PythonTypes { api, direction: Direction::Response, builtins: "", schemas: "types." };
     let mut out = format!(
         "\"\"\"The streams: what each adds up to, and the method that gives it.\"\"\"\n\n\
          from __future__ import annotations\n\n\

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Direction, Types, described, docstring, facts, import_list, is_attribute, schema_name};
+use super::{Direction, PythonTypes, described, docstring, facts, import_list, is_attribute, schema_name};
 use crate::model::{Additional, Api, Field, Kind, Object, Schema, Type};
 
 /// Members of `Record` that a field of the same name does not hide: such a field is read by item.
@@ -88,7 +88,7 @@ pub(super) fn stub(api: &Api) -> String {
 }
 
 fn definition(api: &Api, schema: &Schema, name: &str, direction: Direction) -> String {
-    let types = Types { api, direction, builtins: "", schemas: "" };
+    let types = PythonTypes { api, direction, builtins: "", schemas: "" };
     let expression = match &schema.kind {
         Kind::Object(object) if object.fields.is_empty() => dictionary(object, types),
         Kind::Object(object) => return class(schema, object, name, types),
@@ -108,7 +108,7 @@ fn about(schema: &Schema) -> String {
 }
 
 /// An object without fields of its own.
-fn dictionary(object: &Object, types: Types<'_>) -> String {
+fn dictionary(object: &Object, types: PythonTypes<'_>) -> String {
     match (&object.additional, types.direction) {
         (Additional::Map(ty), _) => {
             format!("{}[str, {}]", types.imported("Mapping"), types.expression(ty))
@@ -118,9 +118,9 @@ fn dictionary(object: &Object, types: Types<'_>) -> String {
     }
 }
 
-fn class(schema: &Schema, object: &Object, name: &str, types: Types<'_>) -> String {
+fn class(schema: &Schema, object: &Object, name: &str, types: PythonTypes<'_>) -> String {
     let hidden = object.fields.iter().any(|field| BUILTINS.contains(&field.name.as_str()));
-    let types = Types { builtins: if hidden { "builtins." } else { "" }, ..types };
+    let types = PythonTypes { builtins: if hidden { "builtins." } else { "" }, ..types };
     let doc = docstring(&[described(&schema.description, &about(schema))], "    ");
     match types.direction {
         Direction::Response => {
@@ -152,7 +152,7 @@ fn class(schema: &Schema, object: &Object, name: &str, types: Types<'_>) -> Stri
     }
 }
 
-fn attribute(schema: &Schema, field: &Field, types: Types<'_>) -> String {
+fn attribute(schema: &Schema, field: &Field, types: PythonTypes<'_>) -> String {
     let name = &field.name;
     if !is_attribute(name) || RECORD_MEMBERS.contains(&name.as_str()) {
         return format!("    # {name:?} is read by item.\n");
@@ -166,7 +166,7 @@ fn attribute(schema: &Schema, field: &Field, types: Types<'_>) -> String {
 }
 
 /// `x-iterable` and `x-text`, which the engine adds.
-fn conveniences(object: &Object, types: Types<'_>) -> String {
+fn conveniences(object: &Object, types: PythonTypes<'_>) -> String {
     let mut out = String::new();
     let items = object.fields.iter().find(|field| Some(&field.name) == object.iterable.as_ref());
     if let Some(Type::Array(element)) = items.map(|field| &field.ty) {
@@ -189,7 +189,7 @@ fn conveniences(object: &Object, types: Types<'_>) -> String {
     out
 }
 
-fn key(field: &Field, types: Types<'_>) -> String {
+fn key(field: &Field, types: PythonTypes<'_>) -> String {
     let ty = types.expression(&field.ty);
     if field.required { format!("{}[{ty}]", types.imported("Required")) } else { ty }
 }

@@ -5,22 +5,30 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::super::rust::{Signature, Signatures};
-use crate::emit::told::{Argument, Form, Told, has_example};
+use crate::emit::signature::{ArgumentSignature, DisplayType, OperationSignature, has_example};
 use crate::model::{Api, Operation, Plain, Type};
 use crate::names;
 
 /// An operation of the client.
-pub(crate) fn told(api: &Api, signatures: &Signatures, operation: &Operation) -> Told {
+pub(crate) fn told(api: &Api, signatures: &Signatures, operation: &Operation) -> OperationSignature {
     let name = format!("{}.{}", place(operation), names::rust(&operation.name));
-    let mut arguments: Vec<Argument> = operation
+    let mut arguments: Vec<ArgumentSignature> = operation
         .path_parameters()
         .chain(operation.free_parameters())
         .map(|parameter| {
-            Argument::of_parameter(names::rust(&parameter.name), Form::Words(parameter.ty.clone()), parameter)
+            ArgumentSignature::of_parameter(
+                names::rust(&parameter.name),
+                DisplayType::Words(parameter.ty.clone()),
+                parameter,
+            )
         })
         .collect();
     arguments.extend(api.request_fields(operation).iter().map(|field| {
-        Argument::of_field(format!("body.{}", names::rust(&field.name)), Form::Words(field.ty.clone()), field)
+        ArgumentSignature::of_field(
+            format!("body.{}", names::rust(&field.name)),
+            DisplayType::Words(field.ty.clone()),
+            field,
+        )
     }));
     let mut signature = String::new();
     if operation.response.is_some() || operation.plain.is_some() {
@@ -43,7 +51,12 @@ pub(crate) fn told(api: &Api, signatures: &Signatures, operation: &Operation) ->
     }
     let method = names::rust(&operation.name);
     let streaming = operation.always_streams().then_some(method.as_str());
-    Told { name: name.clone(), signature, arguments, example: example(api, signatures, operation, streaming) }
+    OperationSignature {
+        name: name.clone(),
+        signature,
+        arguments,
+        example: example(api, signatures, operation, streaming),
+    }
 }
 
 /// `client.chat().completions()`.

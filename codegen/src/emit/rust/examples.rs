@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use syn::{Attribute, Field, Fields, Item, ItemEnum, ItemStruct, Type, parse_quote};
 
 use super::fields::{self, wire_name};
-use super::known::{Known, arguments, inner, is, is_boxed_option, last};
+use super::known::{TypeFacts, arguments, inner, is, is_boxed_option, last};
 use crate::emit::filled;
 use crate::emit::samples::{Samples, broken, written};
 use crate::model::{self, Api, Kind};
@@ -26,7 +26,7 @@ const FROM_JSON: &str = "serde_json::from_value(serde_json::json!(";
 /// What examples are made of.
 pub(super) struct Examples<'a> {
     api: &'a Api,
-    known: &'a Known,
+    known: &'a TypeFacts,
     samples: Samples<'a>,
     structs: HashMap<String, &'a ItemStruct>,
     /// Closed sets: the variant of each word.
@@ -39,7 +39,7 @@ pub(super) struct Examples<'a> {
 }
 
 /// A field of a value, and what its JSON has there.
-struct Held<'v> {
+struct FieldValue<'v> {
     /// How Rust spells the way to it.
     place: String,
     wire: String,
@@ -50,7 +50,7 @@ struct Held<'v> {
 impl<'a> Examples<'a> {
     pub(super) fn new(
         api: &'a Api,
-        known: &'a Known,
+        known: &'a TypeFacts,
         items: &'a [Item],
         open: &[(String, Vec<String>)],
     ) -> Self {
@@ -266,7 +266,7 @@ impl<'a> Examples<'a> {
 
     /// An argument of `new` or of a setter.
     fn argument(&self, field: &Field, value: &Value) -> Option<String> {
-        let ty = Known::parameter_type(field);
+        let ty = TypeFacts::parameter_type(field);
         let into = self.known.takes_into(ty);
         self.expression(ty, value, into).or_else(|| {
             let json = written(value, 0, usize::MAX);
@@ -384,12 +384,12 @@ impl<'a> Examples<'a> {
             .map(|field| field.name.as_str())
             .collect();
         let fields = Self::held(holder, item, members);
-        let fields: Vec<&Held<'_>> =
+        let fields: Vec<&FieldValue<'_>> =
             fields.iter().filter(|held| !constant.contains(&held.wire.as_str())).collect();
         let plain = fields.iter().find_map(|held| plain_check(held));
         let word = || fields.iter().find_map(|held| self.word(held));
         let list = || {
-            fields.iter().find_map(|Held { place, ty, value, .. }| match value {
+            fields.iter().find_map(|FieldValue { place, ty, value, .. }| match value {
                 Value::Array(items) if is(ty, "Vec") && items.is_empty() => {
                     Some(format!("assert!({place}.is_empty());"))
                 }
@@ -403,7 +403,7 @@ impl<'a> Examples<'a> {
             })
         };
         let within = || {
-            fields.iter().filter(|_| depth < 3).find_map(|Held { place, ty, value, .. }| {
+            fields.iter().filter(|_| depth < 3).find_map(|FieldValue { place, ty, value, .. }| {
                 self.check(place, &last(ty)?, value.as_object()?, depth + 1)
             })
         };
@@ -417,20 +417,25 @@ impl<'a> Examples<'a> {
     }
 
     /// The fields of a value that have one in its JSON.
-    fn held<'v>(holder: &str, item: &'a ItemStruct, members: &'v Map<String, Value>) -> Vec<Held<'v>>
+    fn held<'v>(holder: &str, item: &'a ItemStruct, members: &'v Map<String, Value>) -> Vec<FieldValue<'v>>
     where
         'a: 'v,
     {
         let held = item.fields.iter().filter_map(|field| {
             let wire = wire_name(&field.attrs, field.ident.as_ref()?);
             let value = members.get(&wire)?;
-            Some(Held { place: format!("{holder}.{}", fields::name(field)), wire, ty: &field.ty, value })
+            Some(FieldValue {
+                place: format!("{holder}.{}", fields::name(field)),
+                wire,
+                ty: &field.ty,
+                value,
+            })
         });
         held.collect()
     }
 
     /// A statement about a member that is a word of a set.
-    fn word(&self, Held { place, ty, value, .. }: &Held<'_>) -> Option<String> {
+    fn word(&self, FieldValue { place, ty, value, .. }: &FieldValue<'_>) -> Option<String> {
         let optional = is(ty, "Option");
         let name = last(if optional { inner(ty)? } else { ty })?;
         let text = value.as_str()?;
@@ -453,7 +458,7 @@ impl<'a> Examples<'a> {
 }
 
 /// A statement about a member that is a text, a number or a switch.
-fn plain_check(Held { place, ty, value, .. }: &Held<'_>) -> Option<String> {
+fn plain_check(FieldValue { place, ty, value, .. }: &FieldValue<'_>) -> Option<String> {
     let optional = is(ty, "Option");
     let name = last(if optional { inner(ty)? } else { ty })?;
     let said = match (name.as_str(), value) {

@@ -8,7 +8,7 @@ use syn::{Field, Fields, Item, Type};
 use super::{fields, paths};
 
 /// Facts about the types that setters depend on.
-pub(super) struct Known {
+pub(super) struct TypeFacts {
     /// Types that people build: those of requests, and the types within them.
     built: HashSet<String>,
     /// Sets of a single word, which is never an argument.
@@ -17,7 +17,7 @@ pub(super) struct Known {
     converted: HashSet<String>,
 }
 
-impl Known {
+impl TypeFacts {
     /// document: the lowered one; people build its request bodies.
     pub(super) fn new(items: &[Item], document: &Value, open: &HashSet<&str>) -> Self {
         let mut known = Self { built: HashSet::new(), single: HashSet::new(), converted: HashSet::new() };

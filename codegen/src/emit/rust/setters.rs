@@ -7,11 +7,11 @@ use syn::{Field, ItemStruct};
 
 use super::examples::Examples;
 use super::fields;
-use super::known::Known;
+use super::known::TypeFacts;
 use crate::emit::filled;
 
 /// `constructor!` and `setters!` of a type that people build, with their examples; nothing for other types.
-pub(super) fn emit(item: &ItemStruct, by_hand: bool, known: &Known, examples: &Examples<'_>) -> String {
+pub(super) fn emit(item: &ItemStruct, by_hand: bool, known: &TypeFacts, examples: &Examples<'_>) -> String {
     let name = item.ident.to_string();
     if !known.is_built(&name) {
         return String::new();

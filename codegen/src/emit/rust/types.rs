@@ -10,7 +10,7 @@ use syn::{Attribute, Item, ItemStruct, parse_quote};
 
 use super::examples::Examples;
 use super::fields::wire_name;
-use super::known::Known;
+use super::known::TypeFacts;
 use super::paths::Shortener;
 use super::{SOURCE, setters, words};
 use crate::emit::{filled, header};
@@ -29,11 +29,11 @@ const HEAD: &str = "\
 /// The imports of the macros, after the other imports.
 const MACROS: &str = "
 use crate::api::setters::{constructor, setters};
-use crate::api::words::{closed_words, open_words, untagged};
+use crate::api::open_enum::{closed_words, open_words, untagged};
 
 /// Errors of conversions.
 pub mod error {
-    pub use crate::api::words::ConversionError;
+    pub use crate::api::open_enum::ConversionError;
 }
 ";
 
@@ -53,7 +53,7 @@ pub(super) fn emit(whole: &syn::File, api: &Api, lowered: &Lowered) -> Result<Fi
         shortener.visit_item_mut(item);
     }
     let open: HashSet<&str> = lowered.open_enums.iter().map(|(name, _)| name.as_str()).collect();
-    let known = Known::new(&items, &lowered.document, &open);
+    let known = TypeFacts::new(&items, &lowered.document, &open);
     let examples = Examples::new(api, &known, &items, &lowered.open_enums);
     let spare = items.iter().filter_map(|item| match item {
         Item::Struct(item) if is_spare(item, &known) => Some(item.ident.to_string()),
@@ -113,7 +113,7 @@ pub(super) fn emit(whole: &syn::File, api: &Api, lowered: &Lowered) -> Result<Fi
 }
 
 /// A struct, with `Default` if no member is required.
-fn structure(mut item: ItemStruct, known: &Known) -> String {
+fn structure(mut item: ItemStruct, known: &TypeFacts) -> String {
     if is_spare(&item, known) {
         for attr in item.attrs.iter_mut().filter(|attr| attr.path().is_ident("derive")) {
             if let syn::Meta::List(list) = &mut attr.meta {
@@ -126,7 +126,7 @@ fn structure(mut item: ItemStruct, known: &Known) -> String {
 }
 
 /// Whether no member of a struct is required.
-fn is_spare(item: &ItemStruct, known: &Known) -> bool {
+fn is_spare(item: &ItemStruct, known: &TypeFacts) -> bool {
     matches!(item.fields, syn::Fields::Named(_)) && item.fields.iter().all(|field| known.spare(field))
 }
 

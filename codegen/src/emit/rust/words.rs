@@ -1,4 +1,4 @@
-//! Emits sets of words and unions as calls of the macros of `core/src/api/words.rs`, which implement their conversions.
+//! Emits sets of words and unions as calls of the macros of `core/src/api/open_enum.rs`, which implement their conversions.
 
 use std::fmt::Write as _;
 

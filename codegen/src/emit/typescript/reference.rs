@@ -4,35 +4,39 @@ use serde_json::Value;
 
 use super::signatures::{argument, arguments, call_path, named, params_type};
 use super::{expression, member, streams};
-use crate::emit::told::{Argument, Form, Told, has_example};
+use crate::emit::signature::{ArgumentSignature, DisplayType, OperationSignature, has_example};
 use crate::model::{Api, Operation, Plain};
 
 /// An operation of the client.
-pub(crate) fn told(api: &Api, operation: &Operation) -> Told {
+pub(crate) fn told(api: &Api, operation: &Operation) -> OperationSignature {
     let name = format!("client.{}", call_path(operation));
     let positional = operation.path_parameters().filter(|_| operation.request.is_none());
-    let mut arguments: Vec<Argument> = positional
+    let mut arguments: Vec<ArgumentSignature> = positional
         .map(|parameter| {
             let ty = expression(&parameter.ty);
-            Argument::of_parameter(argument(&parameter.name), Form::Code(ty), parameter)
+            ArgumentSignature::of_parameter(argument(&parameter.name), DisplayType::Code(ty), parameter)
         })
         .collect();
     arguments.extend(named(operation).into_iter().map(|parameter| {
-        Argument::of_parameter(
+        ArgumentSignature::of_parameter(
             format!("params.{}", parameter.name),
-            Form::Code(expression(&parameter.ty)),
+            DisplayType::Code(expression(&parameter.ty)),
             parameter,
         )
     }));
     arguments.extend(api.request_fields(operation).iter().map(|field| {
-        Argument::of_field(format!("params.{}", field.name), Form::Code(expression(&field.ty)), field)
+        ArgumentSignature::of_field(
+            format!("params.{}", field.name),
+            DisplayType::Code(expression(&field.ty)),
+            field,
+        )
     }));
     // Each example is a block of its own: they are one program.
     let example = example(api, operation, false).map_or_else(String::new, |code| {
         let lines = code.lines().map(|line| format!("  {line}\n"));
         format!("{{\n{}}}\n", lines.collect::<String>())
     });
-    Told { signature: signature(operation, &name), arguments, example, name }
+    OperationSignature { signature: signature(operation, &name), arguments, example, name }
 }
 
 fn signature(operation: &Operation, name: &str) -> String {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::{doc, expression, import, imported, references};
-use crate::model::{Api, Final, Operation, Stream};
+use crate::model::{Api, FinalDocument, Operation, Stream};
 use crate::names::pascal;
 
 /// The stream's class, if its events add up to a document: `ChatCompletionStream`, named after the document.
@@ -14,7 +14,7 @@ pub(super) fn class_name(operation: &Operation) -> Option<String> {
 }
 
 pub(super) fn emit(api: &Api) -> String {
-    let mut classes: BTreeMap<String, (&Stream, &Final)> = BTreeMap::new();
+    let mut classes: BTreeMap<String, (&Stream, &FinalDocument)> = BTreeMap::new();
     for operation in &api.operations {
         if let (Some(name), Some(stream)) = (class_name(operation), &operation.stream)
             && let Some(last) = &stream.last

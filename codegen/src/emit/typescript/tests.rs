@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::build::build;
 use crate::errors::Errors;
-use crate::home::GATEWRIGHT;
 use crate::load::{Document, OPENAPI, Sources};
 use crate::options::Options;
+use crate::target::GATEWRIGHT;
 
 const SPEC: &str = r##"
 openapi: 3.1.1

@@ -3,7 +3,7 @@
 use super::reference::{example, told};
 use super::{doc, expression};
 use crate::emit::docs::sentence;
-use crate::emit::told::{Argument, errors_of};
+use crate::emit::signature::{ArgumentSignature, errors_of};
 use crate::emit::{closed, origin};
 use crate::model::{Api, Operation};
 
@@ -36,7 +36,7 @@ pub(super) fn method(api: &Api, operation: &Operation, answer: Answer<'_>) -> St
 
 fn tags(api: &Api, operation: &Operation, answer: Answer<'_>) -> String {
     let told = told(api, operation);
-    let (sent, positional): (Vec<&Argument>, Vec<&Argument>) =
+    let (sent, positional): (Vec<&ArgumentSignature>, Vec<&ArgumentSignature>) =
         told.arguments.iter().partition(|argument| argument.name.starts_with("params."));
     let mut lines: Vec<String> =
         positional.iter().map(|argument| format!("@param {} - {}", argument.name, words(argument))).collect();
@@ -63,7 +63,7 @@ fn tags(api: &Api, operation: &Operation, answer: Answer<'_>) -> String {
 }
 
 /// What an argument is, with its bounds.
-fn words(argument: &Argument) -> String {
+fn words(argument: &ArgumentSignature) -> String {
     let about = argument.about.split_whitespace().collect::<Vec<_>>().join(" ");
     let rules = argument.rules.join("; ");
     let rules = if rules.is_empty() { rules } else { format!(" {}.", sentence(&rules)) };

@@ -11,11 +11,11 @@ use serde_json::Map;
 use serde_json::Value;
 
 use crate::api::setters::{constructor, setters};
-use crate::api::words::{closed_words, open_words, untagged};
+use crate::api::open_enum::{closed_words, open_words, untagged};
 
 /// Errors of conversions.
 pub mod error {
-    pub use crate::api::words::ConversionError;
+    pub use crate::api::open_enum::ConversionError;
 }
 
 /// Some of the tools, and whether one must be called.

@@ -14,13 +14,13 @@ pub(super) struct Completion {
     /// Every member except the choices, with its last value.
     members: Map<String, Value>,
     /// The choices by index.
-    choices: IndexMap<u64, Choice>,
+    choices: IndexMap<u64, ChoiceBuilder>,
     /// The choice that the last chunk added to.
     last: u64,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Choice {
+struct ChoiceBuilder {
     /// Every member except index, delta and message.
     members: Map<String, Value>,
     message: Map<String, Value>,
@@ -88,13 +88,13 @@ impl Completion {
     pub(super) fn memory(&self) -> usize {
         let choices = self.choices.values().map(|choice| {
             let members = members_memory(&choice.members) + members_memory(&choice.message);
-            size_of::<Choice>() + members + choice.calls.memory()
+            size_of::<ChoiceBuilder>() + members + choice.calls.memory()
         });
         members_memory(&self.members) + choices.sum::<usize>()
     }
 }
 
-impl Choice {
+impl ChoiceBuilder {
     fn push(&mut self, mut choice: Map<String, Value>) {
         choice.shift_remove("index");
         // A plain completion has a message instead of the delta; an older form has a text.

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::{index_of, members_memory, merge_member, merge_members};
 use crate::api::generated::forms;
-use crate::stream::mend;
-use crate::stream::shape::{self, Mending};
+use crate::stream::repair;
+use crate::stream::shape::{self, RepairLevel};
 use crate::stream::text::text_of;
 use crate::wire::json_weight;
 
@@ -17,23 +17,23 @@ const WRITTEN_OUT: usize = 4;
 
 /// The message so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Building {
+pub(super) struct MessageBuilder {
     /// Every member except the content.
     message: Map<String, Value>,
     /// The blocks by `index`, which need not arrive in order.
-    content: BTreeMap<u64, Block>,
+    content: BTreeMap<u64, ContentBlock>,
     /// The block that the last piece added to.
     last: u64,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Block {
+struct ContentBlock {
     members: Map<String, Value>,
     /// The text of the input of a call. Empty if the input came as an object.
     input: String,
 }
 
-impl Building {
+impl MessageBuilder {
     pub(super) fn push(&mut self, event: Value) {
         let Value::Object(mut event) = event else { return };
         let kind = event.shift_remove("type");
@@ -43,7 +43,7 @@ impl Building {
                 let Some(Value::Object(members)) = event.shift_remove("content_block") else { return };
                 let next = || self.content.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
                 let index = index_of(&event, "index").unwrap_or_else(next);
-                self.content.insert(index, Block::from(members));
+                self.content.insert(index, ContentBlock::from(members));
             }
             "content_block_delta" => {
                 let Some(Value::Object(delta)) = event.shift_remove("delta") else { return };
@@ -68,7 +68,7 @@ impl Building {
         let Some(Value::Object(mut message)) = message else { return };
         if let Some(Value::Array(blocks)) = message.shift_remove("content") {
             let blocks = blocks.into_iter().filter_map(|block| match block {
-                Value::Object(members) => Some(Block::from(members)),
+                Value::Object(members) => Some(ContentBlock::from(members)),
                 _ => None,
             });
             self.content = (0..).zip(blocks).collect();
@@ -92,25 +92,25 @@ impl Building {
 
     pub(super) fn document(&self) -> Value {
         let mut message = self.message.clone();
-        message.insert("content".to_owned(), self.content.values().map(Block::document).collect());
-        shape::mend(&forms::MESSAGE, Value::Object(message), Mending::Whole)
+        message.insert("content".to_owned(), self.content.values().map(ContentBlock::document).collect());
+        shape::mend(&forms::MESSAGE, Value::Object(message), RepairLevel::Whole)
     }
 
     pub(super) fn memory(&self) -> usize {
-        let block = |block: &Block| {
-            size_of::<Block>() + members_memory(&block.members) + WRITTEN_OUT * block.input.len()
+        let block = |block: &ContentBlock| {
+            size_of::<ContentBlock>() + members_memory(&block.members) + WRITTEN_OUT * block.input.len()
         };
         members_memory(&self.message) + self.content.values().map(block).sum::<usize>()
     }
 }
 
-impl From<Map<String, Value>> for Block {
+impl From<Map<String, Value>> for ContentBlock {
     fn from(members: Map<String, Value>) -> Self {
         Self { members, input: String::new() }
     }
 }
 
-impl Block {
+impl ContentBlock {
     /// Adds a piece. The block begins with it if its own event did not arrive.
     fn push(&mut self, mut delta: Map<String, Value>) {
         let kind = delta.shift_remove("type");
@@ -155,7 +155,7 @@ impl Block {
 /// The input of a call. Text that is truncated or not JSON is kept as it arrived.
 fn input_of(text: &str) -> Value {
     let is_light = json_weight::check(text.as_bytes()).is_ok();
-    let input = is_light.then(|| mend::value(text).ok()).flatten();
+    let input = is_light.then(|| repair::value(text).ok()).flatten();
     input.unwrap_or_else(|| text.into())
 }
 

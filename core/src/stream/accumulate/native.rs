@@ -7,17 +7,17 @@ use super::{index_of, members_memory, memory};
 
 /// The response so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Content {
+pub(super) struct ContentBuilder {
     /// Every member except the candidates, with its last value.
     members: Map<String, Value>,
     /// The candidates by index.
-    candidates: IndexMap<u64, Candidate>,
+    candidates: IndexMap<u64, CandidateBuilder>,
     /// The candidate that the last chunk added to.
     last: u64,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Candidate {
+struct CandidateBuilder {
     /// Every member except index and content, with its last value.
     members: Map<String, Value>,
     /// Every member of the content except the parts.
@@ -26,7 +26,7 @@ struct Candidate {
     indexed: bool,
 }
 
-impl Content {
+impl ContentBuilder {
     pub(super) fn push(&mut self, chunk: Value) {
         let Value::Object(mut chunk) = chunk else { return };
         let candidates = chunk.shift_remove("candidates");
@@ -61,13 +61,13 @@ impl Content {
     pub(super) fn memory(&self) -> usize {
         let candidates = self.candidates.values().map(|candidate| {
             let members = members_memory(&candidate.members) + members_memory(&candidate.content);
-            size_of::<Candidate>() + members + candidate.parts.iter().map(memory).sum::<usize>()
+            size_of::<CandidateBuilder>() + members + candidate.parts.iter().map(memory).sum::<usize>()
         });
         members_memory(&self.members) + candidates.sum::<usize>()
     }
 }
 
-impl Candidate {
+impl CandidateBuilder {
     fn push(&mut self, mut candidate: Map<String, Value>) {
         self.indexed |= candidate.shift_remove("index").is_some();
         if let Some(Value::Object(mut content)) = candidate.shift_remove("content") {

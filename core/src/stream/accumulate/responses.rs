@@ -7,26 +7,26 @@ use serde_json::{Map, Value, json};
 
 use super::{MAX_ENTRIES_SEARCHED, index_of, members_memory, merge_members};
 use crate::api::generated::forms;
-use crate::stream::meaning;
-use crate::stream::shape::{self, Mending};
+use crate::stream::classify;
+use crate::stream::shape::{self, RepairLevel};
 use crate::stream::text::text_of;
 
 /// The response so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Building {
+pub(super) struct ResponseBuilder {
     /// The response in the last lifecycle event.
     response: Map<String, Value>,
     /// Whether that event was terminal.
     ended: bool,
     /// The items by `output_index`.
-    output: BTreeMap<u64, Item>,
+    output: BTreeMap<u64, OutputItem>,
     /// Where the last event added to a text.
     last: Map<String, Value>,
 }
 
 /// An item of the output. Its parts are kept by index, which need not arrive in order.
 #[derive(Debug, Clone, Default)]
-struct Item {
+struct OutputItem {
     members: Map<String, Value>,
     content: BTreeMap<u64, Map<String, Value>>,
     summary: BTreeMap<u64, Map<String, Value>>,
@@ -35,7 +35,7 @@ struct Item {
 }
 
 /// The text of an item that an event adds to.
-enum Place {
+enum TextTarget {
     /// A member of the item itself.
     Member(&'static str),
     /// A text of one of its parts: the kind of the part and the member.
@@ -46,12 +46,12 @@ enum Place {
 /// The members of an event that say what it adds to.
 const PLACE: &[&str] = &["content_index", "item_id", "output_index"];
 
-impl Building {
+impl ResponseBuilder {
     pub(super) fn push(&mut self, event: Value) {
         let Value::Object(mut event) = event else { return };
         let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Some(Value::Object(response)) = event.remove("response") {
-            self.ended |= meaning::is_last_name(&kind);
+            self.ended |= classify::is_last_name(&kind);
             self.response = response;
             return;
         }
@@ -119,7 +119,7 @@ impl Building {
 
     fn index_by(&self, id: Option<&str>) -> Option<u64> {
         let id = id.filter(|id| !id.is_empty())?;
-        let has_id = |item: &Item| item.members.get("id").and_then(Value::as_str) == Some(id);
+        let has_id = |item: &OutputItem| item.members.get("id").and_then(Value::as_str) == Some(id);
         self.output
             .iter()
             .rev()
@@ -129,7 +129,7 @@ impl Building {
     }
 
     /// The item that an event adds to, created if it has not arrived yet; none if it is already complete.
-    fn open_item(&mut self, event: &Map<String, Value>, kind: &str) -> Option<&mut Item> {
+    fn open_item(&mut self, event: &Map<String, Value>, kind: &str) -> Option<&mut OutputItem> {
         let id = event.get("item_id").and_then(Value::as_str);
         let index = index_of(event, "output_index")
             .or_else(|| self.index_by(id))
@@ -148,14 +148,14 @@ impl Building {
 
     fn push_text(&mut self, subject: &str, action: &str, event: &mut Map<String, Value>) {
         let (kind, place, whole) = match subject {
-            "output_text" => ("message", Place::Content("output_text", "text"), "text"),
-            "refusal" => ("message", Place::Content("refusal", "refusal"), "refusal"),
-            "reasoning_text" => ("reasoning", Place::Content("reasoning_text", "text"), "text"),
-            "reasoning_summary_text" => ("reasoning", Place::Summary, "text"),
-            "function_call_arguments" => ("function_call", Place::Member("arguments"), "arguments"),
-            "mcp_call_arguments" => ("mcp_call", Place::Member("arguments"), "arguments"),
-            "custom_tool_call_input" => ("custom_tool_call", Place::Member("input"), "input"),
-            "code_interpreter_call_code" => ("code_interpreter_call", Place::Member("code"), "code"),
+            "output_text" => ("message", TextTarget::Content("output_text", "text"), "text"),
+            "refusal" => ("message", TextTarget::Content("refusal", "refusal"), "refusal"),
+            "reasoning_text" => ("reasoning", TextTarget::Content("reasoning_text", "text"), "text"),
+            "reasoning_summary_text" => ("reasoning", TextTarget::Summary, "text"),
+            "function_call_arguments" => ("function_call", TextTarget::Member("arguments"), "arguments"),
+            "mcp_call_arguments" => ("mcp_call", TextTarget::Member("arguments"), "arguments"),
+            "custom_tool_call_input" => ("custom_tool_call", TextTarget::Member("input"), "input"),
+            "code_interpreter_call_code" => ("code_interpreter_call", TextTarget::Member("code"), "code"),
             _ => return,
         };
         let done = action == "done";
@@ -165,11 +165,11 @@ impl Building {
         let logprobs = event.shift_remove("logprobs");
         let Some(item) = self.open_item(event, kind) else { return };
         let (members, name) = match place {
-            Place::Member(name) => (&mut item.members, name),
-            Place::Content(kind, name) => {
+            TextTarget::Member(name) => (&mut item.members, name),
+            TextTarget::Content(kind, name) => {
                 (item.content.entry(content_index).or_insert_with(|| new_part(kind, name)), name)
             }
-            Place::Summary => {
+            TextTarget::Summary => {
                 let part = item.summary.entry(summary_index);
                 (part.or_insert_with(|| new_part("summary_text", "text")), "text")
             }
@@ -197,25 +197,28 @@ impl Building {
         // Some servers end with a response whose output is empty.
         let is_whole = self.ended && has_output;
         if !is_whole && !self.output.is_empty() {
-            response.insert("output".to_owned(), self.output.values().map(Item::document).collect());
+            response.insert("output".to_owned(), self.output.values().map(OutputItem::document).collect());
         }
         if response.is_empty() {
             response.insert("status".to_owned(), "in_progress".into());
         }
-        shape::mend(&forms::RESPONSE, Value::Object(response), Mending::Whole)
+        shape::mend(&forms::RESPONSE, Value::Object(response), RepairLevel::Whole)
     }
 
     pub(super) fn memory(&self) -> usize {
         let part = |part: &Map<String, Value>| size_of::<Map<String, Value>>() + members_memory(part);
         let parts = |parts: &BTreeMap<u64, Map<String, Value>>| parts.values().map(part).sum::<usize>();
         let items = self.output.values().map(|item| {
-            size_of::<Item>() + members_memory(&item.members) + parts(&item.content) + parts(&item.summary)
+            size_of::<OutputItem>()
+                + members_memory(&item.members)
+                + parts(&item.content)
+                + parts(&item.summary)
         });
         members_memory(&self.response) + members_memory(&self.last) + items.sum::<usize>()
     }
 }
 
-impl Item {
+impl OutputItem {
     fn document(&self) -> Value {
         let mut members = self.members.clone();
         let is_list = |name: &str| self.members.get(name).is_none_or(Value::is_array);

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::places::Vary;
+use super::places::VaryingField;
 
 /// Maximum number of steps of a path, and of bytes of a name: paths stay small whatever the document is.
-const MOST_STEPS: usize = 16;
+const MAX_STEPS: usize = 16;
 const LONGEST_NAME: usize = 64;
 
 /// A step from a value to one within it.
@@ -29,7 +29,7 @@ pub(in crate::stream) fn paths(document: &str, starts: &[usize]) -> Option<Vec<V
             paths.push(steps.clone());
         }
         match document.as_bytes().get(at)? {
-            b'{' | b'[' if steps.len() == MOST_STEPS => return None,
+            b'{' | b'[' if steps.len() == MAX_STEPS => return None,
             b'{' => {
                 steps.push(Step::Member(String::new()));
                 is_name = true;
@@ -44,7 +44,7 @@ pub(in crate::stream) fn paths(document: &str, starts: &[usize]) -> Option<Vec<V
                 _ => is_name = true,
             },
             b'"' => {
-                let end = at + 1 + Vary::Text.length(document.get(at + 1..)?)?;
+                let end = at + 1 + VaryingField::Text.length(document.get(at + 1..)?)?;
                 if is_name {
                     if end - at > LONGEST_NAME {
                         return None;

@@ -11,7 +11,7 @@ use crate::api::operation::Protocol;
 
 /// What may differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::stream) enum Vary {
+pub(in crate::stream) enum VaryingField {
     /// The text itself: the inside of a JSON string. Each chunk has one.
     Text,
     /// The inside of a string that is not empty and has no escapes.
@@ -22,13 +22,13 @@ pub(in crate::stream) enum Vary {
 
 /// A part that may differ, and its position in the chunk.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct VaryingRange {
     pub(super) range: Range<usize>,
-    pub(super) vary: Vary,
+    pub(super) vary: VaryingField,
 }
 
 /// Whether the text is that of the first choice, and all places in their order.
-pub(super) fn places(protocol: Protocol, data: &str) -> Option<(bool, Vec<Place>)> {
+pub(super) fn places(protocol: Protocol, data: &str) -> Option<(bool, Vec<VaryingRange>)> {
     let (is_first, text, word) = match protocol {
         Protocol::Chat => {
             let Chat { choices: [choice], obfuscation } = serde_json::from_str(data).ok()?;
@@ -40,19 +40,19 @@ pub(super) fn places(protocol: Protocol, data: &str) -> Option<(bool, Vec<Place>
             (true, delta, obfuscation)
         }
         Protocol::Messages => {
-            let piece: Piece<'_> = serde_json::from_str(data).ok()?;
+            let piece: MessagesShape<'_> = serde_json::from_str(data).ok()?;
             (true, piece.text()?, None)
         }
         Protocol::Native => {
-            let Content { candidates: [candidate] } = serde_json::from_str(data).ok()?;
+            let ContentShape { candidates: [candidate] } = serde_json::from_str(data).ok()?;
             let [part] = candidate.content.parts;
             (candidate.index.unwrap_or(0) == 0, part.text, None)
         }
         Protocol::Media | Protocol::Models => return None,
     };
-    let mut places = vec![Place { range: range(data, text)?, vary: Vary::Text }];
+    let mut places = vec![VaryingRange { range: range(data, text)?, vary: VaryingField::Text }];
     if let Some(word) = word.filter(|word| !word.is_empty()) {
-        places.push(Place { range: range(data, word)?, vary: Vary::Word });
+        places.push(VaryingRange { range: range(data, word)?, vary: VaryingField::Word });
     }
     match protocol {
         Protocol::Responses => places.extend(numbers(data, "\"sequence_number\":")),
@@ -72,7 +72,7 @@ fn range(data: &str, part: &str) -> Option<Range<usize>> {
 
 /// The natural numbers of a member: itself, or the members of its objects at any depth. None if more than one member
 /// has this name.
-fn numbers(data: &str, name: &str) -> Vec<Place> {
+fn numbers(data: &str, name: &str) -> Vec<VaryingRange> {
     let mut found = memmem::find_iter(data.as_bytes(), name);
     let (Some(start), None) = (found.next(), found.next()) else { return Vec::new() };
     let bytes = data.as_bytes();
@@ -89,7 +89,7 @@ fn numbers(data: &str, name: &str) -> Vec<Place> {
             b'}' | b']' => depth = depth.saturating_sub(1),
             b'0'..=b'9' => {
                 if after_colon && matches!(bytes.get(at + length), Some(b',' | b'}' | b']' | b' ')) {
-                    places.push(Place { range: at..at + length, vary: Vary::Number });
+                    places.push(VaryingRange { range: at..at + length, vary: VaryingField::Number });
                 }
                 at += length - 1;
             }
@@ -109,7 +109,7 @@ fn numbers(data: &str, name: &str) -> Vec<Place> {
 #[derive(Deserialize)]
 struct Chat<'a> {
     #[serde(borrow)]
-    choices: [Choice<'a>; 1],
+    choices: [ChoiceShape<'a>; 1],
     /// Padding that makes all chunks equally long.
     #[serde(borrow, default)]
     obfuscation: Option<&'a str>,
@@ -117,10 +117,10 @@ struct Chat<'a> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Choice<'a> {
+struct ChoiceShape<'a> {
     index: Option<u64>,
     #[serde(borrow)]
-    delta: Delta<'a>,
+    delta: DeltaShape<'a>,
     #[serde(default, rename = "finish_reason")]
     _finish_reason: (),
     #[serde(default, rename = "logprobs")]
@@ -129,7 +129,7 @@ struct Choice<'a> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Delta<'a> {
+struct DeltaShape<'a> {
     content: &'a str,
     #[serde(default, rename = "role")]
     _role: IgnoredAny,
@@ -168,7 +168,7 @@ impl TextDelta<'_> {
 /// An event of the messages protocol that adds to a text.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Piece<'a> {
+struct MessagesShape<'a> {
     r#type: &'a str,
     #[serde(rename = "index")]
     _index: Option<u64>,
@@ -183,7 +183,7 @@ struct TextPiece<'a> {
     text: &'a str,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> MessagesShape<'a> {
     fn text(&self) -> Option<&'a str> {
         let is_text = self.r#type == "content_block_delta" && self.delta.r#type == "text_delta";
         is_text.then_some(self.delta.text)
@@ -192,26 +192,26 @@ impl<'a> Piece<'a> {
 
 /// A native chunk whose one part is a text.
 #[derive(Deserialize)]
-struct Content<'a> {
+struct ContentShape<'a> {
     #[serde(borrow)]
-    candidates: [Candidate<'a>; 1],
+    candidates: [CandidateShape<'a>; 1],
 }
 
 #[derive(Deserialize)]
-struct Candidate<'a> {
+struct CandidateShape<'a> {
     index: Option<u64>,
     #[serde(borrow)]
-    content: Parts<'a>,
+    content: PartsShape<'a>,
 }
 
 #[derive(Deserialize)]
-struct Parts<'a> {
+struct PartsShape<'a> {
     #[serde(borrow)]
-    parts: [Part<'a>; 1],
+    parts: [PartShape<'a>; 1],
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Part<'a> {
+struct PartShape<'a> {
     text: &'a str,
 }

@@ -7,9 +7,9 @@ use futures_util::StreamExt;
 use http::header::LOCATION;
 use tokio::time::timeout;
 
-use super::{Deadline, Form, Success, Transport, request};
+use super::{Deadline, ResponseMode, Success, Transport, request};
 use crate::transport::generated::options::RequestOptions;
-use crate::transport::middleware::{Answered, Attempt, Outcome};
+use crate::transport::middleware::{Attempt, Outcome, SuccessResponse};
 use crate::transport::response::{Head, request_id};
 use crate::transport::route::{Body, HttpError, Incoming};
 use crate::transport::secret::Secrets;
@@ -34,7 +34,7 @@ impl Transport {
     pub(super) async fn wrapped(
         &self,
         mut attempt: Attempt,
-        form: Form,
+        form: ResponseMode,
         deadline: &Deadline<'_>,
         options: &RequestOptions,
     ) -> Result<(Head, Success), Failed> {
@@ -61,7 +61,8 @@ impl Transport {
         let (outcome, rest) = match result {
             Ok((head, body)) => {
                 let whole = if let Success::Whole(body) = &body { Some(body.clone()) } else { None };
-                let answered = Answered { status: head.status, headers: head.headers.clone(), body: whole };
+                let answered =
+                    SuccessResponse { status: head.status, headers: head.headers.clone(), body: whole };
                 (Outcome { elapsed, answer: Ok(answered) }, Ok((head, body)))
             }
             Err(Failed { error, is_final }) => (Outcome { elapsed, answer: Err(error) }, Err(is_final)),
@@ -88,7 +89,7 @@ impl Transport {
     pub(super) async fn send(
         &self,
         request: &mut reqwest::Request,
-        form: Form,
+        form: ResponseMode,
         deadline: &Deadline<'_>,
         options: &RequestOptions,
     ) -> Result<(Head, Success), Error> {
@@ -103,7 +104,7 @@ impl Transport {
         &self,
         request: &mut reqwest::Request,
         secrets: &Secrets,
-        form: Form,
+        form: ResponseMode,
         deadline: &Deadline<'_>,
         options: &RequestOptions,
     ) -> Result<(Head, Success), Error> {
@@ -134,7 +135,7 @@ impl Transport {
             let retry_after = retry::retry_after(&head.headers, now);
             return Err(status_error(head, body).with_retry_after(retry_after));
         }
-        if form == Form::Stream {
+        if form == ResponseMode::Stream {
             return Ok((head, Success::Open(body, lease)));
         }
         let idle = self.silence(options).limit;

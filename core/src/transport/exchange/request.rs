@@ -4,7 +4,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_AG
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
-use super::{Form, Transport, body};
+use super::{ResponseMode, Transport, body};
 use crate::api::operation::{Method, Operation, StreamMode};
 use crate::transport::generated::options::RequestOptions;
 use crate::transport::options::Call;
@@ -21,7 +21,7 @@ impl Transport {
     pub(super) fn build(
         &self,
         call: Call,
-        form: Form,
+        form: ResponseMode,
         options: &RequestOptions,
     ) -> Result<reqwest::Request, Error> {
         let Call { operation, path, query, body, is_object, .. } = call;
@@ -53,15 +53,15 @@ impl Transport {
         request: &mut reqwest::Request,
         operation: &Operation,
         is_object: bool,
-        form: Form,
+        form: ResponseMode,
         options: &RequestOptions,
     ) -> Result<(), Error> {
         let invalid = |message: String| Error::new(ErrorKind::InvalidRequest, message);
         match (form, operation.stream) {
-            (Form::Stream, StreamMode::Never) => {
+            (ResponseMode::Stream, StreamMode::Never) => {
                 return Err(invalid("the operation does not stream".to_owned()));
             }
-            (Form::Document, StreamMode::Always) => {
+            (ResponseMode::Document, StreamMode::Always) => {
                 return Err(invalid("the operation answers only with a stream: open one".to_owned()));
             }
             _ => {}
@@ -71,7 +71,7 @@ impl Transport {
             edit_body(request, |body| body::with_members(body, extra))?;
         }
         if let StreamMode::Parameter(name) = operation.stream {
-            let wanted = form == Form::Stream;
+            let wanted = form == ResponseMode::Stream;
             edit_body(request, |body| body::with_switch(body, is_object, name, wanted))?;
         }
         if options.validate.unwrap_or(self.settings.validate) {
@@ -93,11 +93,11 @@ impl Transport {
         }
         headers.insert(USER_AGENT, self.user_agent.clone());
         let accept = match form {
-            Form::Document => operation.response.media_type(),
-            Form::Stream => "text/event-stream, application/json",
+            ResponseMode::Document => operation.response.media_type(),
+            ResponseMode::Stream => "text/event-stream, application/json",
         };
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        if form == Form::Stream {
+        if form == ResponseMode::Stream {
             // A compressing proxy tends to buffer events until its buffer is full.
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
@@ -112,18 +112,18 @@ impl Transport {
 }
 
 /// The way of calling decides whether a response streams: its method has the types for the one or the other.
-fn check_switch(operation: &Operation, form: Form, extra: &Map<String, Value>) -> Result<(), Error> {
+fn check_switch(operation: &Operation, form: ResponseMode, extra: &Map<String, Value>) -> Result<(), Error> {
     let StreamMode::Parameter(name) = operation.stream else { return Ok(()) };
-    if extra.get(name).is_none_or(|value| *value == Value::Bool(form == Form::Stream)) {
+    if extra.get(name).is_none_or(|value| *value == Value::Bool(form == ResponseMode::Stream)) {
         return Ok(());
     }
     let (method, resource) = (operation.qualified_name(), operation.resource);
     let message = match form {
-        Form::Document => format!(
+        ResponseMode::Document => format!(
             "extra_body cannot set {name:?} of a call for a whole response; to stream, give {name} to {method} \
              itself (in Rust, call {resource}.stream)"
         ),
-        Form::Stream => format!(
+        ResponseMode::Stream => format!(
             "extra_body cannot set {name:?} of a call for a stream; for a whole response, call {method} without \
              {name}"
         ),

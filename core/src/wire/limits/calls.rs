@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::words::brief;
-use super::{MOST_VIOLATIONS, Violation, Violations};
+use super::{MAX_VIOLATIONS, Violation, Violations};
 use crate::api::operation::{Conversation, Operation};
 
 /// Rule of a violation: a result without a call, or a call without a result.
 const RULE: &str = "unmatched";
 /// The search stops one past the reported number, to show that there are more.
-const MOST: usize = MOST_VIOLATIONS + 1;
+const MOST: usize = MAX_VIOLATIONS + 1;
 
 /// The unmatched calls and results in the conversation of a request.
 pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
@@ -122,7 +122,7 @@ fn others(count: usize) -> String {
 /// after it. Consecutive messages of one role are one turn.
 fn of_turns(messages: &[Value]) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut open = OpenTurn::default();
+    let mut open = PendingCalls::default();
     let mut was_assistant = false;
     for (index, message) in messages.iter().enumerate() {
         if found.len() >= MOST {
@@ -131,7 +131,7 @@ fn of_turns(messages: &[Value]) -> Vec<Violation> {
         let is_assistant = message["role"] == "assistant";
         if is_assistant && !was_assistant {
             found.extend(open.unanswered());
-            open = OpenTurn::default();
+            open = PendingCalls::default();
         }
         was_assistant = is_assistant;
         let blocks = message["content"].as_array().into_iter().flatten();
@@ -168,11 +168,11 @@ fn of_turns(messages: &[Value]) -> Vec<Violation> {
 
 /// The calls of the assistant's last turn, each with the message it is in and whether it has been answered.
 #[derive(Default)]
-struct OpenTurn<'m> {
+struct PendingCalls<'m> {
     calls: HashMap<&'m str, (usize, bool)>,
 }
 
-impl OpenTurn<'_> {
+impl PendingCalls<'_> {
     /// One violation for all calls of the turn.
     fn unanswered(&self) -> Option<Violation> {
         let left = || self.calls.iter().filter(|(_, (_, answered))| !answered);
@@ -189,7 +189,7 @@ fn of_items(items: &[Value], kept: usize, goes_on: bool) -> Vec<Violation> {
     let mut found = Vec::new();
     // The call may be in a reference or in the items that a compaction replaced.
     let mut may_be_elsewhere = goes_on;
-    let mut calls: HashMap<(&str, &str), CallAt> = HashMap::new();
+    let mut calls: HashMap<(&str, &str), LocatedCall> = HashMap::new();
     for (index, item) in items.iter().enumerate() {
         if found.len() >= MOST {
             return found;
@@ -199,7 +199,7 @@ fn of_items(items: &[Value], kept: usize, goes_on: bool) -> Vec<Violation> {
         let Some(id) = item["call_id"].as_str() else { continue };
         match kind {
             "function_call" | "custom_tool_call" => {
-                calls.entry((kind, id)).or_insert(CallAt { index, answered: false });
+                calls.entry((kind, id)).or_insert(LocatedCall { index, answered: false });
             }
             "function_call_output" | "custom_tool_call_output" => {
                 let kind = kind.trim_end_matches("_output");
@@ -230,7 +230,7 @@ fn of_items(items: &[Value], kept: usize, goes_on: bool) -> Vec<Violation> {
 }
 
 /// A call in the input.
-struct CallAt {
+struct LocatedCall {
     index: usize,
     answered: bool,
 }
@@ -304,7 +304,7 @@ mod tests {
         let result = json!({"role": "tool", "tool_call_id": "c", "content": ""});
         let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": ""});
         let output = json!({"type": "function_call_output", "call_id": "d", "output": ""});
-        for (number, complete) in [(MOST_VIOLATIONS, true), (MOST_VIOLATIONS + 1, false)] {
+        for (number, complete) in [(MAX_VIOLATIONS, true), (MAX_VIOLATIONS + 1, false)] {
             let chat = json!({"model": "model-sol", "messages": vec![result.clone(); number]});
             let mut items = vec![output.clone(); number - 1];
             items.push(call.clone());
@@ -317,7 +317,7 @@ mod tests {
                 unmatched_calls(&items, 0),
             ];
             for told in told {
-                assert_eq!((told.len(), told.is_complete()), (MOST_VIOLATIONS, complete));
+                assert_eq!((told.len(), told.is_complete()), (MAX_VIOLATIONS, complete));
             }
         }
     }

@@ -7,7 +7,7 @@
 use serde_json::{Map, Number, Value};
 
 use super::schema::{Additional, REQUESTS, Schema, Type};
-use super::walk::MOST_POINTER_BYTES;
+use super::walk::MAX_POINTER_BYTES;
 use crate::api::operation::Operation;
 
 /// The body in the form that the schemas use; `None` if it already has that form.
@@ -42,7 +42,7 @@ pub(super) fn as_sent(operation: &Operation, body: &Value, pointer: &str) -> Str
             _ => None,
         };
         let step = spelled.unwrap_or(segment);
-        if sent.len() + 1 + step.len() > MOST_POINTER_BYTES {
+        if sent.len() + 1 + step.len() > MAX_POINTER_BYTES {
             break;
         }
         sent.push('/');
@@ -212,9 +212,9 @@ mod tests {
         }
         let body = json!({ "generation_config": { "response_schema": schema } });
         let plain = format!("/generationConfig/responseSchema{}", &plain[..27 * "/anyOf/0".len()]);
-        assert!(plain.len() <= MOST_POINTER_BYTES);
+        assert!(plain.len() <= MAX_POINTER_BYTES);
         let sent = as_sent(&GENERATE_CONTENT, &body, &plain);
-        assert!((MOST_POINTER_BYTES - 8..=MOST_POINTER_BYTES).contains(&sent.len()), "{}", sent.len());
+        assert!((MAX_POINTER_BYTES - 8..=MAX_POINTER_BYTES).contains(&sent.len()), "{}", sent.len());
         assert!(body.pointer(&sent).is_some(), "{sent}");
     }
 }

@@ -5,49 +5,48 @@ use serde_json::{Map, Value};
 
 use super::schema::{Additional, REQUESTS, Schema};
 use super::words::{brief, plain, size_of, type_of, types};
-use super::{MOST_VIOLATIONS, Violation, Violations};
+use super::{MAX_VIOLATIONS, Violation, Violations};
 
 /// Longest pointer, in bytes. A longer one is shortened to an enclosing container.
-pub(super) const MOST_POINTER_BYTES: usize = 256;
+pub(super) const MAX_POINTER_BYTES: usize = 256;
 
-/// Every rule of the schema that a value violates, up to [`MOST_VIOLATIONS`].
+/// Every rule of the schema that a value violates, up to [`MAX_VIOLATIONS`].
 pub(super) fn walk(schema: &Schema, value: &Value) -> Violations {
-    let mut walk = Walk::new(MOST_VIOLATIONS);
-    walk.value(schema, value, At::Root, "ours");
+    let mut walk = Walk::new(MAX_VIOLATIONS);
+    walk.value(schema, value, ValuePosition::Root, "ours");
     walk.found
 }
 
 /// As [`walk`], for a value that is not the body but a member of this name.
 pub(super) fn walk_member(schema: &Schema, name: &str, value: &Value) -> Violations {
-    let mut walk = Walk::new(MOST_VIOLATIONS);
-    walk.value(schema, value, At::Member(&At::Root, name), "ours");
+    let mut walk = Walk::new(MAX_VIOLATIONS);
+    walk.value(schema, value, ValuePosition::Member(&ValuePosition::Root, name), "ours");
     walk.found
 }
 
 /// The position of a value. It is kept on the stack, and a pointer is built only for a violation.
 #[derive(Clone, Copy)]
-enum At<'a> {
+enum ValuePosition<'a> {
     Root,
-    Member(&'a At<'a>, &'a str),
-    Item(&'a At<'a>, usize),
+    Member(&'a ValuePosition<'a>, &'a str),
+    Item(&'a ValuePosition<'a>, usize),
 }
 
-impl At<'_> {
+impl ValuePosition<'_> {
     fn pointer(self) -> String {
         let mut steps = Vec::new();
         let mut at = self;
         loop {
             match at {
-                At::Root => break,
-                At::Member(parent, name) => {
+                ValuePosition::Root => break,
+                ValuePosition::Member(parent, name) => {
                     // A name that is already too long need not be escaped.
                     steps.push(
-                        (name.len() <= MOST_POINTER_BYTES)
-                            .then(|| name.replace('~', "~0").replace('/', "~1")),
+                        (name.len() <= MAX_POINTER_BYTES).then(|| name.replace('~', "~0").replace('/', "~1")),
                     );
                     at = *parent;
                 }
-                At::Item(parent, index) => {
+                ValuePosition::Item(parent, index) => {
                     steps.push(Some(index.to_string()));
                     at = *parent;
                 }
@@ -55,7 +54,7 @@ impl At<'_> {
         }
         let mut pointer = String::new();
         for step in steps.into_iter().rev() {
-            let Some(step) = step.filter(|step| pointer.len() + 1 + step.len() <= MOST_POINTER_BYTES) else {
+            let Some(step) = step.filter(|step| pointer.len() + 1 + step.len() <= MAX_POINTER_BYTES) else {
                 break;
             };
             pointer.push('/');
@@ -67,9 +66,9 @@ impl At<'_> {
     /// What the value is called: `temperature`, `messages[0]`, `the body`.
     fn name(self) -> String {
         match self {
-            At::Root => "the body".to_owned(),
-            At::Member(_, name) => brief(name),
-            At::Item(parent, index) => format!("{}[{index}]", parent.name()),
+            ValuePosition::Root => "the body".to_owned(),
+            ValuePosition::Member(_, name) => brief(name),
+            ValuePosition::Item(parent, index) => format!("{}[{index}]", parent.name()),
         }
     }
 }
@@ -96,7 +95,7 @@ impl Walk {
     /// Whether a value satisfies a schema; stops at the first rule it violates.
     fn accepts(&mut self, schema: &Schema, value: &Value) -> bool {
         let mut inner = Walk::new(0);
-        inner.value(schema, value, At::Root, "");
+        inner.value(schema, value, ValuePosition::Root, "");
         self.visited += inner.visited;
         !inner.is_over()
     }
@@ -105,7 +104,7 @@ impl Walk {
         &mut self,
         schema: &Schema,
         rule: &str,
-        at: At<'_>,
+        at: ValuePosition<'_>,
         section: &str,
         message: impl FnOnce() -> String,
     ) -> Option<&mut Violation> {
@@ -130,7 +129,7 @@ impl Walk {
         schema: &Schema,
         rule: &str,
         name: Option<&str>,
-        at: At<'_>,
+        at: ValuePosition<'_>,
         section: &str,
         message: impl FnOnce() -> String,
     ) {
@@ -139,7 +138,7 @@ impl Walk {
         }
     }
 
-    fn value(&mut self, schema: &Schema, value: &Value, at: At<'_>, section: &str) {
+    fn value(&mut self, schema: &Schema, value: &Value, at: ValuePosition<'_>, section: &str) {
         self.visited += 1;
         let section = schema.source.as_deref().unwrap_or(section);
         if let Some(referred) = REQUESTS.referred(schema) {
@@ -164,7 +163,7 @@ impl Walk {
         self.combinations(schema, value, at, section);
     }
 
-    fn choices(&mut self, schema: &Schema, value: &Value, at: At<'_>, section: &str) {
+    fn choices(&mut self, schema: &Schema, value: &Value, at: ValuePosition<'_>, section: &str) {
         if let Some(options) = &schema.options
             && !options.iter().any(|option| is_same(option, value))
         {
@@ -183,7 +182,7 @@ impl Walk {
         }
     }
 
-    fn number(&mut self, schema: &Schema, number: f64, value: &Value, at: At<'_>, section: &str) {
+    fn number(&mut self, schema: &Schema, number: f64, value: &Value, at: ValuePosition<'_>, section: &str) {
         let bounds = [
             ("minimum", schema.minimum, number < schema.minimum.unwrap_or(number), "the minimum is"),
             ("maximum", schema.maximum, number > schema.maximum.unwrap_or(number), "the maximum is"),
@@ -208,7 +207,7 @@ impl Walk {
         }
     }
 
-    fn text(&mut self, schema: &Schema, text: &str, value: &Value, at: At<'_>, section: &str) {
+    fn text(&mut self, schema: &Schema, text: &str, value: &Value, at: ValuePosition<'_>, section: &str) {
         if schema.min_length.is_some() || schema.max_length.is_some() {
             let length = text.chars().count();
             self.size(
@@ -245,7 +244,7 @@ impl Walk {
         most: (&str, Option<usize>),
         size: usize,
         value: &Value,
-        at: At<'_>,
+        at: ValuePosition<'_>,
         section: &str,
     ) {
         if let (rule, Some(least)) = least
@@ -268,7 +267,14 @@ impl Walk {
         }
     }
 
-    fn array(&mut self, schema: &Schema, items: &[Value], value: &Value, at: At<'_>, section: &str) {
+    fn array(
+        &mut self,
+        schema: &Schema,
+        items: &[Value],
+        value: &Value,
+        at: ValuePosition<'_>,
+        section: &str,
+    ) {
         self.size(
             schema,
             ("minItems", schema.min_items),
@@ -283,7 +289,7 @@ impl Walk {
             if self.is_over() {
                 return;
             }
-            self.value(each, item, At::Item(&at, index), section);
+            self.value(each, item, ValuePosition::Item(&at, index), section);
         }
     }
 
@@ -292,7 +298,7 @@ impl Walk {
         schema: &Schema,
         members: &Map<String, Value>,
         value: &Value,
-        at: At<'_>,
+        at: ValuePosition<'_>,
         section: &str,
     ) {
         self.size(
@@ -312,7 +318,7 @@ impl Walk {
             if self.is_over() {
                 return;
             }
-            let at = At::Member(&at, name);
+            let at = ValuePosition::Member(&at, name);
             match (schema.properties.get(name), &schema.additional_properties) {
                 (Some(property), _) => self.value(property, member, at, section),
                 (None, Some(Additional::Each(each))) => self.value(each, member, at, section),
@@ -328,7 +334,7 @@ impl Walk {
         }
     }
 
-    fn combinations(&mut self, schema: &Schema, value: &Value, at: At<'_>, section: &str) {
+    fn combinations(&mut self, schema: &Schema, value: &Value, at: ValuePosition<'_>, section: &str) {
         for part in &schema.all_of {
             self.value(part, value, at, section);
         }
@@ -364,7 +370,7 @@ impl Walk {
     }
 
     /// Reports the violations of the alternative that the value is meant to be.
-    fn one_of(&mut self, schema: &Schema, value: &Value, at: At<'_>, section: &str) {
+    fn one_of(&mut self, schema: &Schema, value: &Value, at: ValuePosition<'_>, section: &str) {
         let meant: Vec<&Schema> = schema.one_of.iter().filter(|form| may_be_meant(form, value)).collect();
         match meant.as_slice() {
             [] => {
@@ -412,7 +418,7 @@ fn required_by(forms: &[Schema]) -> Vec<&str> {
 }
 
 /// The message for a value that matches none of the forms: it lacks a member that one of them requires.
-fn none_of(required: &[&str], at: At<'_>) -> String {
+fn none_of(required: &[&str], at: ValuePosition<'_>) -> String {
     if required.is_empty() {
         format!("{} matches none of the allowed forms", at.name())
     } else {
@@ -435,8 +441,8 @@ mod tests {
     use super::*;
 
     fn visits(operation: &str, body: &Value) -> (usize, usize) {
-        let mut walk = Walk::new(MOST_VIOLATIONS);
-        walk.value(REQUESTS.body(operation).expect("a schema"), body, At::Root, "ours");
+        let mut walk = Walk::new(MAX_VIOLATIONS);
+        walk.value(REQUESTS.body(operation).expect("a schema"), body, ValuePosition::Root, "ours");
         (walk.visited, walk.found.len())
     }
 
@@ -466,12 +472,12 @@ mod tests {
 
     #[test]
     fn a_pointer_that_would_be_too_long_ends_at_a_container() {
-        let name = "n".repeat(MOST_POINTER_BYTES);
-        let (root, long) = (At::Root, "a/b~c".to_owned());
-        let metadata = At::Member(&root, &long);
+        let name = "n".repeat(MAX_POINTER_BYTES);
+        let (root, long) = (ValuePosition::Root, "a/b~c".to_owned());
+        let metadata = ValuePosition::Member(&root, &long);
         assert_eq!(metadata.pointer(), "/a~1b~0c");
-        assert_eq!(At::Member(&metadata, &name).pointer(), "/a~1b~0c");
-        assert_eq!(At::Item(&metadata, 7).pointer(), "/a~1b~0c/7");
-        assert_eq!(At::Item(&At::Member(&metadata, &name), 7).pointer(), "/a~1b~0c");
+        assert_eq!(ValuePosition::Member(&metadata, &name).pointer(), "/a~1b~0c");
+        assert_eq!(ValuePosition::Item(&metadata, 7).pointer(), "/a~1b~0c/7");
+        assert_eq!(ValuePosition::Item(&ValuePosition::Member(&metadata, &name), 7).pointer(), "/a~1b~0c");
     }
 }

@@ -8,7 +8,7 @@ use super::schema::Type;
 use gatewright_safe::visible::visible;
 
 /// Longest part of a request that a message repeats, in bytes.
-const MOST_ECHOED_BYTES: usize = 100;
+const MAX_ECHOED_BYTES: usize = 100;
 
 /// Accepts text up to the limit and refuses the rest, so that a large value is not written out only to be truncated.
 struct Cut {
@@ -17,7 +17,7 @@ struct Cut {
 
 impl Write for Cut {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let room = MOST_ECHOED_BYTES - self.text.len();
+        let room = MAX_ECHOED_BYTES - self.text.len();
         if text.len() <= room {
             self.text.push_str(text);
             return Ok(());
@@ -96,7 +96,7 @@ mod tests {
     fn a_large_value_is_repeated_in_part() {
         assert_eq!(brief(json!("short")), "\"short\"");
         let long = brief(json!("é".repeat(1_000_000)));
-        assert!(long.len() <= MOST_ECHOED_BYTES + '…'.len_utf8() && long.ends_with("é…"), "{long}");
+        assert!(long.len() <= MAX_ECHOED_BYTES + '…'.len_utf8() && long.ends_with("é…"), "{long}");
         assert!(brief(json!(vec![0; 1_000_000])).ends_with('…'));
         assert_eq!(brief(json!("a\u{202e}b")), "\"a\\u{202e}b\"");
     }

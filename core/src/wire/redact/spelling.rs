@@ -40,14 +40,14 @@ pub(super) fn widened(bytes: &[u8], start: usize, end: usize) -> (usize, usize) 
 }
 
 /// A text after some rounds of unescaping, with the position of each byte in the original.
-pub(super) struct Level {
+pub(super) struct DecodedText {
     pub(super) bytes: Vec<u8>,
     pub(super) lower: Vec<u8>,
     /// Start and end in the original text; none at the first level, where they equal the byte's own position.
     sources: Option<Vec<(u32, u32)>>,
 }
 
-impl Level {
+impl DecodedText {
     pub(super) fn of(text: &[u8]) -> Self {
         Self { bytes: text.to_vec(), lower: text.to_ascii_lowercase(), sources: None }
     }

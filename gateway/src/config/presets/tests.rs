@@ -2,7 +2,7 @@ use std::ffi::OsString;
 
 use super::*;
 use crate::config::{
-    Capabilities, ConfigFile, KeyPlace, Kind, Problems, Roles, TokenLimit, Upstream, read_text,
+    Capabilities, ConfigFile, KeyPlace, Kind, Problems, Roles, TokenLimit, UpstreamConfig, read_text,
 };
 
 /// Pretends that every variable is set.
@@ -23,7 +23,7 @@ fn with(provider: &str, more: &str) -> String {
 }
 
 /// The upstream of a provider, with the URL if the operator must set it.
-fn upstream_of(preset: &Preset) -> Upstream {
+fn upstream_of(preset: &Preset) -> UpstreamConfig {
     let more = if preset.base_url().is_some() { "" } else { "base_url = \"https://one.example/v1\"" };
     let file = read(&with(preset.name, more)).unwrap_or_else(|problems| panic!("{problems}"));
     file.config.upstreams.into_iter().next().expect("an upstream")
@@ -67,7 +67,7 @@ fn an_upstream_as_it_is_shown_is_the_one_that_its_provider_makes() {
         let text =
             format!("{}\n[models.m]\ntargets = [{{ upstream = \"{}\" }}]\n", preset.upstream(), preset.name);
         let shown = read(&text).unwrap_or_else(|problems| panic!("{problems}\n{text}")).config.upstreams;
-        let named = Upstream { name: preset.name.to_owned(), ..upstream_of(preset) };
+        let named = UpstreamConfig { name: preset.name.to_owned(), ..upstream_of(preset) };
         assert_eq!(format!("{shown:?}"), format!("{:?}", [named]));
     }
 }

@@ -37,7 +37,7 @@ fn a_list_is_written_as_it_was_read() {
 #[test]
 fn a_model_is_found_by_its_upstream_and_then_by_its_provider() {
     let mut list = PriceList::parse(LIST, "prices.toml").expect("a list");
-    let own = ListedModel::new(Price::new(7.0, 8.0));
+    let own = ListedModel::new(ModelPrice::new(7.0, 8.0));
     assert_eq!(list.insert(PricesOf::Upstream("mine"), "free", own.clone()), None);
     let input =
         |upstream, provider, model| list.find(upstream, provider, model).map(|it| it.price.tokens.input);

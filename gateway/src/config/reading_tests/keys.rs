@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Absent, CANARY, Part, parse, read, set, with, wrong};
-use crate::config::{KeyFile, KeyPlace, KeySource, Sharing, SigV4, Upstream};
+use super::{Absent, CANARY, DocumentKind, parse, read, set, with, wrong};
+use crate::config::{KeyFile, KeyPlace, KeySource, Sharing, SigV4Credentials, UpstreamConfig};
 
-fn upstream(lines: &str) -> Upstream {
+fn upstream(lines: &str) -> UpstreamConfig {
     let read = read(&with(lines, "")).unwrap_or_else(|problems| panic!("{problems}"));
     read.config.upstreams.into_iter().next().expect("an upstream")
 }
@@ -99,7 +99,7 @@ fn a_document_that_gateways_share_runs_no_program_and_may_name_a_provider() {
     let sharing = Sharing::new("/etc/gatewright");
     let shared = |lines: &str| {
         let text = format!("[upstreams.one]\n{lines}\n[models.m]\ntargets = [{{ upstream = \"one\" }}]\n");
-        parse(&text, "shared.toml", Path::new(""), set, Absent::IsWrong, Part::Shared(&sharing))
+        parse(&text, "shared.toml", Path::new(""), set, Absent::IsWrong, DocumentKind::Shared(&sharing))
     };
     let told =
         shared("provider = \"openai\"\nkey = { command = [\"a\"], ttl = \"1m\" }").expect_err("a command");
@@ -164,7 +164,7 @@ fn requests_may_be_signed_with_credentials_of_aws() {
     // Every variable is set.
     assert_eq!(named.environment["AWS_SECRET_ACCESS_KEY"], CANARY);
     assert_eq!(named.home_dir, Some(CANARY.into()));
-    let mut shown = SigV4::new("us-east-1", "other");
+    let mut shown = SigV4Credentials::new("us-east-1", "other");
     shown.environment = named.environment.clone();
     assert!(!format!("{shown:?}").contains("canary"), "{shown:?}");
     for (base_url, region, service) in [
@@ -189,8 +189,14 @@ fn requests_may_be_signed_with_credentials_of_aws() {
         assert!(wrong(&with(lines, "")).contains(told), "{lines}: {}", wrong(&with(lines, "")));
     }
     let folder = Path::new("/nowhere");
-    let unknown =
-        parse(&with(lines, ""), "gatewright.toml", folder, super::unset, Absent::IsWrong, Part::Whole);
+    let unknown = parse(
+        &with(lines, ""),
+        "gatewright.toml",
+        folder,
+        super::unset,
+        Absent::IsWrong,
+        DocumentKind::Whole,
+    );
     let told = unknown.expect_err("no region").to_string();
     assert!(
         told.contains("upstreams.one.key.sigv4: the region is not known") && told.contains("AWS_REGION"),

@@ -1,6 +1,6 @@
 //! Prices of targets: those they set themselves, and those from the price file for their provider.
 
-use super::{Absent, ConfigFile, Part, Problems, parse, set, with, wrong};
+use super::{Absent, ConfigFile, DocumentKind, Problems, parse, set, with, wrong};
 use crate::config::SharedConfig;
 
 const UPSTREAMS: &str = r#"
@@ -32,7 +32,7 @@ fn read_beside(prices: Option<&str>, absent: Absent) -> Result<ConfigFile, Probl
     if let Some(prices) = prices {
         std::fs::write(folder.path().join("prices.toml"), prices).expect("written");
     }
-    parse(UPSTREAMS, "gatewright.toml", folder.path(), set, absent, Part::Whole)
+    parse(UPSTREAMS, "gatewright.toml", folder.path(), set, absent, DocumentKind::Whole)
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn gateways_that_share_their_models_price_them_by_a_file_of_their_own() {
         "[upstreams.other]\nkind = \"simulator\"\n[models.own]\ntargets = [{ upstream = \"other\" }]\n";
     let path = folder.path().join("prices.toml");
     std::fs::write(&path, PRICES).expect("written");
-    let read = parse(own, "gatewright.toml", folder.path(), set, Absent::IsWrong, Part::Whole);
+    let read = parse(own, "gatewright.toml", folder.path(), set, Absent::IsWrong, DocumentKind::Whole);
     let sharing = read.expect("a configuration").config.shared_config.expect("it shares");
     let shared = SharedConfig::read(document, "it", &sharing).unwrap_or_else(|problems| panic!("{problems}"));
     let price = shared.models[0].targets[0].price.as_ref().expect("a price");

@@ -1,6 +1,6 @@
 //! What the gateways of a store share.
 
-use super::{Absent, Part, parse, read, set, with, wrong};
+use super::{Absent, DocumentKind, parse, read, set, with, wrong};
 use crate::config::{SharedConfig, Sharing};
 
 #[test]
@@ -47,7 +47,7 @@ fn a_document_that_gateways_share_gets_those_secrets_alone_that_a_machine_offers
     let mut sharing = Sharing::new("/etc/gatewright");
     let refused = |sharing: &Sharing, secret: &str| {
         let document = with(&format!("key = {{ {secret} }}"), "");
-        let part = Part::Shared(sharing);
+        let part = DocumentKind::Shared(sharing);
         let read = parse(&document, "it", &sharing.folder, set, Absent::IsWrong, part);
         read.err().is_some_and(|problems| problems.to_string().contains("may not name"))
     };

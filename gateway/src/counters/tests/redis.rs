@@ -7,17 +7,18 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::counters::{CounterServer, Counters, CountersUrl, Seen, Verdict};
+use crate::counters::{CounterServer, CountersUrl, KeySnapshot, LimitVerdict, SharedCounters};
 use crate::day::Day;
-use crate::keys::Limits;
+use crate::keys::KeyLimits;
 use crate::spent::{Spent, SpentSoFar};
 
 /// Long enough for a busy machine; no passing test reaches it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-async fn counters(redis: &Redis, lease: Duration) -> Arc<Counters> {
+async fn counters(redis: &Redis, lease: Duration) -> Arc<SharedCounters> {
     let url = CountersUrl::new(&redis.url()).expect("an address");
-    let counters = Counters::start(&CounterServer { url, timeout: PATIENCE, lease }).expect("an address");
+    let counters =
+        SharedCounters::start(&CounterServer { url, timeout: PATIENCE, lease }).expect("an address");
     until(|| counters.is_present()).await;
     Arc::new(counters)
 }
@@ -31,11 +32,11 @@ async fn until(condition: impl Fn() -> bool) {
     tokio::time::timeout(PATIENCE, waiting).await.expect("it comes about");
 }
 
-async fn verdict(counters: &Counters, key: &Arc<str>, limits: &Limits) -> Verdict {
+async fn verdict(counters: &SharedCounters, key: &Arc<str>, limits: &KeyLimits) -> LimitVerdict {
     let place = limits.concurrent_requests.map(|_| counters.place(key));
-    let answer = counters.ask(key, limits, Seen::default(), place.as_ref()).await.expect("an answer");
+    let answer = counters.ask(key, limits, KeySnapshot::default(), place.as_ref()).await.expect("an answer");
     if let Some(place) = place {
-        if answer.verdict == Verdict::Granted {
+        if answer.verdict == LimitVerdict::Granted {
             place.hold();
             // It stays taken.
             std::mem::forget(place);
@@ -50,7 +51,7 @@ async fn verdict(counters: &Counters, key: &Arc<str>, limits: &Limits) -> Verdic
 async fn no_more_requests_run_at_once_than_the_limit_whoever_asks() {
     let redis = Redis::start();
     let nodes = [counters(&redis, PATIENCE).await, counters(&redis, PATIENCE).await];
-    let limits = Limits { concurrent_requests: Some(5), ..Limits::default() };
+    let limits = KeyLimits { concurrent_requests: Some(5), ..KeyLimits::default() };
     let (running, granted) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
     let mut asking = JoinSet::new();
     for client in 0..32 {
@@ -60,8 +61,9 @@ async fn no_more_requests_run_at_once_than_the_limit_whoever_asks() {
             let key: Arc<str> = "k".into();
             for _ in 0..30 {
                 let place = node.place(&key);
-                let answer = node.ask(&key, &limits, Seen::default(), Some(&place)).await.expect("an answer");
-                if answer.verdict != Verdict::Granted {
+                let answer =
+                    node.ask(&key, &limits, KeySnapshot::default(), Some(&place)).await.expect("an answer");
+                if answer.verdict != LimitVerdict::Granted {
                     place.refused();
                     continue;
                 }
@@ -86,15 +88,15 @@ async fn places_of_a_gateway_that_died_are_free_when_their_lease_has_ended() {
     let redis = Redis::start();
     let lease = Duration::from_secs(3);
     let (dead, living) = (counters(&redis, lease).await, counters(&redis, lease).await);
-    let (key, limits) = (Arc::from("k"), Limits { concurrent_requests: Some(2), ..Limits::default() });
-    assert_eq!(verdict(&dead, &key, &limits).await, Verdict::Granted);
-    assert_eq!(verdict(&living, &key, &limits).await, Verdict::Granted);
-    assert_eq!(verdict(&living, &key, &limits).await, Verdict::Concurrent);
+    let (key, limits) = (Arc::from("k"), KeyLimits { concurrent_requests: Some(2), ..KeyLimits::default() });
+    assert_eq!(verdict(&dead, &key, &limits).await, LimitVerdict::Granted);
+    assert_eq!(verdict(&living, &key, &limits).await, LimitVerdict::Granted);
+    assert_eq!(verdict(&living, &key, &limits).await, LimitVerdict::Concurrent);
     drop(dead);
     tokio::time::sleep(lease * 3 / 2).await;
     // The slots of the live gateway are renewed, and the other one is free.
-    assert_eq!(verdict(&living, &key, &limits).await, Verdict::Granted);
-    assert_eq!(verdict(&living, &key, &limits).await, Verdict::Concurrent);
+    assert_eq!(verdict(&living, &key, &limits).await, LimitVerdict::Granted);
+    assert_eq!(verdict(&living, &key, &limits).await, LimitVerdict::Concurrent);
 }
 
 #[tokio::test]
@@ -102,31 +104,32 @@ async fn a_server_that_lost_all_learns_what_is_taken_and_what_was_used() {
     let mut redis = Redis::start();
     let node = counters(&redis, Duration::from_secs(3)).await;
     let key: Arc<str> = "k".into();
-    let limits = Limits { concurrent_requests: Some(1), requests_per_minute: Some(2), ..Limits::default() };
-    assert_eq!(verdict(&node, &key, &limits).await, Verdict::Granted);
+    let limits =
+        KeyLimits { concurrent_requests: Some(1), requests_per_minute: Some(2), ..KeyLimits::default() };
+    assert_eq!(verdict(&node, &key, &limits).await, LimitVerdict::Granted);
     redis.stop();
     redis.resume();
     // Renewing the slot fails on the broken connection.
     until(|| node.losses() == 1 && node.is_present()).await;
     until(|| redis.command("ZCARD gatewright:{k}:places") == ":1\r\n").await;
-    assert_eq!(verdict(&node, &key, &limits).await, Verdict::Concurrent);
-    let alone = Limits { concurrent_requests: None, ..limits };
-    let seen = Seen { requests: Duration::from_secs(30), ..Seen::default() };
+    assert_eq!(verdict(&node, &key, &limits).await, LimitVerdict::Concurrent);
+    let alone = KeyLimits { concurrent_requests: None, ..limits };
+    let seen = KeySnapshot { requests: Duration::from_secs(30), ..KeySnapshot::default() };
     let answer = node.ask(&key, &alone, seen, None).await.expect("an answer");
-    assert_eq!(answer.verdict, Verdict::Granted);
-    assert!(matches!(verdict(&node, &key, &alone).await, Verdict::Requests(_)));
+    assert_eq!(answer.verdict, LimitVerdict::Granted);
+    assert!(matches!(verdict(&node, &key, &alone).await, LimitVerdict::Requests(_)));
 }
 
 #[tokio::test]
 async fn scripts_that_the_server_forgot_are_sent_again() {
     let redis = Redis::start();
     let node = counters(&redis, PATIENCE).await;
-    let limits = Limits { requests_per_minute: Some(2), ..Limits::default() };
+    let limits = KeyLimits { requests_per_minute: Some(2), ..KeyLimits::default() };
     let key = Arc::from("k");
-    assert_eq!(verdict(&node, &key, &limits).await, Verdict::Granted);
+    assert_eq!(verdict(&node, &key, &limits).await, LimitVerdict::Granted);
     assert_eq!(redis.command("SCRIPT FLUSH"), "+OK\r\n");
-    assert_eq!(verdict(&node, &key, &limits).await, Verdict::Granted);
-    assert!(matches!(verdict(&node, &key, &limits).await, Verdict::Requests(_)));
+    assert_eq!(verdict(&node, &key, &limits).await, LimitVerdict::Granted);
+    assert!(matches!(verdict(&node, &key, &limits).await, LimitVerdict::Requests(_)));
     assert_eq!(node.losses(), 0);
 }
 
@@ -134,9 +137,9 @@ async fn scripts_that_the_server_forgot_are_sent_again() {
 async fn tokens_of_all_gateways_are_a_debt_of_at_most_an_hour() {
     let redis = Redis::start();
     let nodes = [counters(&redis, PATIENCE).await, counters(&redis, PATIENCE).await];
-    let limits = Limits { tokens_per_minute: Some(1000), ..Limits::default() };
+    let limits = KeyLimits { tokens_per_minute: Some(1000), ..KeyLimits::default() };
     let key: Arc<str> = "k".into();
-    let add = |node: &Counters, tokens| {
+    let add = |node: &SharedCounters, tokens| {
         let spent = Spent { tokens, cost: 0 };
         node.add(&key, &limits, spent, SpentSoFar { day: Day::today(), today: spent, month: spent });
     };
@@ -144,8 +147,8 @@ async fn tokens_of_all_gateways_are_a_debt_of_at_most_an_hour() {
         add(node, 1000);
     }
     // Twice the limit: a minute of debt.
-    let waits = async |node: &Counters| match verdict(node, &key, &limits).await {
-        Verdict::Tokens(wait) => wait,
+    let waits = async |node: &SharedCounters| match verdict(node, &key, &limits).await {
+        LimitVerdict::Tokens(wait) => wait,
         other => panic!("{other:?}"),
     };
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -160,17 +163,17 @@ async fn tokens_of_all_gateways_are_a_debt_of_at_most_an_hour() {
 async fn tokens_that_travel_with_a_question_count_once() {
     let redis = Redis::start();
     let node = counters(&redis, PATIENCE).await;
-    let limits = Limits { tokens_per_minute: Some(1000), ..Limits::default() };
+    let limits = KeyLimits { tokens_per_minute: Some(1000), ..KeyLimits::default() };
     for (key, insists) in [("unknown", false), ("insists", true)] {
         let key: Arc<str> = key.into();
         // Half a minute, which the gateway has also counted itself.
-        let seen = Seen { tokens: Duration::from_secs(30), insists, ..Seen::default() };
+        let seen = KeySnapshot { tokens: Duration::from_secs(30), insists, ..KeySnapshot::default() };
         node.shared.waiting().add_tokens(&key, 1000, 500);
         let answer = node.ask(&key, &limits, seen, None).await.expect("an answer");
-        assert_eq!((answer.verdict, answer.tokens), (Verdict::Granted, Duration::from_secs(30)));
+        assert_eq!((answer.verdict, answer.tokens), (LimitVerdict::Granted, Duration::from_secs(30)));
         // What the server knows grows by what arrives.
         node.shared.waiting().add_tokens(&key, 1000, 100);
-        let answer = node.ask(&key, &limits, Seen::default(), None).await.expect("an answer");
+        let answer = node.ask(&key, &limits, KeySnapshot::default(), None).await.expect("an answer");
         assert!(answer.tokens > Duration::from_secs(30), "{answer:?}");
     }
 }
@@ -189,7 +192,7 @@ fn so_far(day: Day, today: u64, before: u64) -> SpentSoFar {
     SpentSoFar { day, today: some(today), month: some(today + before) }
 }
 
-const BUDGETS: Limits = Limits {
+const BUDGETS: KeyLimits = KeyLimits {
     tokens_per_day: Some(100),
     cost_per_day: Some(0.001),
     tokens_per_month: Some(150),
@@ -205,37 +208,37 @@ async fn what_one_gateway_spent_counts_for_all_at_once() {
     let redis = Redis::start();
     let nodes = [counters(&redis, PATIENCE).await, counters(&redis, PATIENCE).await];
     let (key, today) = (Arc::from("k"), day("2026-07-31"));
-    let ask = async |node: usize, limits: &Limits, so_far| {
-        let seen = Seen { spent: Some(so_far), ..Seen::default() };
+    let ask = async |node: usize, limits: &KeyLimits, so_far| {
+        let seen = KeySnapshot { spent: Some(so_far), ..KeySnapshot::default() };
         nodes[node].ask(&key, limits, seen, None).await.expect("an answer")
     };
     // The server adopts what the first gateway to ask knows.
     let answer = ask(0, &BUDGETS, so_far(today, 30, 60)).await;
-    assert_eq!((answer.verdict, answer.today, answer.month), (Verdict::Granted, some(30), some(90)));
+    assert_eq!((answer.verdict, answer.today, answer.month), (LimitVerdict::Granted, some(30), some(90)));
     // It knows more than a gateway that has not read the store yet.
     let answer = ask(1, &BUDGETS, so_far(today, 5, 60)).await;
-    assert_eq!((answer.verdict, answer.today, answer.month), (Verdict::Granted, some(30), some(90)));
+    assert_eq!((answer.verdict, answer.today, answer.month), (LimitVerdict::Granted, some(30), some(90)));
     // Spending without a request is reported soon, and once.
     nodes[1].add(&key, &BUDGETS, some(40), so_far(today, 70, 60));
     until(|| redis.command("HGET gatewright:{k}:spent:2026-07-31 tokens") == "$2\r\n70\r\n").await;
     let answer = ask(0, &BUDGETS, so_far(today, 30, 60)).await;
-    assert_eq!((answer.verdict, answer.today, answer.month), (Verdict::Granted, some(70), some(130)));
+    assert_eq!((answer.verdict, answer.today, answer.month), (LimitVerdict::Granted, some(70), some(130)));
     // Known spending is sent along with a request.
     nodes[0].shared.waiting().add_spent(&key, some(20), so_far(today, 90, 60));
     let answer = ask(0, &BUDGETS, so_far(today, 90, 60)).await;
-    assert_eq!((answer.verdict, answer.month), (Verdict::TokensOfMonth, some(150)));
+    assert_eq!((answer.verdict, answer.month), (LimitVerdict::TokensOfMonth, some(150)));
     for (limits, verdict) in [
-        (Limits { tokens_per_day: Some(90), ..Limits::default() }, Verdict::TokensOfDay),
-        (Limits { cost_per_day: Some(0.000_09), ..Limits::default() }, Verdict::CostOfDay),
-        (Limits { cost_per_month: Some(0.000_15), ..Limits::default() }, Verdict::CostOfMonth),
-        (Limits { cost_per_month: Some(0.000_151), ..Limits::default() }, Verdict::Granted),
+        (KeyLimits { tokens_per_day: Some(90), ..KeyLimits::default() }, LimitVerdict::TokensOfDay),
+        (KeyLimits { cost_per_day: Some(0.000_09), ..KeyLimits::default() }, LimitVerdict::CostOfDay),
+        (KeyLimits { cost_per_month: Some(0.000_15), ..KeyLimits::default() }, LimitVerdict::CostOfMonth),
+        (KeyLimits { cost_per_month: Some(0.000_151), ..KeyLimits::default() }, LimitVerdict::Granted),
     ] {
         assert_eq!(ask(1, &limits, so_far(today, 5, 60)).await.verdict, verdict);
     }
     // A new month starts at zero.
     let next = day("2026-08-01");
     let answer = ask(1, &BUDGETS, so_far(next, 0, 0)).await;
-    assert_eq!((answer.verdict, answer.today, answer.month), (Verdict::Granted, some(0), some(0)));
+    assert_eq!((answer.verdict, answer.today, answer.month), (LimitVerdict::Granted, some(0), some(0)));
     // Its entries expire.
     assert!(redis.command("TTL gatewright:{k}:spent-since:2026-07-01").len() > ":100\r\n".len());
 }
@@ -245,7 +248,11 @@ async fn a_server_that_lost_all_learns_what_was_spent() {
     let mut redis = Redis::start();
     let node = counters(&redis, PATIENCE).await;
     let (key, today) = (Arc::from("k"), day("2026-07-31"));
-    let seen = |tokens, insists| Seen { spent: Some(so_far(today, tokens, 0)), insists, ..Seen::default() };
+    let seen = |tokens, insists| KeySnapshot {
+        spent: Some(so_far(today, tokens, 0)),
+        insists,
+        ..KeySnapshot::default()
+    };
     let ask = async |seen| node.ask(&key, &BUDGETS, seen, None).await.expect("an answer").today;
     assert_eq!(ask(seen(30, false)).await, some(30));
     // What this gateway knows without insisting adds nothing to what the server has.
@@ -266,12 +273,12 @@ async fn places_are_told_of_when_the_server_is_back() {
     let mut redis = Redis::start();
     // No renewal is due.
     let node = counters(&redis, PATIENCE * 10).await;
-    let (key, limits) = (Arc::from("k"), Limits { concurrent_requests: Some(1), ..Limits::default() });
-    assert_eq!(verdict(&node, &key, &limits).await, Verdict::Granted);
+    let (key, limits) = (Arc::from("k"), KeyLimits { concurrent_requests: Some(1), ..KeyLimits::default() });
+    assert_eq!(verdict(&node, &key, &limits).await, LimitVerdict::Granted);
     redis.stop();
     redis.resume();
     let other = Arc::from("other");
-    assert_eq!(node.ask(&other, &limits, Seen::default(), None).await, None);
+    assert_eq!(node.ask(&other, &limits, KeySnapshot::default(), None).await, None);
     until(|| redis.command("ZCARD gatewright:{k}:places") == ":1\r\n").await;
 }
 
@@ -310,7 +317,7 @@ async fn a_server_that_is_slower_than_requests_wait_is_not_used() {
     let delay = Arc::new(AtomicU64::new(300));
     let url = slowed(&redis, Arc::clone(&delay)).await;
     let server = CounterServer { url, timeout: Duration::from_millis(200), lease: PATIENCE };
-    let node = Counters::start(&server).expect("an address");
+    let node = SharedCounters::start(&server).expect("an address");
     // It replies to the first calls of a connection.
     until(|| redis.command("EXISTS gatewright:{#trial}:tokens") == ":1\r\n").await;
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -323,13 +330,13 @@ async fn a_server_that_is_slower_than_requests_wait_is_not_used() {
 async fn a_server_that_only_lets_read_or_has_no_memory_is_away() {
     let redis = Redis::start();
     let node = counters(&redis, PATIENCE).await;
-    let limits = Limits { requests_per_minute: Some(2), ..Limits::default() };
+    let limits = KeyLimits { requests_per_minute: Some(2), ..KeyLimits::default() };
     redis.command("CONFIG SET maxmemory 1");
     let key = Arc::from("k");
-    assert_eq!(node.ask(&key, &limits, Seen::default(), None).await, None);
+    assert_eq!(node.ask(&key, &limits, KeySnapshot::default(), None).await, None);
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert!(!node.is_present());
     redis.command("CONFIG SET maxmemory 0");
     until(|| node.is_present()).await;
-    assert_eq!(verdict(&node, &key, &limits).await, Verdict::Granted);
+    assert_eq!(verdict(&node, &key, &limits).await, LimitVerdict::Granted);
 }

@@ -6,8 +6,8 @@ use super::citations::{is_whole, read_annotation, write_annotation};
 use super::{finish, functions, lenient, message_in, message_out, reasoning, tools, usage};
 use crate::conversation::{Answer, Choice, Citation, Part, PartKind, Protocol};
 use crate::protocols::citations::list;
-use crate::protocols::members::{Members, Rest, object};
-use crate::protocols::{Malformed, ResponseContext};
+use crate::protocols::members::{Members, RemainingFields, object};
+use crate::protocols::{MalformedDocument, ResponseContext};
 
 /// Message field with its citations.
 const ANNOTATIONS: &str = "annotations";
@@ -18,12 +18,12 @@ const OWN_OF_MESSAGE: [&str; 4] = [ANNOTATIONS, "role", "reasoning_content", "re
 
 /// Reads a provider's answer.
 /// Errors: it has no choices.
-pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> {
+pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, MalformedDocument> {
     let malformed =
-        |what: &str| Malformed(format!("the provider's response is not a chat completion: {what}"));
+        |what: &str| MalformedDocument(format!("the provider's response is not a chat completion: {what}"));
     let mut body = Members::read(body, "").map_err(|_| malformed("it is not an object"))?;
     let choices = body.list("choices").ok_or_else(|| malformed("/choices is empty or not a list"))?;
-    let mut rest = Rest::default();
+    let mut rest = RemainingFields::default();
     let read = |(index, mut value): (usize, Value)| {
         if let Some(message) = value.get_mut("message") {
             lenient::mend(message);

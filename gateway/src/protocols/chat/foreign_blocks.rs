@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use crate::conversation::{
-    Conversation, Given, Input, Part, PartKind, Place, Role, ToolCall, ToolKind, ToolResult,
+    Conversation, Input, JsonPointer, Located, Part, PartKind, Role, ToolCall, ToolKind, ToolResult,
 };
 
 const CACHE: &str = "/cache_control";
@@ -91,7 +91,7 @@ fn push(mut part: Part, role: Role, parts: &mut Vec<Part>, called: &mut HashSet<
 }
 
 /// The texts of a result.
-fn texts(content: &Value, at: &Place) -> Vec<Part> {
+fn texts(content: &Value, at: &JsonPointer) -> Vec<Part> {
     let text = |text: &str| Part { at: at.clone(), kind: PartKind::Text(text.to_owned()), cache: None };
     match content {
         Value::String(only) => vec![text(only)],
@@ -111,7 +111,7 @@ fn mark_caches(conversation: &mut Conversation) {
     let (marks, extra): (Vec<_>, Vec<_>) =
         std::mem::take(&mut conversation.extra).into_iter().partition(|given| given.at.ends_with(CACHE));
     conversation.extra = extra;
-    let mut marks: HashMap<String, Given<Value>> = marks
+    let mut marks: HashMap<String, Located<Value>> = marks
         .into_iter()
         .filter_map(|given| Some((given.at.strip_suffix(CACHE)?.to_owned(), given)))
         .collect();
@@ -137,7 +137,7 @@ fn mark_caches(conversation: &mut Conversation) {
     conversation.extra.extend(marks.into_values());
 }
 
-fn set_last(parts: &mut [Part], mark: Given<Value>) {
+fn set_last(parts: &mut [Part], mark: Located<Value>) {
     if let Some(last) = parts.last_mut()
         && last.cache.is_none()
     {

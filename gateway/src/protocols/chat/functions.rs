@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::tools::insert;
 use crate::conversation::{
-    Conversation, Given, Input, Part, PartKind, Protocol, Tool, ToolCall, ToolChoice, ToolKind,
+    Conversation, Input, Located, Part, PartKind, Protocol, Tool, ToolCall, ToolChoice, ToolKind,
 };
-use crate::protocols::Malformed;
-use crate::protocols::members::{Members, Rest, Writer, object};
+use crate::protocols::MalformedDocument;
+use crate::protocols::members::{Members, RemainingFields, RequestWriter, object};
 
 /// The field with a request's functions; the places of its tools begin with it.
 const FUNCTIONS: &str = "functions";
@@ -25,7 +25,7 @@ pub(in crate::protocols) const PLACE: &str = "/functions";
 pub(super) const FUNCTION_CALL: &str = "function_call";
 
 /// Reads the functions of a request as tools.
-pub(super) fn read(body: &mut Members, rest: &mut Rest) -> Vec<Tool> {
+pub(super) fn read(body: &mut Members, rest: &mut RemainingFields) -> Vec<Tool> {
     let functions = body.list(FUNCTIONS).into_iter().flatten().enumerate();
     let tool = |(index, function)| {
         let at = format!("/{FUNCTIONS}/{index}");
@@ -49,7 +49,7 @@ pub(super) fn read(body: &mut Members, rest: &mut Rest) -> Vec<Tool> {
 }
 
 /// Reads the function choice of a request.
-pub(super) fn read_choice(body: &mut Members) -> Option<Given<ToolChoice>> {
+pub(super) fn read_choice(body: &mut Members) -> Option<Located<ToolChoice>> {
     let given = body.given(FUNCTION_CALL, Members::value)?;
     let choice = match (given.value.as_str(), given.value["name"].as_str()) {
         (Some("auto"), _) => ToolChoice::Auto,
@@ -57,20 +57,20 @@ pub(super) fn read_choice(body: &mut Members) -> Option<Given<ToolChoice>> {
         (None, Some(name)) if given.value == json!({ "name": name }) => ToolChoice::Function(name.to_owned()),
         _ => ToolChoice::Other(given.value),
     };
-    Some(Given { value: choice, at: given.at })
+    Some(Located { value: choice, at: given.at })
 }
 
 /// Function calls in a history. They have no ids: a result belongs to the last call of its function.
 #[derive(Default)]
-pub(super) struct Calls {
+pub(super) struct FunctionCalls {
     count: usize,
     /// The id of a function's last call without a result.
     open: HashMap<String, String>,
 }
 
-impl Calls {
+impl FunctionCalls {
     /// Takes the call of a message.
-    pub(super) fn read(&mut self, message: &mut Members, rest: &mut Rest) -> Option<Part> {
+    pub(super) fn read(&mut self, message: &mut Members, rest: &mut RemainingFields) -> Option<Part> {
         let given = message.peek(FUNCTION_CALL);
         if !(given["name"].is_string() && given["arguments"].is_string()) {
             return None;
@@ -89,12 +89,16 @@ impl Calls {
 
     /// The id of the call that a message of the role `function` responds to: the last call of its function. Errors: there is
     /// none.
-    pub(super) fn answered_by(&mut self, message: &Members, rest: &mut Rest) -> Result<String, Malformed> {
+    pub(super) fn answered_by(
+        &mut self,
+        message: &Members,
+        rest: &mut RemainingFields,
+    ) -> Result<String, MalformedDocument> {
         let name = message.peek("name").as_str().unwrap_or_default();
         let id = self.open.remove(name).ok_or_else(|| {
             let message =
                 format!("{} responds to the function {name:?}, which no earlier message calls", message.at());
-            Malformed(message)
+            MalformedDocument(message)
         })?;
         // The role goes back to a provider of this protocol.
         rest.keep_own(ROLE.into(), message.place("role"));
@@ -115,7 +119,11 @@ pub(super) fn is_place(at: &str) -> bool {
 }
 
 /// Writes the functions and the function choice of a request of this protocol unchanged.
-pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+pub(super) fn write(
+    conversation: &Conversation,
+    writer: &mut RequestWriter<'_>,
+    body: &mut Map<String, Value>,
+) {
     let mut function = |tool: &Tool| match &tool.kind {
         ToolKind::Function { name, description, parameters, .. } => {
             let mut function = object([("name", name.as_str().into())]);

@@ -3,20 +3,23 @@
 use serde_json::Value;
 
 use super::{functions, reasoning, tools};
-use crate::conversation::{Given, Media, Part, PartKind, Role, Source, ToolResult, Turn};
-use crate::protocols::Malformed;
+use crate::conversation::{Located, Media, MediaSource, Part, PartKind, Role, ToolResult, Turn};
+use crate::protocols::MalformedDocument;
 use crate::protocols::cache_marks;
 use crate::protocols::media;
-use crate::protocols::members::{Members, Rest};
+use crate::protocols::members::{Members, RemainingFields};
 
 /// Reads the messages of a request.
-pub(super) fn turns(messages: Vec<Value>, rest: &mut Rest) -> Result<Vec<Turn>, Malformed> {
+pub(super) fn turns(
+    messages: Vec<Value>,
+    rest: &mut RemainingFields,
+) -> Result<Vec<Turn>, MalformedDocument> {
     let mut turns: Vec<Turn> = Vec::with_capacity(messages.len());
-    let mut calls = functions::Calls::default();
+    let mut calls = functions::FunctionCalls::default();
     for (index, message) in messages.into_iter().enumerate() {
         let at = format!("/messages/{index}");
         let turn = Members::read(message, at.clone())
-            .map_err(|_| Malformed(format!("{at} is not an object")))
+            .map_err(|_| MalformedDocument(format!("{at} is not an object")))
             .and_then(|message| turn(message, &mut calls, rest))?;
         match turns.last_mut() {
             // Consecutive results form one turn, as in every other protocol.
@@ -27,7 +30,11 @@ pub(super) fn turns(messages: Vec<Value>, rest: &mut Rest) -> Result<Vec<Turn>, 
     Ok(turns)
 }
 
-fn turn(mut message: Members, calls: &mut functions::Calls, rest: &mut Rest) -> Result<Turn, Malformed> {
+fn turn(
+    mut message: Members,
+    calls: &mut functions::FunctionCalls,
+    rest: &mut RemainingFields,
+) -> Result<Turn, MalformedDocument> {
     let at = message.at().to_owned();
     let role = message.text("role");
     if role.as_deref() == Some(functions::ROLE) {
@@ -41,7 +48,7 @@ fn turn(mut message: Members, calls: &mut functions::Calls, rest: &mut Rest) -> 
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
         Some("tool") => Role::Tool,
-        _ => return Err(Malformed(format!("{at}/role is not a role of this protocol"))),
+        _ => return Err(MalformedDocument(format!("{at}/role is not a role of this protocol"))),
     };
     if role == Role::Tool {
         let parts = vec![result(message, rest)];
@@ -55,7 +62,7 @@ fn turn(mut message: Members, calls: &mut functions::Calls, rest: &mut Rest) -> 
     Ok(Turn { at: at.into(), role, name, parts })
 }
 
-fn result(mut message: Members, rest: &mut Rest) -> Part {
+fn result(mut message: Members, rest: &mut RemainingFields) -> Part {
     // An empty id doesn't count, and stays in place.
     let call_id = message.take("tool_call_id", |id| match id {
         Value::String(id) if !id.is_empty() => Ok(id),
@@ -65,7 +72,7 @@ fn result(mut message: Members, rest: &mut Rest) -> Part {
 }
 
 /// The result of a call.
-fn result_of(call_id: String, mut message: Members, rest: &mut Rest) -> Part {
+fn result_of(call_id: String, mut message: Members, rest: &mut RemainingFields) -> Part {
     let at = message.at().to_owned();
     let mut parts = Vec::new();
     content(&mut message, rest, &mut parts);
@@ -76,7 +83,7 @@ fn result_of(call_id: String, mut message: Members, rest: &mut Rest) -> Part {
 }
 
 /// Takes the parts of a message: thoughts, content, refusal, calls.
-pub(super) fn parts(message: &mut Members, rest: &mut Rest) -> Vec<Part> {
+pub(super) fn parts(message: &mut Members, rest: &mut RemainingFields) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut spans = reasoning::read(message, rest, &mut parts);
     let (mut calls, mut ids) = (Vec::new(), Vec::new());
@@ -105,7 +112,7 @@ pub(super) fn parts(message: &mut Members, rest: &mut Rest) -> Vec<Part> {
 }
 
 /// Takes the content: a string, or a list of parts.
-fn content(message: &mut Members, rest: &mut Rest, parts: &mut Vec<Part>) {
+fn content(message: &mut Members, rest: &mut RemainingFields, parts: &mut Vec<Part>) {
     if let Some(text) = message.given("content", Members::text) {
         parts.push(Part { at: text.at, kind: PartKind::Text(text.value), cache: None });
         return;
@@ -119,7 +126,7 @@ fn content(message: &mut Members, rest: &mut Rest, parts: &mut Vec<Part>) {
     }
 }
 
-fn content_part(mut part: Members, rest: &mut Rest) -> Part {
+fn content_part(mut part: Members, rest: &mut RemainingFields) -> Part {
     let at = part.at().to_owned();
     let kind = match part.peek("type").as_str() {
         Some("text") => part.text("text").map(PartKind::Text),
@@ -138,7 +145,7 @@ fn content_part(mut part: Members, rest: &mut Rest) -> Part {
     Part { at: at.into(), kind, cache }
 }
 
-fn image(part: &mut Members, rest: &mut Rest) -> Option<Media> {
+fn image(part: &mut Members, rest: &mut RemainingFields) -> Option<Media> {
     if !part.peek("image_url")["url"].is_string() {
         return None;
     }
@@ -149,19 +156,19 @@ fn image(part: &mut Members, rest: &mut Rest) -> Option<Media> {
     Some(Media { source, media_type, name: None, detail })
 }
 
-fn audio(part: &mut Members, rest: &mut Rest) -> Option<Media> {
+fn audio(part: &mut Members, rest: &mut RemainingFields) -> Option<Media> {
     let given = part.peek("input_audio");
     if !given["data"].is_string() || !given["format"].is_string() {
         return None;
     }
     let mut audio = part.members("input_audio")?;
-    let source = Source::Inline(audio.text("data")?);
+    let source = MediaSource::Inline(audio.text("data")?);
     let media_type = Some(media::audio_type(&audio.text("format")?));
     rest.keep(audio, &[]);
     Some(Media { source, media_type, name: None, detail: None })
 }
 
-fn file(part: &mut Members, rest: &mut Rest) -> Option<Media> {
+fn file(part: &mut Members, rest: &mut RemainingFields) -> Option<Media> {
     let given = part.peek("file");
     let is_inline = given["file_data"].is_string();
     if !is_inline && !given["file_id"].is_string() {
@@ -171,13 +178,13 @@ fn file(part: &mut Members, rest: &mut Rest) -> Option<Media> {
     let (source, media_type) = if is_inline {
         match media::of_url(file.text("file_data")?) {
             // Bare base64.
-            (Source::Url(data), None) if !data.contains(':') => (Source::Inline(data), None),
+            (MediaSource::Url(data), None) if !data.contains(':') => (MediaSource::Inline(data), None),
             read => read,
         }
     } else {
-        (Source::FileId(file.text("file_id")?), None)
+        (MediaSource::FileId(file.text("file_id")?), None)
     };
-    let name: Option<Given<String>> = file.given("filename", Members::text);
+    let name: Option<Located<String>> = file.given("filename", Members::text);
     rest.keep(file, &[]);
     Some(Media { source, media_type, name, detail: None })
 }

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use super::{functions, reasoning, tools};
 use crate::config::Roles;
 use crate::conversation::{
-    Conversation, Media, Part, PartKind, Protocol, Role, Source, ToolCall, ToolResult, Turn,
+    Conversation, Media, MediaSource, Part, PartKind, Protocol, Role, ToolCall, ToolResult, Turn,
 };
 use crate::protocols::cache_marks;
 use crate::protocols::media;
-use crate::protocols::members::{Writer, object};
+use crate::protocols::members::{RequestWriter, object};
 
 /// Media type of an image without one.
 const ASSUMED_IMAGE: &str = "image/png";
@@ -19,7 +19,7 @@ const ASSUMED_IMAGE: &str = "image/png";
 const ASSUMED_FILE: &str = "application/pdf";
 
 /// Writes all turns.
-pub(super) fn messages(conversation: &Conversation, writer: &mut Writer<'_>) -> Vec<Value> {
+pub(super) fn messages(conversation: &Conversation, writer: &mut RequestWriter<'_>) -> Vec<Value> {
     let mut messages = Vec::with_capacity(conversation.turns.len());
     let is_merged = writer.capabilities().roles == Roles::SystemFirst && !writer.is_same();
     if is_merged {
@@ -44,7 +44,7 @@ fn is_instruction(turn: &Turn) -> bool {
 
 /// All instructions as one message, for servers that accept only one. Reports instructions that came later, and parts
 /// that aren't text.
-fn system_message(conversation: &Conversation, writer: &mut Writer<'_>) -> Option<Value> {
+fn system_message(conversation: &Conversation, writer: &mut RequestWriter<'_>) -> Option<Value> {
     let (mut texts, mut has_begun) = (Vec::new(), false);
     for turn in &conversation.turns {
         if !is_instruction(turn) {
@@ -76,10 +76,10 @@ fn system_message(conversation: &Conversation, writer: &mut Writer<'_>) -> Optio
 pub(super) fn as_it_was(parts: Vec<Part>, at: String) -> Value {
     let conversation = Conversation { source: Protocol::Chat, ..Conversation::default() };
     let turn = Turn { at: at.into(), role: Role::Assistant, name: None, parts };
-    message(&turn, &mut Writer::new(&conversation, Protocol::Chat)).unwrap_or_default()
+    message(&turn, &mut RequestWriter::new(&conversation, Protocol::Chat)).unwrap_or_default()
 }
 
-fn message(turn: &Turn, writer: &mut Writer<'_>) -> Option<Value> {
+fn message(turn: &Turn, writer: &mut RequestWriter<'_>) -> Option<Value> {
     let role = match turn.role {
         Role::System => "system",
         Role::Developer => "developer",
@@ -136,7 +136,7 @@ fn message(turn: &Turn, writer: &mut Writer<'_>) -> Option<Value> {
     Some(message.into())
 }
 
-fn call(call: &ToolCall, at: &str, writer: &mut Writer<'_>) -> Value {
+fn call(call: &ToolCall, at: &str, writer: &mut RequestWriter<'_>) -> Value {
     let mut value = tools::write_call(call);
     for kind in ["function", "custom"] {
         if let Some(Value::Object(callee)) = value.get_mut(kind) {
@@ -148,7 +148,7 @@ fn call(call: &ToolCall, at: &str, writer: &mut Writer<'_>) -> Value {
 }
 
 /// One message per result. Images and files follow in a user message: tool messages here contain only text.
-fn results(turn: &Turn, writer: &mut Writer<'_>, messages: &mut Vec<Value>) {
+fn results(turn: &Turn, writer: &mut RequestWriter<'_>, messages: &mut Vec<Value>) {
     let mut media = Vec::new();
     for part in &turn.parts {
         let PartKind::Result(result) = &part.kind else {
@@ -174,7 +174,7 @@ fn results(turn: &Turn, writer: &mut Writer<'_>, messages: &mut Vec<Value>) {
     }
 }
 
-fn result(result: &ToolResult, parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Value {
+fn result(result: &ToolResult, parts: &[&Part], at: &str, writer: &mut RequestWriter<'_>) -> Value {
     let mut message = object([("role", "tool".into())]);
     let is_of_function = writer.keeps(at, "role");
     if !(writer.is_same() && result.call_id.is_empty() || is_of_function) {
@@ -190,7 +190,7 @@ fn result(result: &ToolResult, parts: &[&Part], at: &str, writer: &mut Writer<'_
 }
 
 /// Writes content; `None`: nothing remains of it. `at`: the message's place.
-fn content_of(parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Option<Value> {
+fn content_of(parts: &[&Part], at: &str, writer: &mut RequestWriter<'_>) -> Option<Value> {
     if let [only] = parts
         && let PartKind::Text(text) = &only.kind
         && (!writer.is_same() || only.at.strip_prefix(at) == Some("/content"))
@@ -203,7 +203,7 @@ fn content_of(parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Option<Valu
     (!written.is_empty()).then(|| written.into())
 }
 
-fn content_part(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
+fn content_part(part: &Part, writer: &mut RequestWriter<'_>) -> Option<Value> {
     let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
     if !writer.is_same() {
         media::lose_unsaid(&part.kind, writer);
@@ -234,7 +234,7 @@ fn content_part(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
     Some(members.into())
 }
 
-fn image(image: &Media, writer: &Writer<'_>) -> Option<Map<String, Value>> {
+fn image(image: &Media, writer: &RequestWriter<'_>) -> Option<Map<String, Value>> {
     if !writer.is_same() && !media::is_picture(image) {
         return None;
     }
@@ -245,16 +245,16 @@ fn image(image: &Media, writer: &Writer<'_>) -> Option<Map<String, Value>> {
 
 fn audio(audio: &Media) -> Option<Map<String, Value>> {
     let form = media::audio_form(audio.media_type.as_deref()?)?;
-    let Source::Inline(data) = &audio.source else { return None };
+    let MediaSource::Inline(data) = &audio.source else { return None };
     Some(object([("data", data.as_str().into()), ("format", form.into())]))
 }
 
 /// A file: the kind of the part, the name of its field, and the field.
-fn file(file: &Media, writer: &mut Writer<'_>) -> Option<(&'static str, &'static str, Value)> {
+fn file(file: &Media, writer: &mut RequestWriter<'_>) -> Option<(&'static str, &'static str, Value)> {
     let mut inner = match &file.source {
-        Source::FileId(id) => object([("file_id", id.as_str().into())]),
+        MediaSource::FileId(id) => object([("file_id", id.as_str().into())]),
         // No provider accepts text as a file here, and all accept it as text.
-        Source::Inline(_)
+        MediaSource::Inline(_)
             if !writer.is_same()
                 && let Some(text) = media::plain_text(file) =>
         {
@@ -263,13 +263,13 @@ fn file(file: &Media, writer: &mut Writer<'_>) -> Option<(&'static str, &'static
             }
             return Some(("text", "text", text.into()));
         }
-        Source::Inline(data) if writer.is_same() && file.media_type.is_none() => {
+        MediaSource::Inline(data) if writer.is_same() && file.media_type.is_none() => {
             object([("file_data", data.as_str().into())])
         }
-        Source::Inline(_) if !writer.is_same() && is_video(file) => return None,
-        Source::Inline(_) => object([("file_data", media::url(file, ASSUMED_FILE)?.into())]),
-        Source::Url(url) if writer.is_same() => object([("file_data", url.as_str().into())]),
-        Source::Url(_) => return None,
+        MediaSource::Inline(_) if !writer.is_same() && is_video(file) => return None,
+        MediaSource::Inline(_) => object([("file_data", media::url(file, ASSUMED_FILE)?.into())]),
+        MediaSource::Url(url) if writer.is_same() => object([("file_data", url.as_str().into())]),
+        MediaSource::Url(_) => return None,
     };
     tools::insert(&mut inner, "filename", file.name.as_ref().map(|name| name.value.as_str()));
     Some(("file", "file", inner.into()))
@@ -279,7 +279,7 @@ fn is_video(file: &Media) -> bool {
     file.media_type.as_deref().is_some_and(|kind| kind.starts_with("video/"))
 }
 
-fn lose_cache(part: &Part, writer: &mut Writer<'_>) {
+fn lose_cache(part: &Part, writer: &mut RequestWriter<'_>) {
     if !writer.is_same() {
         writer.lose_cache(part.cache.as_ref());
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::conversation::{Part, PartKind, Thought};
-use crate::protocols::members::{Members, Rest, Writer, object};
+use crate::protocols::members::{Members, RemainingFields, RequestWriter, object};
 use crate::wire::json::list;
 
 /// Fields that show a thought without its proof, the usual one first.
@@ -34,7 +34,7 @@ pub(super) type Span = Option<(u64, u64)>;
 
 /// Takes a message's thoughts, and where each was. If there are details, the shown text only repeats them and stays in
 /// the message.
-pub(super) fn read(message: &mut Members, rest: &mut Rest, parts: &mut Vec<Part>) -> Vec<Span> {
+pub(super) fn read(message: &mut Members, rest: &mut RemainingFields, parts: &mut Vec<Part>) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     if let Some(details) = message.list("reasoning_details") {
         let (first, list) = (parts.len(), message.place("reasoning_details"));
@@ -103,7 +103,7 @@ pub(super) fn put_between(parts: Vec<Part>, spans: &[Span]) -> Vec<Part> {
 }
 
 /// Errors: the detail has an unknown kind; it is handed back.
-fn read_detail(mut detail: Members, rest: &mut Rest) -> Result<Thought, Value> {
+fn read_detail(mut detail: Members, rest: &mut RemainingFields) -> Result<Thought, Value> {
     let is_text = |value: &Value| value.is_string();
     let thought = match detail.peek("type").as_str() {
         Some("reasoning.text") if is_text(detail.peek("text")) || is_text(detail.peek("signature")) => {
@@ -149,7 +149,11 @@ fn joined(parts: &mut [Part], thought: Thought, details: &str) -> Option<Thought
 
 /// Takes the signatures of calls from the end of the thoughts. They mean nothing to a provider that didn't issue them.
 /// `ids`: the message's calls in order.
-pub(super) fn signatures(parts: &mut Vec<Part>, ids: &[String], rest: &mut Rest) -> Vec<Option<String>> {
+pub(super) fn signatures(
+    parts: &mut Vec<Part>,
+    ids: &[String],
+    rest: &mut RemainingFields,
+) -> Vec<Option<String>> {
     let mut signatures = vec![None; ids.len()];
     let mut before = ids.len();
     while let Some(Part { at, kind: PartKind::Thought(thought), .. }) = parts.last_mut() {
@@ -202,8 +206,13 @@ pub(super) fn call_signature(id: &str, signature: &str) -> Map<String, Value> {
 }
 
 /// Writes the thoughts of a message in a request. What a provider of this protocol sent goes back where it was: shown
-/// text as text, anything with a proof as details.
-pub(super) fn write(parts: &[Part], at: &str, writer: &mut Writer<'_>, message: &mut Map<String, Value>) {
+/// text, anything with a proof as details.
+pub(super) fn write(
+    parts: &[Part],
+    at: &str,
+    writer: &mut RequestWriter<'_>,
+    message: &mut Map<String, Value>,
+) {
     if !writer.is_same() && !writer.capabilities().reasoning_content {
         // The server rejects it, and without it the proofs of calls are meaningless.
         for part in parts.iter().filter(|part| matches!(part.kind, PartKind::Thought(_))) {
@@ -266,7 +275,7 @@ pub(super) fn write(parts: &[Part], at: &str, writer: &mut Writer<'_>, message: 
 }
 
 /// The thought with its proof as the provider wrote it, if that provider is the target's.
-fn with_proof<'t>(thought: &'t Thought, writer: &Writer<'_>) -> Cow<'t, Thought> {
+fn with_proof<'t>(thought: &'t Thought, writer: &RequestWriter<'_>) -> Cow<'t, Thought> {
     let proof = writer.proof(thought.signature.as_ref());
     if proof == thought.signature.as_deref() {
         return Cow::Borrowed(thought);
@@ -275,7 +284,7 @@ fn with_proof<'t>(thought: &'t Thought, writer: &Writer<'_>) -> Cow<'t, Thought>
 }
 
 /// Adds a detail. A message's details are written in the order in which they were read, so its place is known.
-fn add(list: &mut Vec<Value>, mut detail: Map<String, Value>, at: &str, writer: &mut Writer<'_>) {
+fn add(list: &mut Vec<Value>, mut detail: Map<String, Value>, at: &str, writer: &mut RequestWriter<'_>) {
     writer.complete(&mut detail, &format!("{at}/reasoning_details/{}", list.len()));
     list.push(detail.into());
 }

@@ -4,11 +4,11 @@ use gatewright::limits;
 use serde_json::Value;
 
 use super::{functions, message_in, tools};
-use crate::conversation::{Budget, Conversation, Format, Given, Protocol, Reasoning, Sampling};
-use crate::protocols::Malformed;
+use crate::conversation::{Conversation, Format, Located, Protocol, Reasoning, Sampling, ThinkingBudget};
+use crate::protocols::MalformedDocument;
 use crate::protocols::cache_marks::CACHE_HINTS;
 use crate::protocols::calls::name_results;
-use crate::protocols::members::{Members, Rest};
+use crate::protocols::members::{Members, RemainingFields};
 use crate::protocols::user;
 
 /// Fields that mean nothing to another protocol: the gateway itself handles them, or they are cache hints.
@@ -19,15 +19,15 @@ pub(in crate::protocols) fn request_in(
     body: Value,
     model: &str,
     stream: bool,
-) -> Result<Conversation, Malformed> {
+) -> Result<Conversation, MalformedDocument> {
     let mut body =
-        Members::read(body, "").map_err(|_| Malformed("the request is not an object".to_owned()))?;
-    let mut rest = Rest::default();
+        Members::read(body, "").map_err(|_| MalformedDocument("the request is not an object".to_owned()))?;
+    let mut rest = RemainingFields::default();
     body.text("model");
     if stream {
         body.flag("stream");
     }
-    let messages = body.list("messages").ok_or_else(|| Malformed("/messages is empty".to_owned()))?;
+    let messages = body.list("messages").ok_or_else(|| MalformedDocument("/messages is empty".to_owned()))?;
     let mut turns = message_in::turns(messages, &mut rest)?;
     name_results(&mut turns);
     let read = |(index, tool)| tools::read_tool(tool, format!("/tools/{index}"), &mut rest);
@@ -42,13 +42,13 @@ pub(in crate::protocols) fn request_in(
         turns,
         tool_choice: body
             .given("tool_choice", Members::value)
-            .map(|choice| Given::new(tools::read_choice(choice.value, &tools), choice.at))
+            .map(|choice| Located::new(tools::read_choice(choice.value, &tools), choice.at))
             .or_else(|| functions::read_choice(&mut body)),
         tools,
         parallel_tool_calls: body
             .given("parallel_tool_calls", Members::flag)
             // An answer contains at most one function call.
-            .or_else(|| has_functions.then(|| Given::new(false, functions::PLACE))),
+            .or_else(|| has_functions.then(|| Located::new(false, functions::PLACE))),
         format: format(&mut body, &mut rest),
         // If both names are present, the older one is left in place.
         max_tokens: body
@@ -85,7 +85,7 @@ pub(in crate::protocols) fn request_in(
 
 /// How much the model thinks: the effort, plus `reasoning` and `thinking`, which some servers of this protocol support.
 /// These are also passed through for such servers.
-fn reasoning(body: &mut Members, rest: &mut Rest) -> Reasoning {
+fn reasoning(body: &mut Members, rest: &mut RemainingFields) -> Reasoning {
     let mut read =
         Reasoning { effort: body.given("reasoning_effort", Members::text), ..Reasoning::default() };
     for (name, words) in [
@@ -100,21 +100,26 @@ fn reasoning(body: &mut Members, rest: &mut Rest) -> Reasoning {
             .find_map(|member| Some((member, limits::integer(&given[member])?)));
         let at = body.place(name);
         let budget = match (&given["type"], tokens) {
-            (Value::String(kind), _) if kind == "disabled" => Some(Given::new(Budget::Off, at.clone())),
-            (_, Some((_, 0))) => Some(Given::new(Budget::Off, at.clone())),
-            (_, Some((member, tokens))) => Some(Given::new(Budget::Tokens(tokens), format!("{at}/{member}"))),
-            _ if given["enabled"] == false => Some(Given::new(Budget::Off, at.clone())),
+            (Value::String(kind), _) if kind == "disabled" => {
+                Some(Located::new(ThinkingBudget::Off, at.clone()))
+            }
+            (_, Some((_, 0))) => Some(Located::new(ThinkingBudget::Off, at.clone())),
+            (_, Some((member, tokens))) => {
+                Some(Located::new(ThinkingBudget::Tokens(tokens), format!("{at}/{member}")))
+            }
+            _ if given["enabled"] == false => Some(Located::new(ThinkingBudget::Off, at.clone())),
             (kind, None) if *kind == "enabled" || *kind == "adaptive" => {
-                Some(Given::new(Budget::Adaptive, at.clone()))
+                Some(Located::new(ThinkingBudget::Adaptive, at.clone()))
             }
             _ => None,
         };
-        let effort = given["effort"].as_str().map(|word| Given::new(word.to_owned(), format!("{at}/effort")));
+        let effort =
+            given["effort"].as_str().map(|word| Located::new(word.to_owned(), format!("{at}/effort")));
         let summary = given["summary"].as_str();
         let shown = summary.or_else(|| (given["exclude"] == true).then_some("none"));
         let is_read = is_known && (budget.is_some() || effort.is_some() || shown.is_some());
         let member = if summary.is_some() { "summary" } else { "exclude" };
-        let shown = shown.map(|word| Given::new(word.to_owned(), format!("{at}/{member}")));
+        let shown = shown.map(|word| Located::new(word.to_owned(), format!("{at}/{member}")));
         if !is_read {
             continue;
         }
@@ -133,30 +138,30 @@ fn reasoning(body: &mut Members, rest: &mut Rest) -> Reasoning {
 }
 
 /// Stop sequences: one, or a list.
-fn stop(body: &mut Members) -> Vec<Given<String>> {
+fn stop(body: &mut Members) -> Vec<Located<String>> {
     if let Some(only) = body.given("stop", Members::text) {
         return vec![only];
     }
     let texts = body.texts("stop").into_iter().flatten().enumerate();
-    texts.map(|(index, text)| Given::new(text, format!("/stop/{index}"))).collect()
+    texts.map(|(index, text)| Located::new(text, format!("/stop/{index}"))).collect()
 }
 
 /// Log probabilities, with the number of alternatives if given.
-fn logprobs(body: &mut Members) -> Option<Given<u64>> {
+fn logprobs(body: &mut Members) -> Option<Located<u64>> {
     if body.peek("logprobs") != true {
         return None;
     }
     body.flag("logprobs");
     let alternatives = body.given("top_logprobs", Members::count);
-    Some(alternatives.unwrap_or_else(|| Given::new(0, "/logprobs")))
+    Some(alternatives.unwrap_or_else(|| Located::new(0, "/logprobs")))
 }
 
-fn format(body: &mut Members, rest: &mut Rest) -> Option<Given<Format>> {
+fn format(body: &mut Members, rest: &mut RemainingFields) -> Option<Located<Format>> {
     let given = body.given("response_format", Members::value)?;
-    Some(Given { value: read_format(given.value, &given.at, rest), at: given.at })
+    Some(Located { value: read_format(given.value, &given.at, rest), at: given.at })
 }
 
-fn read_format(format: Value, at: &str, rest: &mut Rest) -> Format {
+fn read_format(format: Value, at: &str, rest: &mut RemainingFields) -> Format {
     let form = &format["json_schema"];
     let is_schema = format["type"] == "json_schema" && form["name"].is_string() && form["schema"].is_object();
     let kind = match format["type"].as_str() {

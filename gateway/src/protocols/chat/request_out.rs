@@ -7,21 +7,21 @@ use serde_json::{Map, Value, json};
 use super::tools::{insert, write_choice, write_tool};
 use super::{functions, message_out};
 use crate::config::TokenLimit;
-use crate::conversation::{Budget, Conversation, Format, Given, Protocol, Tool, ToolKind};
+use crate::conversation::{Conversation, Format, Located, Protocol, ThinkingBudget, Tool, ToolKind};
 use crate::protocols::calls::NOTHING;
-use crate::protocols::members::{Writer, object};
+use crate::protocols::members::{RequestWriter, object};
 use crate::protocols::user::{self, MAX_USER};
-use crate::protocols::{Defaults, Outgoing, effort, tool_choice};
+use crate::protocols::{Defaults, EncodedRequest, effort, tool_choice};
 
 /// Maximum number of stop sequences.
-const MOST_STOPS: usize = 4;
+const MAX_STOPS: usize = 4;
 /// Name of an unnamed schema.
 const ASSUMED_NAME: &str = "answer";
 
 /// Writes a provider's request.
-pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: Defaults) -> Outgoing {
+pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: Defaults) -> EncodedRequest {
     let capabilities = defaults.capabilities;
-    let mut writer = Writer::new(conversation, Protocol::Chat).for_server(capabilities);
+    let mut writer = RequestWriter::new(conversation, Protocol::Chat).for_server(capabilities);
     let mut body = object([("model", conversation.model.as_str().into())]);
     let mut messages = message_out::messages(conversation, &mut writer);
     if messages.is_empty() && !writer.is_same() {
@@ -71,7 +71,7 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: D
     writer.finish(body)
 }
 
-fn write_tools(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+fn write_tools(conversation: &Conversation, writer: &mut RequestWriter<'_>, body: &mut Map<String, Value>) {
     let is_same = writer.is_same();
     let is_function = |at: &str| is_same && functions::is_place(at);
     if is_same {
@@ -97,7 +97,7 @@ fn write_tools(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut 
     insert(body, "parallel_tool_calls", parallel.map(|parallel| parallel.value));
 }
 
-fn format(given: &Given<Format>, writer: &mut Writer<'_>) -> Option<Value> {
+fn format(given: &Located<Format>, writer: &mut RequestWriter<'_>) -> Option<Value> {
     let mut value = match &given.value {
         Format::Text => object([("type", "text".into())]),
         Format::JsonObject => object([("type", "json_object".into())]),
@@ -120,7 +120,7 @@ fn format(given: &Given<Format>, writer: &mut Writer<'_>) -> Option<Value> {
     Some(value.into())
 }
 
-fn write_stop(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+fn write_stop(conversation: &Conversation, writer: &mut RequestWriter<'_>, body: &mut Map<String, Value>) {
     let (stop, beyond) = match conversation.stop.as_slice() {
         [] => return,
         [only] if only.at == "/stop" => {
@@ -128,7 +128,7 @@ fn write_stop(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut M
             return;
         }
         stop if writer.is_same() => (stop, &[][..]),
-        stop => stop.split_at(stop.len().min(MOST_STOPS)),
+        stop => stop.split_at(stop.len().min(MAX_STOPS)),
     };
     for sequence in beyond {
         writer.lose(sequence.at.clone());
@@ -137,7 +137,11 @@ fn write_stop(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut M
     body.insert("stop".to_owned(), stop.into());
 }
 
-fn write_sampling(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+fn write_sampling(
+    conversation: &Conversation,
+    writer: &mut RequestWriter<'_>,
+    body: &mut Map<String, Value>,
+) {
     let sampling = &conversation.sampling;
     let numbers = [
         ("temperature", &sampling.temperature),
@@ -158,7 +162,11 @@ fn write_sampling(conversation: &Conversation, writer: &mut Writer<'_>, body: &m
     }
 }
 
-fn write_reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+fn write_reasoning(
+    conversation: &Conversation,
+    writer: &mut RequestWriter<'_>,
+    body: &mut Map<String, Value>,
+) {
     let reasoning = &conversation.reasoning;
     if writer.is_same() {
         // If the client wrote it in another field, that field goes back unchanged.
@@ -170,17 +178,21 @@ fn write_reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &
         // A value of the messages protocol.
         (Some(effort), _) if effort.value == "max" => Some("high"),
         (Some(effort), _) => Some(effort.value.as_str()),
-        (None, Some(Given { value: Budget::Tokens(tokens), .. })) => Some(effort::effort_of(*tokens)),
+        (None, Some(Located { value: ThinkingBudget::Tokens(tokens), .. })) => {
+            Some(effort::effort_of(*tokens))
+        }
         // No value means "let the model decide". A model that doesn't think would reject the value that turns thinking
         // off.
-        (None, Some(Given { value: Budget::Adaptive, .. }) | None) => None,
-        (None, Some(Given { value: Budget::Off, at })) => {
+        (None, Some(Located { value: ThinkingBudget::Adaptive, .. }) | None) => None,
+        (None, Some(Located { value: ThinkingBudget::Off, at })) => {
             writer.lose(at.clone());
             None
         }
     };
     insert(body, "reasoning_effort", effort);
-    if let (Some(_), Some(Given { value: Budget::Tokens(_), at })) = (&reasoning.effort, &reasoning.budget) {
+    if let (Some(_), Some(Located { value: ThinkingBudget::Tokens(_), at })) =
+        (&reasoning.effort, &reasoning.budget)
+    {
         writer.lose(at.clone());
     }
     if let Some(summary) = &reasoning.summary {

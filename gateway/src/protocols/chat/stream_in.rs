@@ -9,46 +9,46 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use self::calls::Calls;
+use self::calls::StreamedCalls;
 use self::thoughts::Thoughts;
 use super::citations::{is_whole, read_annotation};
 use super::{finish, reasoning, usage};
-use crate::conversation::{Delta, End, Given};
-use crate::protocols::provider_extra::Kept;
-use crate::protocols::{Malformed, StreamIn, citations, failure};
+use crate::conversation::{Delta, FinishReason, Located};
+use crate::protocols::provider_extra::StreamExtra;
+use crate::protocols::{MalformedDocument, StreamIn, citations, failure};
 
 /// The end marker of a stream.
 const DONE: &str = "[DONE]";
 /// Maximum number of choices: as many as a request can ask for.
-const MOST_CHOICES: usize = 128;
+const MAX_CHOICES: usize = 128;
 
 /// Reads a provider's stream.
 pub(in crate::protocols) fn stream_in() -> Box<dyn StreamIn> {
-    Box::new(Chunks::default())
+    Box::new(ChatStreamReader::default())
 }
 
 #[derive(Default)]
-struct Chunks {
+struct ChatStreamReader {
     has_started: bool,
     is_over: bool,
-    choices: Vec<Open>,
+    choices: Vec<OpenChoice>,
     /// Unread data, until the answer ends.
-    unread: Kept,
+    unread: StreamExtra,
 }
 
 /// A choice that has begun.
-struct Open {
+struct OpenChoice {
     index: u32,
     has_ended: bool,
     thoughts: Thoughts,
-    calls: Calls,
+    calls: StreamedCalls,
     annotations: usize,
 }
 
 /// A chunk. Fields that a provider may get wrong harmlessly are read as any value. Fields that mean nothing to another
 /// protocol are listed here too: collecting them with the unread ones would take longer than reading the rest.
 #[derive(Deserialize)]
-struct Chunk {
+struct ChatChunk {
     #[serde(default)]
     id: Value,
     #[serde(default)]
@@ -56,7 +56,7 @@ struct Chunk {
     #[serde(default)]
     created: Value,
     #[serde(default)]
-    choices: Option<Vec<Choice>>,
+    choices: Option<Vec<ChatChunkChoice>>,
     #[serde(default)]
     usage: Value,
     #[serde(default)]
@@ -74,11 +74,11 @@ struct Chunk {
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct ChatChunkChoice {
     #[serde(default)]
     index: Value,
     #[serde(default)]
-    delta: Option<Piece>,
+    delta: Option<ChatChunkDelta>,
     #[serde(default)]
     finish_reason: Value,
     #[serde(default)]
@@ -89,7 +89,7 @@ struct Choice {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Piece {
+struct ChatChunkDelta {
     content: Value,
     refusal: Value,
     reasoning_content: Value,
@@ -125,8 +125,13 @@ struct Callee {
     input: Value,
 }
 
-impl StreamIn for Chunks {
-    fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+impl StreamIn for ChatStreamReader {
+    fn event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), MalformedDocument> {
         let word = data.trim();
         if self.is_over || word.is_empty() && name != Some("error") {
             return Ok(());
@@ -135,8 +140,9 @@ impl StreamIn for Chunks {
             self.finish(deltas);
             return Ok(());
         }
-        let mut chunk: Chunk = serde_json::from_str(data)
-            .map_err(|error| Malformed(format!("an event of the provider is not a chat chunk: {error}")))?;
+        let mut chunk: ChatChunk = serde_json::from_str(data).map_err(|error| {
+            MalformedDocument(format!("an event of the provider is not a chat chunk: {error}"))
+        })?;
         if !chunk.error.is_null() || name == Some("error") {
             self.is_over = true;
             let error = if chunk.error.is_null() {
@@ -166,27 +172,29 @@ impl StreamIn for Chunks {
         Ok(())
     }
 
-    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         if self.is_over {
             return Ok(());
         }
         // Some providers omit the end marker: the stream is complete if every choice is.
         if self.choices.is_empty() || !self.choices.iter().all(|choice| choice.has_ended) {
-            return Err(Malformed("the provider's stream ended before its answer was complete".to_owned()));
+            return Err(MalformedDocument(
+                "the provider's stream ended before its answer was complete".to_owned(),
+            ));
         }
         self.finish(deltas);
         Ok(())
     }
 }
 
-impl Chunks {
+impl ChatStreamReader {
     /// Keeps the unread fields.
-    fn keep_unread(&mut self, chunk: &mut Chunk) {
+    fn keep_unread(&mut self, chunk: &mut ChatChunk) {
         let kept = &mut self.unread;
         kept.unread(std::mem::take(&mut chunk.unread), "", &[]);
         // The default tier isn't worth reporting.
         if chunk.service_tier.as_str().is_some_and(|tier| tier != "default") {
-            kept.extra(Given::new(chunk.service_tier.take(), "/service_tier"));
+            kept.extra(Located::new(chunk.service_tier.take(), "/service_tier"));
         }
         if let Value::Object(counted) = &chunk.usage {
             kept.unread(counted.clone(), "/usage", &usage::KNOWN);
@@ -226,36 +234,38 @@ impl Chunks {
         for choice in &mut self.choices {
             if !choice.has_ended {
                 choice.has_ended = true;
-                deltas.push(Delta::Ended { choice: choice.index, end: End::Stop });
+                deltas.push(Delta::Ended { choice: choice.index, end: FinishReason::Stop });
             }
         }
         deltas.push(Delta::Done);
     }
 
-    fn choice(&mut self, index: u32) -> Result<&mut Open, Malformed> {
+    fn choice(&mut self, index: u32) -> Result<&mut OpenChoice, MalformedDocument> {
         if let Some(place) = self.choices.iter().position(|choice| choice.index == index) {
             return Ok(&mut self.choices[place]);
         }
-        if self.choices.len() >= MOST_CHOICES {
-            return Err(Malformed(format!("the provider's stream has more than {MOST_CHOICES} choices")));
+        if self.choices.len() >= MAX_CHOICES {
+            return Err(MalformedDocument(format!(
+                "the provider's stream has more than {MAX_CHOICES} choices"
+            )));
         }
         let place = self.choices.len();
         let thoughts = Thoughts::default();
-        self.choices.push(Open {
+        self.choices.push(OpenChoice {
             index,
             has_ended: false,
             thoughts,
-            calls: Calls::default(),
+            calls: StreamedCalls::default(),
             annotations: 0,
         });
         Ok(&mut self.choices[place])
     }
 }
 
-impl Open {
-    fn push(&mut self, choice: Choice, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+impl OpenChoice {
+    fn push(&mut self, choice: ChatChunkChoice, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         // Some providers continue after a choice's finish reason.
-        let Choice { delta, finish_reason, mut logprobs, .. } = choice;
+        let ChatChunkChoice { delta, finish_reason, mut logprobs, .. } = choice;
         let mut delta = delta.unwrap_or_default();
         let index = self.index;
         let details = delta.reasoning_details.take();
@@ -302,7 +312,7 @@ impl Open {
             let citation = read_annotation(&annotation);
             deltas.extend(citation.map(|citation| Delta::Citation { choice: self.index, citation }));
             if !is_whole(&annotation) {
-                deltas.push(Delta::Extra(Given::new(annotation, at)));
+                deltas.push(Delta::Extra(Located::new(annotation, at)));
             }
         }
     }

@@ -5,15 +5,15 @@ use serde_json::{Map, Value, json};
 
 use super::citations::write_annotation;
 use super::{finish, reasoning, usage};
-use crate::conversation::{Delta, End, Failure, Protocol, Usage};
+use crate::conversation::{Delta, Failure, FinishReason, Protocol, Usage};
 use crate::protocols::members::object;
-use crate::protocols::provider_extra::Kept;
+use crate::protocols::provider_extra::StreamExtra;
 use crate::protocols::{ResponseContext, StreamOut, failure, frames};
 
 /// Writes a client's stream.
 pub(in crate::protocols) fn stream_out(context: ResponseContext) -> Box<dyn StreamOut> {
     let ResponseContext { model, include_usage, has_functions, id, created, .. } = context;
-    Box::new(Chunks {
+    Box::new(ChatStreamWriter {
         id,
         created,
         model,
@@ -21,11 +21,11 @@ pub(in crate::protocols) fn stream_out(context: ResponseContext) -> Box<dyn Stre
         has_functions,
         usage: None,
         choices: Vec::new(),
-        kept: Kept::default(),
+        kept: StreamExtra::default(),
     })
 }
 
-struct Chunks {
+struct ChatStreamWriter {
     id: String,
     created: u64,
     model: String,
@@ -33,13 +33,13 @@ struct Chunks {
     /// Whether the client uses functions instead of tools.
     has_functions: bool,
     usage: Option<Usage>,
-    choices: Vec<Open>,
-    kept: Kept,
+    choices: Vec<ChoiceState>,
+    kept: StreamExtra,
 }
 
 /// A choice that has begun.
 #[derive(Default)]
-struct Open {
+struct ChoiceState {
     index: u32,
     /// Length of its text, in characters.
     length: usize,
@@ -67,12 +67,12 @@ struct OpenThought {
 }
 
 #[derive(Serialize)]
-struct Chunk<'a> {
+struct OutgoingChunk<'a> {
     id: &'a str,
     object: &'static str,
     created: u64,
     model: &'a str,
-    choices: &'a [Choice<'a>],
+    choices: &'a [OutgoingChoice<'a>],
     /// If requested: null in all chunks but the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Value>,
@@ -82,15 +82,15 @@ struct Chunk<'a> {
 }
 
 #[derive(Serialize)]
-struct Choice<'a> {
+struct OutgoingChoice<'a> {
     index: u32,
-    delta: Piece<'a>,
+    delta: OutgoingDelta<'a>,
     logprobs: Option<Value>,
     finish_reason: Option<&'a str>,
 }
 
 #[derive(Serialize, Default)]
-struct Piece<'a> {
+struct OutgoingDelta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ struct Piece<'a> {
     annotations: Option<[Value; 1]>,
 }
 
-impl Open {
+impl ChoiceState {
     fn end_thought(&mut self) {
         if let Some(thought) = &mut self.thought {
             thought.goes_on = false;
@@ -124,7 +124,7 @@ impl Open {
     }
 }
 
-impl StreamOut for Chunks {
+impl StreamOut for ChatStreamWriter {
     fn delta(&mut self, delta: Delta, bytes: &mut Vec<u8>) {
         match delta {
             Delta::Started { id, created, .. } => {
@@ -144,12 +144,12 @@ impl StreamOut for Chunks {
                 }
                 open.length = open.length.saturating_add(text.chars().count());
                 let logprobs = logprobs.map(|content| json!({ "content": content, "refusal": null }));
-                let delta = Piece { content: Some(&text), ..Piece::default() };
-                self.write(&[Choice { index: choice, delta, logprobs, finish_reason: None }], bytes);
+                let delta = OutgoingDelta { content: Some(&text), ..OutgoingDelta::default() };
+                self.write(&[OutgoingChoice { index: choice, delta, logprobs, finish_reason: None }], bytes);
             }
             Delta::Refusal { choice, text } => {
                 self.choice(choice, bytes).end_thought();
-                self.piece(choice, Piece { refusal: Some(&text), ..Piece::default() }, bytes);
+                self.piece(choice, OutgoingDelta { refusal: Some(&text), ..OutgoingDelta::default() }, bytes);
             }
             Delta::Thought { choice, thought, id, part, text, summary } => {
                 let thought = OpenThought { thought, id, part, summary, goes_on: true };
@@ -166,21 +166,29 @@ impl StreamOut for Chunks {
                 let is_custom = open.calls.get(call as usize).copied().unwrap_or_default();
                 let (kind, member) = if is_custom { ("custom", "input") } else { ("function", "arguments") };
                 let piece = if self.is_function(call, is_custom) {
-                    Piece { function_call: Some(json!({ member: text })), ..Piece::default() }
+                    OutgoingDelta { function_call: Some(json!({ member: text })), ..OutgoingDelta::default() }
                 } else {
                     let call = json!({ "index": call, kind: { member: text } });
-                    Piece { tool_calls: Some([call]), ..Piece::default() }
+                    OutgoingDelta { tool_calls: Some([call]), ..OutgoingDelta::default() }
                 };
                 self.piece(choice, piece, bytes);
             }
             Delta::Citation { choice, citation } => {
                 let annotation = write_annotation(&citation, self.choice(choice, bytes).length);
-                self.piece(choice, Piece { annotations: Some([annotation]), ..Piece::default() }, bytes);
+                self.piece(
+                    choice,
+                    OutgoingDelta { annotations: Some([annotation]), ..OutgoingDelta::default() },
+                    bytes,
+                );
             }
             // In streams, details are this protocol's only own parts.
             Delta::Other { choice, source: Protocol::Chat, value: Value::Object(detail) } => {
                 self.choice(choice, bytes).end_thought();
-                self.piece(choice, Piece { reasoning_details: Some([detail]), ..Piece::default() }, bytes);
+                self.piece(
+                    choice,
+                    OutgoingDelta { reasoning_details: Some([detail]), ..OutgoingDelta::default() },
+                    bytes,
+                );
             }
             // The next part ends it.
             Delta::CallDone { .. } => {}
@@ -195,14 +203,14 @@ impl StreamOut for Chunks {
                 let open: Vec<u32> =
                     self.choices.iter().filter(|open| !open.has_ended).map(|open| open.index).collect();
                 for choice in open {
-                    self.end(choice, &End::Stop, bytes);
+                    self.end(choice, &FinishReason::Stop, bytes);
                 }
                 if self.include_usage {
                     let usage = self.usage.map_or(Value::Null, usage::write);
                     // What came after the end of the choices, such as usage fields.
                     let mut beyond = Map::new();
                     self.kept.add(&mut beyond);
-                    frames::data(&Chunk { beyond, ..self.chunk(&[], Some(usage)) }, bytes);
+                    frames::data(&OutgoingChunk { beyond, ..self.chunk(&[], Some(usage)) }, bytes);
                 }
                 bytes.extend_from_slice(b"data: [DONE]\n\n");
             }
@@ -221,10 +229,10 @@ impl StreamOut for Chunks {
     }
 }
 
-impl Chunks {
-    fn chunk<'a>(&'a self, choices: &'a [Choice<'a>], usage: Option<Value>) -> Chunk<'a> {
+impl ChatStreamWriter {
+    fn chunk<'a>(&'a self, choices: &'a [OutgoingChoice<'a>], usage: Option<Value>) -> OutgoingChunk<'a> {
         let Self { id, created, model, .. } = self;
-        Chunk {
+        OutgoingChunk {
             id,
             object: "chat.completion.chunk",
             created: *created,
@@ -235,35 +243,41 @@ impl Chunks {
         }
     }
 
-    fn write(&self, choices: &[Choice<'_>], bytes: &mut Vec<u8>) {
+    fn write(&self, choices: &[OutgoingChoice<'_>], bytes: &mut Vec<u8>) {
         frames::data(&self.chunk(choices, self.include_usage.then_some(Value::Null)), bytes);
     }
 
-    fn piece(&self, index: u32, delta: Piece<'_>, bytes: &mut Vec<u8>) {
-        self.write(&[Choice { index, delta, logprobs: None, finish_reason: None }], bytes);
+    fn piece(&self, index: u32, delta: OutgoingDelta<'_>, bytes: &mut Vec<u8>) {
+        self.write(&[OutgoingChoice { index, delta, logprobs: None, finish_reason: None }], bytes);
     }
 
-    fn end(&mut self, choice: u32, end: &End, bytes: &mut Vec<u8>) {
+    fn end(&mut self, choice: u32, end: &FinishReason, bytes: &mut Vec<u8>) {
         self.kept.end(choice, end, Protocol::Chat);
         let open = self.choice(choice, bytes);
         open.has_ended = true;
         let calls = !open.calls.is_empty();
         let word = finish::word(end, calls, self.has_functions);
         let finish_reason = Some(word.as_ref());
-        let choices = [Choice { index: choice, delta: Piece::default(), logprobs: None, finish_reason }];
+        let choices = [OutgoingChoice {
+            index: choice,
+            delta: OutgoingDelta::default(),
+            logprobs: None,
+            finish_reason,
+        }];
         let mut beyond = Map::new();
         self.kept.add(&mut beyond);
         let chunk = self.chunk(&choices, self.include_usage.then_some(Value::Null));
-        frames::data(&Chunk { beyond, ..chunk }, bytes);
+        frames::data(&OutgoingChunk { beyond, ..chunk }, bytes);
     }
 
     /// The choice. Its first chunk names the role.
-    fn choice(&mut self, index: u32, bytes: &mut Vec<u8>) -> &mut Open {
+    fn choice(&mut self, index: u32, bytes: &mut Vec<u8>) -> &mut ChoiceState {
         let known = self.choices.iter().position(|choice| choice.index == index);
         let place = known.unwrap_or_else(|| {
-            let delta = Piece { role: Some("assistant"), content: Some(""), ..Piece::default() };
+            let delta =
+                OutgoingDelta { role: Some("assistant"), content: Some(""), ..OutgoingDelta::default() };
             self.piece(index, delta, bytes);
-            self.choices.push(Open { index, ..Open::default() });
+            self.choices.push(ChoiceState { index, ..ChoiceState::default() });
             self.choices.len() - 1
         });
         &mut self.choices[place]
@@ -296,7 +310,11 @@ impl Chunks {
         ]);
         detail.extend(told.map(|id| ("id".to_owned(), id.into())));
         let reasoning_content = Some(paragraph.as_deref().unwrap_or(text));
-        let delta = Piece { reasoning_content, reasoning_details: Some([detail]), ..Piece::default() };
+        let delta = OutgoingDelta {
+            reasoning_content,
+            reasoning_details: Some([detail]),
+            ..OutgoingDelta::default()
+        };
         self.piece(choice, delta, bytes);
     }
 
@@ -331,7 +349,11 @@ impl Chunks {
             ("index", index.into()),
         ]);
         detail.extend(id.map(|id| ("id".to_owned(), id.into())));
-        self.piece(choice, Piece { reasoning_details: Some([detail]), ..Piece::default() }, bytes);
+        self.piece(
+            choice,
+            OutgoingDelta { reasoning_details: Some([detail]), ..OutgoingDelta::default() },
+            bytes,
+        );
     }
 
     fn call(
@@ -350,9 +372,9 @@ impl Chunks {
         open.calls.push(custom);
         let (kind, member) = if custom { ("custom", "input") } else { ("function", "arguments") };
         let callee = json!({ "name": name, member: "" });
-        let mut piece = Piece {
+        let mut piece = OutgoingDelta {
             reasoning_details: signature.map(|signature| [reasoning::call_signature(id, signature)]),
-            ..Piece::default()
+            ..OutgoingDelta::default()
         };
         if self.is_function(index, custom) {
             piece.function_call = Some(callee);

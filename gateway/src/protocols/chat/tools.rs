@@ -3,13 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use super::reasoning::EXTRA;
-use crate::conversation::{Given, Input, Protocol, Tool, ToolCall, ToolChoice, ToolKind};
-use crate::protocols::members::{Members, Rest, Writer, object};
+use crate::conversation::{Input, Located, Protocol, Tool, ToolCall, ToolChoice, ToolKind};
+use crate::protocols::members::{Members, RemainingFields, RequestWriter, object};
 use crate::protocols::proof;
 use crate::protocols::tool_choice::{strictness, with_properties};
 
 /// Reads a tool. A tool that isn't fully understood becomes `Other`.
-pub(super) fn read_tool(tool: Value, at: String, rest: &mut Rest) -> Tool {
+pub(super) fn read_tool(tool: Value, at: String, rest: &mut RemainingFields) -> Tool {
     let (kind, cache) = match tool["type"].as_str() {
         Some("function") if tool["function"]["name"].is_string() => read_function(tool, &at, rest),
         Some("custom") if tool["custom"]["name"].is_string() => read_custom(tool, &at, rest),
@@ -18,7 +18,7 @@ pub(super) fn read_tool(tool: Value, at: String, rest: &mut Rest) -> Tool {
     Tool { at: at.into(), kind, cache }
 }
 
-fn read_function(tool: Value, at: &str, rest: &mut Rest) -> (ToolKind, Option<Given<Value>>) {
+fn read_function(tool: Value, at: &str, rest: &mut RemainingFields) -> (ToolKind, Option<Located<Value>>) {
     let mut tool = match Members::read(tool, at) {
         Ok(tool) => tool,
         Err(other) => return (ToolKind::Other(other), None),
@@ -39,7 +39,7 @@ fn read_function(tool: Value, at: &str, rest: &mut Rest) -> (ToolKind, Option<Gi
     (kind, cache)
 }
 
-fn read_custom(tool: Value, at: &str, rest: &mut Rest) -> (ToolKind, Option<Given<Value>>) {
+fn read_custom(tool: Value, at: &str, rest: &mut RemainingFields) -> (ToolKind, Option<Located<Value>>) {
     let format = &tool["custom"]["format"];
     let flat = match format["type"].as_str() {
         Some("grammar") => json!({
@@ -83,7 +83,7 @@ fn nested_format(format: &Value) -> Value {
 }
 
 /// Writes a tool; `None`: this protocol can't express it.
-pub(super) fn write_tool(tool: &Tool, writer: &mut Writer<'_>) -> Option<Value> {
+pub(super) fn write_tool(tool: &Tool, writer: &mut RequestWriter<'_>) -> Option<Value> {
     let (word, mut inner) = match &tool.kind {
         ToolKind::Function { name, description, parameters, strict } => {
             let mut function = object([("name", name.as_str().into())]);
@@ -186,7 +186,7 @@ pub(super) fn write_choice(choice: &ToolChoice, tools: &[Tool]) -> Value {
 }
 
 /// Reads a call. Errors: its kind is unknown; it is handed back.
-pub(super) fn read_call(call: Value, at: &str, rest: &mut Rest) -> Result<ToolCall, Value> {
+pub(super) fn read_call(call: Value, at: &str, rest: &mut RemainingFields) -> Result<ToolCall, Value> {
     let kind = match call["type"].as_str() {
         Some("custom") => "custom",
         Some("function") => "function",

@@ -4,18 +4,18 @@ use serde_json::Value;
 
 use super::{citations as converse_citations, media, stop_reason, usage};
 use crate::conversation::{
-    Answer, Choice, Citation, Input, Media, Part, PartKind, Protocol, Source, Thought, ToolCall,
+    Answer, Choice, Citation, Input, Media, MediaSource, Part, PartKind, Protocol, Thought, ToolCall,
 };
-use crate::protocols::members::{Members, Rest};
-use crate::protocols::{Malformed, citations};
+use crate::protocols::members::{Members, RemainingFields};
+use crate::protocols::{MalformedDocument, citations};
 
 /// Fields of an answer that mean nothing to another protocol, or are read separately.
 const OWN: [&str; 4] = ["stopReason", "metrics", "performanceConfig", "serviceTier"];
 
 /// Reads a provider's answer.
 /// Errors: it has no message.
-pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> {
-    let malformed = |what: &str| Malformed(format!("the provider's answer has no message: {what}"));
+pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, MalformedDocument> {
+    let malformed = |what: &str| MalformedDocument(format!("the provider's answer has no message: {what}"));
     let Value::Object(members) = body else { return Err(malformed("it is not an object")) };
     let end = stop_reason::end(&members);
     let service_tier = usage::tier(&members);
@@ -24,7 +24,7 @@ pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> 
         return Err(malformed("/output/message/content is no list"));
     }
     let usage = body.peek("usage").as_object().map(usage::read);
-    let mut rest = Rest::default();
+    let mut rest = RemainingFields::default();
     let mut content = Content::default();
     if let Some(mut output) = body.members("output") {
         if let Some(mut message) = output.members("message") {
@@ -66,7 +66,7 @@ struct Content {
 
 impl Content {
     /// Reads a block. A block that isn't fully understood becomes `Other`.
-    fn read(&mut self, block: Value, at: String, rest: &mut Rest) {
+    fn read(&mut self, block: Value, at: String, rest: &mut RemainingFields) {
         let kind = match Members::read(block, at.clone()) {
             Ok(mut block) => {
                 let kind = self.kind(&mut block, rest);
@@ -87,7 +87,7 @@ impl Content {
     }
 
     /// Takes what a block holds; `None`: its kind is unknown.
-    fn kind(&mut self, block: &mut Members, rest: &mut Rest) -> Option<PartKind> {
+    fn kind(&mut self, block: &mut Members, rest: &mut RemainingFields) -> Option<PartKind> {
         if let Some(text) = block.text("text") {
             return Some(PartKind::Text(text));
         }
@@ -110,7 +110,7 @@ impl Content {
         self.cite(text?, block, rest)
     }
 
-    fn cite(&mut self, text: String, block: &mut Members, rest: &mut Rest) -> Option<PartKind> {
+    fn cite(&mut self, text: String, block: &mut Members, rest: &mut RemainingFields) -> Option<PartKind> {
         let span = self.length..self.length.saturating_add(text.chars().count());
         let cited = block.members("citationsContent")?;
         let read = |citation: &Value| converse_citations::read(citation, span.clone());
@@ -124,7 +124,7 @@ impl Content {
     }
 }
 
-fn tool_use(block: &mut Members, rest: &mut Rest) -> Option<ToolCall> {
+fn tool_use(block: &mut Members, rest: &mut RemainingFields) -> Option<ToolCall> {
     let mut call = block.members("toolUse")?;
     let input = match call.value("input") {
         Some(Value::String(text)) => text,
@@ -136,7 +136,7 @@ fn tool_use(block: &mut Members, rest: &mut Rest) -> Option<ToolCall> {
     Some(ToolCall { id, name, input: Input::Json(input), signature: None })
 }
 
-fn thought(block: &mut Members, rest: &mut Rest) -> Option<Thought> {
+fn thought(block: &mut Members, rest: &mut RemainingFields) -> Option<Thought> {
     let mut reasoning = block.members("reasoningContent")?;
     let thought = match reasoning.members("reasoningText") {
         Some(mut shown) => {
@@ -153,14 +153,14 @@ fn thought(block: &mut Members, rest: &mut Rest) -> Option<Thought> {
     Some(thought)
 }
 
-fn image_of(block: &mut Members, media_type: &str, rest: &mut Rest) -> Option<Media> {
+fn image_of(block: &mut Members, media_type: &str, rest: &mut RemainingFields) -> Option<Media> {
     let mut image = block.members("image")?;
     let mut source = image.members("source")?;
     let data = source.text("bytes")?;
     rest.keep(source, &[]);
     rest.keep(image, &["format"]);
     Some(Media {
-        source: Source::Inline(data),
+        source: MediaSource::Inline(data),
         media_type: Some(media_type.to_owned()),
         name: None,
         detail: None,

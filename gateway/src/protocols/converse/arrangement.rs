@@ -16,7 +16,7 @@ pub(super) struct Arranged {
 
 /// Arranges a conversation.
 pub(super) fn arranged(conversation: &Conversation, blocks: &mut BlockWriter<'_, '_>) -> Arranged {
-    let mut arrangement = Arrangement::default();
+    let mut arrangement = ConverseArrangement::default();
     for turn in &conversation.turns {
         if let Some(name) = &turn.name {
             blocks.writer.lose(name.at.clone());
@@ -40,12 +40,12 @@ pub(super) fn arranged(conversation: &Conversation, blocks: &mut BlockWriter<'_,
 }
 
 #[derive(Default)]
-struct Arrangement {
+struct ConverseArrangement {
     system: Vec<Value>,
     messages: Vec<(Author, Vec<Value>)>,
 }
 
-impl Arrangement {
+impl ConverseArrangement {
     /// Adds instructions, all at the beginning. Reports any that came later.
     fn instruct(&mut self, turn: &Turn, blocks: &mut BlockWriter<'_, '_>) {
         if !self.messages.is_empty() {

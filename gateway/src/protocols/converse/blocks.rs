@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::features::ModelFeatures;
 use super::media::{self, DocumentNames};
-use crate::conversation::{Given, Input, Media, Part, PartKind, Thought, ToolCall, ToolResult};
+use crate::conversation::{Input, Located, Media, Part, PartKind, Thought, ToolCall, ToolResult};
 use crate::protocols::calls::{FAILED, NO_RESULT, NOTHING, arguments};
-use crate::protocols::members::Writer;
+use crate::protocols::members::RequestWriter;
 use crate::protocols::{cache_marks, media as any_media, proof};
 
 /// Whose message a block is in. Only the user's may have media.
@@ -18,13 +18,13 @@ pub(super) enum Author {
 
 /// Writes the blocks of a request.
 pub(super) struct BlockWriter<'w, 'c> {
-    pub(super) writer: &'w mut Writer<'c>,
+    pub(super) writer: &'w mut RequestWriter<'c>,
     features: ModelFeatures,
     names: DocumentNames,
 }
 
 impl<'w, 'c> BlockWriter<'w, 'c> {
-    pub(super) fn new(writer: &'w mut Writer<'c>, features: ModelFeatures) -> Self {
+    pub(super) fn new(writer: &'w mut RequestWriter<'c>, features: ModelFeatures) -> Self {
         Self { writer, features, names: DocumentNames::default() }
     }
 
@@ -136,7 +136,7 @@ pub(super) fn text(text: &str) -> Value {
 }
 
 /// The end of what a server should cache.
-pub(super) fn cache_point(mark: &Given<Value>) -> Value {
+pub(super) fn cache_point(mark: &Located<Value>) -> Value {
     let mut point = Map::from_iter([("type".to_owned(), "default".into())]);
     // Five minutes are the default, and not every model takes another time.
     if let Some("1h") = cache_marks::control(mark)["ttl"].as_str() {

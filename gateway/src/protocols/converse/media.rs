@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::conversation::{Media, Source};
+use crate::conversation::{Media, MediaSource};
 
 /// A media type, and the format that stands for it.
 type Format = (&'static str, &'static str);
@@ -89,9 +89,9 @@ pub(super) fn image_type(format: &str) -> Option<&'static str> {
 
 fn source(media: &Media) -> Option<Value> {
     match &media.source {
-        Source::Inline(data) if !data.is_empty() => Some(json!({ "bytes": data })),
-        Source::Url(url) if url.starts_with("s3://") => Some(json!({ "s3Location": { "uri": url } })),
-        Source::Inline(_) | Source::Url(_) | Source::FileId(_) => None,
+        MediaSource::Inline(data) if !data.is_empty() => Some(json!({ "bytes": data })),
+        MediaSource::Url(url) if url.starts_with("s3://") => Some(json!({ "s3Location": { "uri": url } })),
+        MediaSource::Inline(_) | MediaSource::Url(_) | MediaSource::FileId(_) => None,
     }
 }
 

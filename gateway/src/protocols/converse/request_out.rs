@@ -7,12 +7,12 @@ use super::blocks::BlockWriter;
 use super::features::ModelFeatures;
 use super::{settings, tools};
 use crate::conversation::{Conversation, Protocol};
-use crate::protocols::members::Writer;
-use crate::protocols::{Defaults, Outgoing};
+use crate::protocols::members::RequestWriter;
+use crate::protocols::{Defaults, EncodedRequest};
 
 /// Writes a provider's request.
-pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: Defaults) -> Outgoing {
-    let mut writer = Writer::new(conversation, Protocol::Converse);
+pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: Defaults) -> EncodedRequest {
+    let mut writer = RequestWriter::new(conversation, Protocol::Converse);
     let features = ModelFeatures::of_model(&conversation.model);
     let mut body = Map::new();
     let Arranged { system, messages } = arranged(conversation, &mut BlockWriter::new(&mut writer, features));

@@ -1,11 +1,11 @@
-//! Settings of a request: limits, sampling, thinking, the format of the answer.
+//! ConverseSettings of a request: limits, sampling, thinking, the format of the answer.
 
 use serde_json::{Map, Number, Value, json};
 
 use super::features::ModelFeatures;
-use crate::conversation::{Budget, Conversation, Format, Given};
+use crate::conversation::{Conversation, Format, Located, ThinkingBudget};
 use crate::protocols::Defaults;
-use crate::protocols::members::{Writer, object};
+use crate::protocols::members::{RequestWriter, object};
 use crate::protocols::messages::{ThinkingPlan, enforced, plan_thinking};
 
 /// Maximum temperature.
@@ -22,10 +22,10 @@ pub(super) fn write(
     conversation: &Conversation,
     features: ModelFeatures,
     defaults: Defaults,
-    writer: &mut Writer<'_>,
+    writer: &mut RequestWriter<'_>,
     body: &mut Map<String, Value>,
 ) {
-    let mut settings = Settings { features, ..Settings::default() };
+    let mut settings = ConverseSettings { features, ..ConverseSettings::default() };
     let plan = settings.thinking(conversation, defaults, writer);
     settings.stop(conversation, writer);
     settings.sampling(conversation, plan.budget.is_some(), writer);
@@ -33,7 +33,7 @@ pub(super) fn write(
     settings.tier(conversation, writer);
     settings.metadata(conversation, writer);
     lose_others(conversation, writer);
-    let Settings { inference, additional, output, request, .. } = settings;
+    let ConverseSettings { inference, additional, output, request, .. } = settings;
     for (name, object) in [
         ("inferenceConfig", inference),
         ("additionalModelRequestFields", additional),
@@ -47,7 +47,7 @@ pub(super) fn write(
 }
 
 #[derive(Default)]
-struct Settings {
+struct ConverseSettings {
     features: ModelFeatures,
     /// `inferenceConfig`.
     inference: Map<String, Value>,
@@ -59,13 +59,13 @@ struct Settings {
     request: Map<String, Value>,
 }
 
-impl Settings {
+impl ConverseSettings {
     /// Writes the maximum number of tokens, and how many of them are for thinking.
     fn thinking<'c>(
         &mut self,
         conversation: &'c Conversation,
         defaults: Defaults,
-        writer: &mut Writer<'_>,
+        writer: &mut RequestWriter<'_>,
     ) -> ThinkingPlan<'c> {
         let given = conversation.max_tokens.as_ref().map(|max| max.value);
         let plan = if self.features.messages_settings {
@@ -83,9 +83,11 @@ impl Settings {
             self.inference.insert("maxTokens".to_owned(), max.into());
         }
         let thinking = match plan.budget {
-            Some(Budget::Tokens(tokens)) => Some(json!({ "type": "enabled", "budget_tokens": tokens })),
-            Some(Budget::Adaptive) => Some(json!({ "type": "adaptive" })),
-            Some(Budget::Off) | None => None,
+            Some(ThinkingBudget::Tokens(tokens)) => {
+                Some(json!({ "type": "enabled", "budget_tokens": tokens }))
+            }
+            Some(ThinkingBudget::Adaptive) => Some(json!({ "type": "adaptive" })),
+            Some(ThinkingBudget::Off) | None => None,
         };
         self.additional.extend(thinking.map(|thinking| ("thinking".to_owned(), thinking)));
         self.output.extend(plan.effort.map(|effort| ("effort".to_owned(), effort.into())));
@@ -98,7 +100,7 @@ impl Settings {
         plan
     }
 
-    fn stop(&mut self, conversation: &Conversation, writer: &mut Writer<'_>) {
+    fn stop(&mut self, conversation: &Conversation, writer: &mut RequestWriter<'_>) {
         let mut sequences = Vec::with_capacity(conversation.stop.len());
         for sequence in &conversation.stop {
             // Servers reject a whitespace-only sequence.
@@ -116,7 +118,7 @@ impl Settings {
     }
 
     /// Writes the sampling parameters. `thinks`: with thinking, models accept hardly any of them.
-    fn sampling(&mut self, conversation: &Conversation, thinks: bool, writer: &mut Writer<'_>) {
+    fn sampling(&mut self, conversation: &Conversation, thinks: bool, writer: &mut RequestWriter<'_>) {
         let sampling = &conversation.sampling;
         let is_possible =
             |number: f64| (0.0..=MAX_TEMPERATURE).contains(&number) && (!thinks || number >= 1.0);
@@ -130,8 +132,8 @@ impl Settings {
         let top_k = sampling.top_k.as_ref().filter(|_| self.features.messages_settings && !thinks);
         let mut write = |object: &mut Map<String, Value>,
                          name: &str,
-                         written: Option<&Given<Number>>,
-                         given: &Option<Given<Number>>| {
+                         written: Option<&Located<Number>>,
+                         given: &Option<Located<Number>>| {
             match (written, given) {
                 (Some(written), _) => drop(object.insert(name.to_owned(), written.value.clone().into())),
                 (None, Some(given)) => writer.lose(given.at.clone()),
@@ -152,7 +154,7 @@ impl Settings {
         }
     }
 
-    fn format(&mut self, conversation: &Conversation, writer: &mut Writer<'_>) {
+    fn format(&mut self, conversation: &Conversation, writer: &mut RequestWriter<'_>) {
         let Some(given) = &conversation.format else { return };
         match &given.value {
             Format::Text => {}
@@ -169,7 +171,7 @@ impl Settings {
         }
     }
 
-    fn tier(&mut self, conversation: &Conversation, writer: &mut Writer<'_>) {
+    fn tier(&mut self, conversation: &Conversation, writer: &mut RequestWriter<'_>) {
         let Some(tier) = &conversation.service_tier else { return };
         match tier.value.as_str() {
             "auto" => {}
@@ -180,7 +182,7 @@ impl Settings {
         }
     }
 
-    fn metadata(&mut self, conversation: &Conversation, writer: &mut Writer<'_>) {
+    fn metadata(&mut self, conversation: &Conversation, writer: &mut RequestWriter<'_>) {
         let Some(metadata) = &conversation.metadata else { return };
         let is_right = |(name, value): (&String, &Value)| {
             !name.is_empty() && is_metadata(name) && value.as_str().is_some_and(is_metadata)
@@ -196,7 +198,7 @@ impl Settings {
     }
 }
 
-fn float(given: &Given<Number>) -> f64 {
+fn float(given: &Located<Number>) -> f64 {
     given.value.as_f64().unwrap_or_default()
 }
 
@@ -209,9 +211,10 @@ fn is_metadata(text: &str) -> bool {
 }
 
 /// Reports the thinking that a model can't be asked for.
-fn lose_thinking(conversation: &Conversation, writer: &mut Writer<'_>) {
+fn lose_thinking(conversation: &Conversation, writer: &mut RequestWriter<'_>) {
     let reasoning = &conversation.reasoning;
-    let budget = reasoning.budget.as_ref().filter(|budget| budget.value != Budget::Off).map(|it| &it.at);
+    let budget =
+        reasoning.budget.as_ref().filter(|budget| budget.value != ThinkingBudget::Off).map(|it| &it.at);
     let effort = reasoning.effort.as_ref().filter(|effort| effort.value != "none").map(|it| &it.at);
     for at in budget.into_iter().chain(effort.filter(|effort| budget != Some(effort))) {
         writer.lose(at.clone());
@@ -219,7 +222,7 @@ fn lose_thinking(conversation: &Conversation, writer: &mut Writer<'_>) {
 }
 
 /// Reports what the protocol can't express at all.
-fn lose_others(conversation: &Conversation, writer: &mut Writer<'_>) {
+fn lose_others(conversation: &Conversation, writer: &mut RequestWriter<'_>) {
     let choices = conversation.choices.as_ref().filter(|choices| choices.value != 1).map(|it| &it.at);
     let others = [
         choices,

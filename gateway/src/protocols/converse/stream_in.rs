@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use super::citations::{is_whole, read as read_citation};
 use super::{media, stop_reason, usage};
-use crate::conversation::{Citation, Delta, End, Given, Media, Protocol, Source};
+use crate::conversation::{Citation, Delta, FinishReason, Located, Media, MediaSource, Protocol};
 use crate::protocols::pieces::pieces;
-use crate::protocols::provider_extra::Kept;
-use crate::protocols::{Malformed, StreamIn, citations};
+use crate::protocols::provider_extra::StreamExtra;
+use crate::protocols::{MalformedDocument, StreamIn, citations};
 
 /// Maximum number of blocks that may be open at the same time, and of tool calls.
 const MAX_BLOCKS: usize = 1024;
@@ -39,7 +39,7 @@ struct Events {
     length: usize,
     citations: usize,
     /// Unread data, until the answer ends.
-    unread: Kept,
+    unread: StreamExtra,
 }
 
 /// A block that has begun.
@@ -59,12 +59,18 @@ enum Block {
 }
 
 impl StreamIn for Events {
-    fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), MalformedDocument> {
         if self.is_over || data.trim().is_empty() {
             return Ok(());
         }
-        let event: Map<String, Value> = serde_json::from_str(data)
-            .map_err(|error| Malformed(format!("an event of the provider is no JSON object: {error}")))?;
+        let event: Map<String, Value> = serde_json::from_str(data).map_err(|error| {
+            MalformedDocument(format!("an event of the provider is no JSON object: {error}"))
+        })?;
         match name.unwrap_or_default() {
             "messageStart" => {
                 self.start(deltas);
@@ -91,7 +97,7 @@ impl StreamIn for Events {
         Ok(())
     }
 
-    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         // The last event, with the token counts, may be missing.
         if self.has_ended && !self.is_over {
             self.finish(deltas);
@@ -99,7 +105,7 @@ impl StreamIn for Events {
         if self.is_over {
             return Ok(());
         }
-        Err(Malformed("the provider's stream ended before its answer did".to_owned()))
+        Err(MalformedDocument("the provider's stream ended before its answer did".to_owned()))
     }
 
     fn held(&self) -> usize {
@@ -125,7 +131,11 @@ impl Events {
         }
     }
 
-    fn open(&mut self, mut event: Map<String, Value>, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn open(
+        &mut self,
+        mut event: Map<String, Value>,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), MalformedDocument> {
         self.start(deltas);
         let (at, start) = (index(&event), event.shift_remove("start"));
         self.unread.unread(event, "", &OWN_OF_BLOCK);
@@ -142,7 +152,9 @@ impl Events {
         let is_call = start.get("toolUse").is_some_and(|call| call.is_object() && call["type"].is_null());
         if let Some(Value::Object(mut call)) = start.get_mut("toolUse").filter(|_| is_call).map(Value::take) {
             if self.calls as usize >= MAX_BLOCKS {
-                return Err(Malformed(format!("an answer of the provider has more than {MAX_BLOCKS} calls")));
+                return Err(MalformedDocument(format!(
+                    "an answer of the provider has more than {MAX_BLOCKS} calls"
+                )));
             }
             // The sequencer generates an id, and drops calls without a name.
             let id = take_text(&mut call, "toolUseId").unwrap_or_default();
@@ -159,17 +171,23 @@ impl Events {
         self.insert(at, Block::Other(start, Vec::new(), size), deltas)
     }
 
-    fn insert(&mut self, at: u64, block: Block, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn insert(&mut self, at: u64, block: Block, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         if let Some(earlier) = self.open.insert(at, block) {
             self.close(earlier, deltas);
         }
         if self.open.len() > MAX_BLOCKS {
-            return Err(Malformed(format!("the provider began more than {MAX_BLOCKS} blocks at once")));
+            return Err(MalformedDocument(format!(
+                "the provider began more than {MAX_BLOCKS} blocks at once"
+            )));
         }
         Ok(())
     }
 
-    fn piece(&mut self, mut event: Map<String, Value>, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn piece(
+        &mut self,
+        mut event: Map<String, Value>,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), MalformedDocument> {
         self.start(deltas);
         let (at, delta) = (index(&event), event.shift_remove("delta"));
         self.unread.unread(event, "", &OWN_OF_BLOCK);
@@ -196,7 +214,7 @@ impl Events {
         Ok(())
     }
 
-    fn text(&mut self, at: u64, text: String, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn text(&mut self, at: u64, text: String, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         if !matches!(self.open.get(&at), Some(Block::Text(..))) {
             self.insert(at, Block::Text(self.length, Vec::new()), deltas)?;
         }
@@ -212,7 +230,7 @@ impl Events {
         at: u64,
         mut piece: Map<String, Value>,
         deltas: &mut Vec<Delta>,
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), MalformedDocument> {
         let text = match piece.shift_remove("input") {
             Some(Value::String(text)) => text,
             Some(Value::Null) | None => String::new(),
@@ -221,7 +239,7 @@ impl Events {
         };
         self.unread.unread(piece, "/delta/toolUse", &[]);
         let Some(Block::Call(call, has_input)) = self.open.get_mut(&at) else {
-            return Err(Malformed("the provider sent the input of no tool call".to_owned()));
+            return Err(MalformedDocument("the provider sent the input of no tool call".to_owned()));
         };
         if !text.is_empty() {
             *has_input = true;
@@ -230,7 +248,7 @@ impl Events {
         Ok(())
     }
 
-    fn image(&mut self, at: u64, mut piece: Map<String, Value>) -> Result<(), Malformed> {
+    fn image(&mut self, at: u64, mut piece: Map<String, Value>) -> Result<(), MalformedDocument> {
         if let Some(Block::Image(_, data)) = self.open.get_mut(&at)
             && let Some(Value::Object(source)) = piece.get_mut("source")
             && let Some(more) = take_text(source, "bytes")
@@ -249,7 +267,7 @@ impl Events {
         at: u64,
         mut piece: Map<String, Value>,
         deltas: &mut Vec<Delta>,
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), MalformedDocument> {
         if let Some(more) = take_text(&mut piece, "redactedContent") {
             if !matches!(self.open.get(&at), Some(Block::Hidden(..))) {
                 let thought = self.next_thought();
@@ -299,7 +317,7 @@ impl Events {
         let read = read_citation(&citation, begin..begin);
         if read.is_none() || known.is_none() || !is_whole(&citation) {
             let place = format!("/contentBlockDelta/citation/{number}");
-            deltas.push(Delta::Extra(Given::new(citation, place)));
+            deltas.push(Delta::Extra(Located::new(citation, place)));
         }
         if let Some(known) = known {
             known.extend(read);
@@ -331,7 +349,7 @@ impl Events {
                 deltas.push(Delta::CallDone { choice: 0, call });
             }
             Block::Image(media_type, data) => {
-                let source = Source::Inline(BASE64_STANDARD.encode(data));
+                let source = MediaSource::Inline(BASE64_STANDARD.encode(data));
                 let image = Media { source, media_type: Some(media_type), name: None, detail: None };
                 deltas.push(Delta::Image { choice: 0, image });
             }
@@ -352,7 +370,7 @@ impl Events {
         if std::mem::replace(&mut self.has_ended, true) {
             return;
         }
-        let end = stop_reason::end(&event).unwrap_or(End::Stop);
+        let end = stop_reason::end(&event).unwrap_or(FinishReason::Stop);
         if let Some(Value::Object(additional)) = event.shift_remove(stop_reason::ADDITIONAL) {
             let at = format!("/{}", stop_reason::ADDITIONAL);
             self.unread.unread(additional, &at, &[stop_reason::STOP_SEQUENCE]);
@@ -365,7 +383,7 @@ impl Events {
         self.start(deltas);
         // The default tier isn't worth reporting.
         if let Some(tier) = usage::tier(&event).filter(|tier| tier != "default") {
-            self.unread.extra(Given::new(tier.into(), "/serviceTier/type"));
+            self.unread.extra(Located::new(tier.into(), "/serviceTier/type"));
         }
         if let Some(Value::Object(counted)) = event.shift_remove("usage") {
             deltas.push(Delta::Usage(usage::read(&counted)));
@@ -405,7 +423,7 @@ fn take_text(object: &mut Map<String, Value>, name: &str) -> Option<String> {
     }
 }
 
-fn append(known: &mut String, more: &str) -> Result<(), Malformed> {
+fn append(known: &mut String, more: &str) -> Result<(), MalformedDocument> {
     if known.len() + more.len() > MAX_BUFFERED_BYTES {
         return Err(too_large());
     }
@@ -414,14 +432,14 @@ fn append(known: &mut String, more: &str) -> Result<(), Malformed> {
 }
 
 /// Appends bytes. Each piece of a stream is base64 of its own.
-fn append_base64(known: &mut Vec<u8>, more: &str, most: usize) -> Result<(), Malformed> {
+fn append_base64(known: &mut Vec<u8>, more: &str, most: usize) -> Result<(), MalformedDocument> {
     if known.len() + more.len() / 4 * 3 > most {
         return Err(too_large());
     }
     let decoded = BASE64_STANDARD.decode_vec(more, known);
-    decoded.map_err(|error| Malformed(format!("a block of the provider is no base64: {error}")))
+    decoded.map_err(|error| MalformedDocument(format!("a block of the provider is no base64: {error}")))
 }
 
-fn too_large() -> Malformed {
-    Malformed("a block of the provider is too large".to_owned())
+fn too_large() -> MalformedDocument {
+    MalformedDocument("a block of the provider is too large".to_owned())
 }

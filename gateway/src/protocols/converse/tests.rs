@@ -2,12 +2,12 @@ use serde_json::{Value, json};
 
 use crate::config::Thinking;
 use crate::conversation::{Conversation, Delta, FailureKind, Protocol};
-use crate::protocols::{Defaults, Outgoing, ResponseContext};
+use crate::protocols::{Defaults, EncodedRequest, ResponseContext};
 
 const MODEL: &str = "us.anthropic.claude-sonnet-4-20250514-v1:0";
 const OTHER_MODEL: &str = "meta.llama3-70b-instruct-v1:0";
 
-fn written(source: Protocol, request: Value, model: &str) -> Outgoing {
+fn written(source: Protocol, request: Value, model: &str) -> EncodedRequest {
     let conversation = source.request_in(request, model, false).expect("a request");
     let conversation = Conversation { model: model.to_owned(), ..conversation };
     let defaults = Defaults { max_tokens: 4096, thinking: Thinking::Budget, ..Defaults::default() };
@@ -15,7 +15,7 @@ fn written(source: Protocol, request: Value, model: &str) -> Outgoing {
 }
 
 /// Where the client wrote what is dropped.
-fn dropped(outgoing: &Outgoing) -> Vec<&str> {
+fn dropped(outgoing: &EncodedRequest) -> Vec<&str> {
     outgoing.dropped.iter().map(|place| &**place).collect()
 }
 

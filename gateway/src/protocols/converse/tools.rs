@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::blocks::cache_point;
 use super::features::ModelFeatures;
-use crate::conversation::{Conversation, Given, PartKind, Tool, ToolChoice, ToolKind};
-use crate::protocols::members::{Writer, object};
+use crate::conversation::{Conversation, Located, PartKind, Tool, ToolChoice, ToolKind};
+use crate::protocols::members::{RequestWriter, object};
 use crate::protocols::messages::enforced;
 use crate::protocols::tool_choice::possible;
 
@@ -18,7 +18,7 @@ const NO_LONGER_THERE: &str = "This tool is no longer available.";
 pub(super) fn write(
     conversation: &Conversation,
     features: ModelFeatures,
-    writer: &mut Writer<'_>,
+    writer: &mut RequestWriter<'_>,
     body: &mut Map<String, Value>,
 ) {
     let is_written = |tool: &Tool| matches!(tool.kind, ToolKind::Function { .. });
@@ -34,7 +34,7 @@ pub(super) fn write(
     }
     // It can't choose among some tools either: the others are omitted.
     let allowed = match &conversation.tool_choice {
-        Some(Given { value: ToolChoice::Allowed { names, .. }, .. }) => Some(names),
+        Some(Located { value: ToolChoice::Allowed { names, .. }, .. }) => Some(names),
         _ => None,
     };
     let mut tools = Vec::new();
@@ -92,7 +92,7 @@ fn called_tools(conversation: &Conversation) -> Vec<&str> {
     names.filter(|name| known.insert(*name)).collect()
 }
 
-fn write_tool(tool: &Tool, features: ModelFeatures, writer: &mut Writer<'_>, tools: &mut Vec<Value>) {
+fn write_tool(tool: &Tool, features: ModelFeatures, writer: &mut RequestWriter<'_>, tools: &mut Vec<Value>) {
     let ToolKind::Function { name, description, parameters, strict } = &tool.kind else { return };
     let mut spec = object([("name", name.as_str().into())]);
     if let Some(description) = description.as_deref().filter(|description| !description.trim().is_empty()) {

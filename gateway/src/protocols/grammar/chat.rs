@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use super::events::{Data, Event};
-use super::{Call, Transcript};
+use super::events::{EventData, TranscriptEvent};
+use super::{ReceivedCall, Transcript};
 
 #[cfg(test)]
 pub(super) const RULES: &[&str] = &[
@@ -33,7 +33,7 @@ pub(super) const RULES: &[&str] = &[
 const ENDS: [&str; 5] = ["stop", "length", "tool_calls", "content_filter", "function_call"];
 
 #[derive(Default)]
-struct Stream {
+struct ChatGrammar {
     ends: BTreeMap<u64, Option<String>>,
     /// By choice and index, in the order in which they begin.
     calls: HashMap<(u64, u64), usize>,
@@ -42,21 +42,21 @@ struct Stream {
     done: bool,
 }
 
-pub(super) fn read(events: &[Event], transcript: &mut Transcript) {
-    let mut stream = Stream::default();
+pub(super) fn read(events: &[TranscriptEvent], transcript: &mut Transcript) {
+    let mut stream = ChatGrammar::default();
     for event in events {
         if stream.done {
             transcript.fault("nothing_after_done", "an event after [DONE]");
         }
         match &event.data {
-            Data::Done => stream.done = true,
-            Data::Object(chunk) => stream.chunk(chunk, transcript),
+            EventData::Done => stream.done = true,
+            EventData::Object(chunk) => stream.chunk(chunk, transcript),
         }
     }
     stream.close(transcript);
 }
 
-impl Stream {
+impl ChatGrammar {
     fn chunk(&mut self, chunk: &Value, transcript: &mut Transcript) {
         if !chunk["error"].is_null() {
             transcript.failed = true;
@@ -132,7 +132,7 @@ impl Stream {
                 transcript.fault("a_call_begins_with_id_and_name", format!("the first piece is {piece}"));
             }
             let (id, name) = (id.unwrap_or_default().to_owned(), name.unwrap_or_default().to_owned());
-            transcript.calls.push(Call { choice, id, name, custom, ..Call::default() });
+            transcript.calls.push(ReceivedCall { choice, id, name, custom, ..ReceivedCall::default() });
             transcript.calls.len() - 1
         });
         let call = &transcript.calls[place];

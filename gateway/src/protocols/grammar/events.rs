@@ -5,19 +5,19 @@ use serde_json::Value;
 use super::Transcript;
 
 /// An event of a stream.
-pub(super) struct Event {
+pub(super) struct TranscriptEvent {
     pub(super) name: Option<String>,
-    pub(super) data: Data,
+    pub(super) data: EventData,
 }
 
-pub(super) enum Data {
+pub(super) enum EventData {
     Object(Value),
     /// `[DONE]`.
     Done,
 }
 
 /// Reads the events. Anything else is a fault and is skipped.
-pub(super) fn read(bytes: &[u8], transcript: &mut Transcript) -> Vec<Event> {
+pub(super) fn read(bytes: &[u8], transcript: &mut Transcript) -> Vec<TranscriptEvent> {
     let Ok(text) = str::from_utf8(bytes) else {
         transcript.fault("events_are_json", "the stream is not UTF-8");
         return Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn read(bytes: &[u8], transcript: &mut Transcript) -> Vec<Event> {
     text.split("\n\n").filter_map(|frame| event(frame, transcript)).collect()
 }
 
-fn event(frame: &str, transcript: &mut Transcript) -> Option<Event> {
+fn event(frame: &str, transcript: &mut Transcript) -> Option<TranscriptEvent> {
     let (mut name, mut data) = (None, Vec::new());
     for line in frame.split('\n') {
         if let Some(value) = line.strip_prefix("event:") {
@@ -48,10 +48,10 @@ fn event(frame: &str, transcript: &mut Transcript) -> Option<Event> {
     }
     let data = data.join("\n");
     if data == "[DONE]" {
-        return Some(Event { name, data: Data::Done });
+        return Some(TranscriptEvent { name, data: EventData::Done });
     }
     if let Ok(value @ Value::Object(_)) = serde_json::from_str(&data) {
-        Some(Event { name, data: Data::Object(value) })
+        Some(TranscriptEvent { name, data: EventData::Object(value) })
     } else {
         transcript.fault("events_are_json", format!("an event {data:?}"));
         None

@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use super::events::{Data, Event};
-use super::{Call, Transcript};
+use super::events::{EventData, TranscriptEvent};
+use super::{ReceivedCall, Transcript};
 
 #[cfg(test)]
 pub(super) const RULES: &[&str] = &[
@@ -41,28 +41,28 @@ const ENDS: [&str; 7] = [
     "model_context_window_exceeded",
 ];
 
-struct Block {
+struct GrammarBlock {
     index: u64,
     kind: String,
-    call: Option<Call>,
+    call: Option<ReceivedCall>,
     signed: bool,
 }
 
 #[derive(Default)]
-struct Stream {
+struct MessagesGrammar {
     started: bool,
-    open: Option<Block>,
+    open: Option<GrammarBlock>,
     next: u64,
     end: Option<String>,
     stopped: bool,
 }
 
-pub(super) fn read(events: &[Event], transcript: &mut Transcript) {
-    let mut stream = Stream::default();
+pub(super) fn read(events: &[TranscriptEvent], transcript: &mut Transcript) {
+    let mut stream = MessagesGrammar::default();
     for event in events {
         match &event.data {
-            Data::Done => transcript.fault("events_are_known", "[DONE]"),
-            Data::Object(data) => {
+            EventData::Done => transcript.fault("events_are_known", "[DONE]"),
+            EventData::Object(data) => {
                 if event.name.as_deref() != data["type"].as_str() {
                     transcript.fault("names_are_types", format!("{:?} is {}", event.name, data["type"]));
                 }
@@ -73,7 +73,7 @@ pub(super) fn read(events: &[Event], transcript: &mut Transcript) {
     stream.close(transcript);
 }
 
-impl Stream {
+impl MessagesGrammar {
     fn event(&mut self, data: &Value, transcript: &mut Transcript) {
         let kind = data["type"].as_str().unwrap_or_default();
         if self.stopped || transcript.failed {
@@ -141,9 +141,9 @@ impl Stream {
             // An input given at the start has no deltas.
             let is_given = block["input"].as_object().is_some_and(|input| !input.is_empty());
             let input = if is_given { block["input"].to_string() } else { String::new() };
-            Call { id: of("id"), name: of("name"), input, ..Call::default() }
+            ReceivedCall { id: of("id"), name: of("name"), input, ..ReceivedCall::default() }
         });
-        self.open = Some(Block { index, kind, call, signed: false });
+        self.open = Some(GrammarBlock { index, kind, call, signed: false });
     }
 
     fn delta(&mut self, data: &Value, transcript: &mut Transcript) {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::events::{Data, Event};
-use super::{Call, Transcript};
+use super::events::{EventData, TranscriptEvent};
+use super::{ReceivedCall, Transcript};
 
 #[cfg(test)]
 pub(super) const RULES: &[&str] = &[
@@ -22,10 +22,10 @@ pub(super) const RULES: &[&str] = &[
     "arguments_are_whole",
 ];
 
-pub(super) fn read(events: &[Event], transcript: &mut Transcript) {
+pub(super) fn read(events: &[TranscriptEvent], transcript: &mut Transcript) {
     let mut ends: BTreeMap<u64, Option<String>> = BTreeMap::new();
     for event in events {
-        let Data::Object(data) = &event.data else {
+        let EventData::Object(data) = &event.data else {
             transcript.fault("events_are_answers", "[DONE]");
             continue;
         };
@@ -93,6 +93,6 @@ fn read_part(choice: u64, part: &Value, transcript: &mut Transcript) {
     if !call.is_null() {
         let of = |name: &str| call[name].as_str().unwrap_or_default().to_owned();
         let input = if call["args"].is_null() { "{}".to_owned() } else { call["args"].to_string() };
-        transcript.calls.push(Call { choice, id: of("id"), name: of("name"), input, custom: false });
+        transcript.calls.push(ReceivedCall { choice, id: of("id"), name: of("name"), input, custom: false });
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::events::{Data, Event};
-use super::{Call, Transcript};
+use super::events::{EventData, TranscriptEvent};
+use super::{ReceivedCall, Transcript};
 
 #[cfg(test)]
 pub(super) const RULES: &[&str] = &[
@@ -32,36 +32,36 @@ pub(super) const RULES: &[&str] = &[
 ];
 
 /// Which part of an item: of its content or of its summary.
-type Key = (bool, u64);
+type PartKey = (bool, u64);
 
 #[derive(Default)]
-struct Part {
+struct GrammarPart {
     text: String,
     said: bool,
     closed: bool,
 }
 
-struct Item {
+struct GrammarItem {
     begun: Value,
-    parts: BTreeMap<Key, Part>,
+    parts: BTreeMap<PartKey, GrammarPart>,
     input: String,
     said: bool,
     done: Option<Value>,
 }
 
 #[derive(Default)]
-struct Stream {
+struct ResponsesGrammar {
     number: Option<u64>,
     created: bool,
-    items: Vec<Item>,
+    items: Vec<GrammarItem>,
     end: Option<String>,
 }
 
-pub(super) fn read(events: &[Event], transcript: &mut Transcript) {
-    let mut stream = Stream::default();
+pub(super) fn read(events: &[TranscriptEvent], transcript: &mut Transcript) {
+    let mut stream = ResponsesGrammar::default();
     for event in events {
         // Optional, and after everything else.
-        let Data::Object(data) = &event.data else { continue };
+        let EventData::Object(data) = &event.data else { continue };
         if event.name.as_deref() != data["type"].as_str() {
             transcript.fault("names_are_types", format!("{:?} is {}", event.name, data["type"]));
         }
@@ -79,7 +79,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
 
-impl Stream {
+impl ResponsesGrammar {
     fn event(&mut self, data: &Value, transcript: &mut Transcript) {
         let kind = text(data, "type");
         let number = data["sequence_number"].as_u64();
@@ -119,7 +119,7 @@ impl Stream {
         if begun["id"].as_str().is_none_or(str::is_empty) {
             transcript.fault("an_item_stays_itself", format!("item {index} has no id"));
         }
-        self.items.push(Item {
+        self.items.push(GrammarItem {
             begun,
             parts: BTreeMap::new(),
             input: String::new(),
@@ -212,7 +212,7 @@ fn say(item: &Value, cut: bool, transcript: &mut Transcript) {
             if is_whole {
                 let of = |name: &str| text(item, name).to_owned();
                 let custom = kind == "custom_tool_call";
-                transcript.calls.push(Call {
+                transcript.calls.push(ReceivedCall {
                     choice: 0,
                     id: of("call_id"),
                     name: of("name"),
@@ -230,7 +230,7 @@ fn say(item: &Value, cut: bool, transcript: &mut Transcript) {
     }
 }
 
-impl Item {
+impl GrammarItem {
     fn input(&mut self, kind: &str, data: &Value, transcript: &mut Transcript) {
         if kind.strip_suffix(".delta").is_some() {
             if self.said || !data["delta"].is_string() {
@@ -259,7 +259,7 @@ impl Item {
             if usize::try_from(key.1).ok() != Some(next) {
                 transcript.fault("parts_are_numbered", format!("part {} where {next} is next", key.1));
             }
-            self.parts.insert(key, Part::default());
+            self.parts.insert(key, GrammarPart::default());
             return;
         }
         let Some(part) = self.parts.get_mut(&key).filter(|part| !part.closed) else {

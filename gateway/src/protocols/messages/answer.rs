@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
-use super::citations::{CITATIONS, Cited, is_whole, read as read_citation};
+use super::citations::{CITATIONS, MessagesCitations, is_whole, read as read_citation};
 use super::{block_in, block_out, stop_reason, usage};
-use crate::conversation::{Answer, Choice, Citation, End, PartKind, Protocol, Thought, Usage};
-use crate::protocols::members::{Members, Rest};
-use crate::protocols::{Malformed, ResponseContext, citations};
+use crate::conversation::{Answer, Choice, Citation, FinishReason, PartKind, Protocol, Thought, Usage};
+use crate::protocols::members::{Members, RemainingFields};
+use crate::protocols::{MalformedDocument, ResponseContext, citations};
 use crate::wire::json::list;
 
 /// Fields of an answer that mean nothing to another protocol, or are read separately.
@@ -16,8 +16,9 @@ const OWN: [&str; 4] = ["type", "role", "stop_reason", "stop_sequence"];
 
 /// Reads a provider's answer.
 /// Errors: it has no content.
-pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> {
-    let malformed = |what: &str| Malformed(format!("the provider's response is not a message: {what}"));
+pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, MalformedDocument> {
+    let malformed =
+        |what: &str| MalformedDocument(format!("the provider's response is not a message: {what}"));
     let mut body = Members::read(body, "").map_err(|_| malformed("it is not an object"))?;
     if !body.peek("content").is_array() {
         return Err(malformed("/content is not a list"));
@@ -26,7 +27,7 @@ pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> 
     let counted = body.peek("usage");
     let usage = counted.is_object().then(|| usage::read(counted, Usage::default()));
     let service_tier = usage::tier(counted);
-    let mut rest = Rest::default();
+    let mut rest = RemainingFields::default();
     let (citations, understood) = cited(body.peek("content"));
     // The result of the provider's own tool isn't for the client.
     let results = |(index, block): (usize, &Value)| {
@@ -85,7 +86,7 @@ pub(in crate::protocols) fn answer_out(answer: Answer, response_context: &Respon
     let mut choice = answer.choices.into_iter().next().unwrap_or_default();
     citations::clamp(&mut choice);
     let mut content = Vec::with_capacity(choice.parts.len());
-    let mut cited = Cited::new(&choice.citations);
+    let mut cited = MessagesCitations::new(&choice.citations);
     let (mut calls, mut refuses) = (false, false);
     if is_same {
         // A client of the same protocol gets them back unchanged.
@@ -114,7 +115,7 @@ pub(in crate::protocols) fn answer_out(answer: Answer, response_context: &Respon
         content.extend(block.map(Value::Object));
     }
     let end = match choice.end {
-        Some(End::Stop) if refuses && !is_same => Some(End::Refusal),
+        Some(FinishReason::Stop) if refuses && !is_same => Some(FinishReason::Refusal),
         end => end,
     };
     let words = end.as_ref().map(|end| stop_reason::words(end, calls && !is_same));

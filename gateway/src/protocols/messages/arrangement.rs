@@ -8,11 +8,14 @@ use serde_json::{Value, json};
 use super::block_out;
 use crate::conversation::{Conversation, Part, PartKind, Role, Turn};
 use crate::protocols::calls::{NO_RESULT, NOTHING};
-use crate::protocols::members::Writer;
+use crate::protocols::members::RequestWriter;
 use crate::protocols::thoughts::joined;
 
 /// The system prompt and messages of a request of this protocol, unchanged.
-pub(super) fn as_it_was(conversation: &Conversation, writer: &mut Writer<'_>) -> (Option<Value>, Vec<Value>) {
+pub(super) fn as_it_was(
+    conversation: &Conversation,
+    writer: &mut RequestWriter<'_>,
+) -> (Option<Value>, Vec<Value>) {
     let mut system = None;
     let mut messages: Vec<Value> = Vec::new();
     let same_message = |one: &Turn, other: &Turn| one.at == other.at;
@@ -42,7 +45,10 @@ pub(super) fn as_it_was(conversation: &Conversation, writer: &mut Writer<'_>) ->
 }
 
 /// The system prompt and messages of a request of another protocol.
-pub(super) fn arranged(conversation: &Conversation, writer: &mut Writer<'_>) -> (Option<Value>, Vec<Value>) {
+pub(super) fn arranged(
+    conversation: &Conversation,
+    writer: &mut RequestWriter<'_>,
+) -> (Option<Value>, Vec<Value>) {
     let mut arranged = Arrangement { system: Vec::new(), messages: Vec::new() };
     let mut results = results_by_call(conversation, writer);
     for turn in &conversation.turns {
@@ -84,7 +90,7 @@ pub(super) fn arranged(conversation: &Conversation, writer: &mut Writer<'_>) -> 
 /// The results by their calls. If a call has several, the last one counts.
 fn results_by_call<'a>(
     conversation: &'a Conversation,
-    writer: &mut Writer<'_>,
+    writer: &mut RequestWriter<'_>,
 ) -> HashMap<&'a str, &'a Part> {
     let mut results = HashMap::new();
     for part in conversation.turns.iter().flat_map(|turn| &turn.parts) {
@@ -105,7 +111,7 @@ struct Arrangement {
 
 impl Arrangement {
     /// Adds instructions, all at the beginning. Reports any that came later.
-    fn instruct(&mut self, turn: &Turn, writer: &mut Writer<'_>) {
+    fn instruct(&mut self, turn: &Turn, writer: &mut RequestWriter<'_>) {
         if !self.messages.is_empty() {
             writer.lose(format!("{}/role", turn.at));
         }

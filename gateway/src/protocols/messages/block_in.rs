@@ -4,14 +4,14 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
-use crate::conversation::{Input, Media, Part, PartKind, Source, Thought, ToolCall, ToolResult};
-use crate::protocols::members::{Members, Rest};
+use crate::conversation::{Input, Media, MediaSource, Part, PartKind, Thought, ToolCall, ToolResult};
+use crate::protocols::members::{Members, RemainingFields};
 
 /// Media type of a text document.
 pub(super) const TEXT: &str = "text/plain";
 
 /// Takes content: a string or a list of blocks.
-pub(super) fn content(object: &mut Members, name: &str, rest: &mut Rest) -> Vec<Part> {
+pub(super) fn content(object: &mut Members, name: &str, rest: &mut RemainingFields) -> Vec<Part> {
     if let Some(text) = object.given(name, Members::text) {
         return vec![Part { at: text.at, kind: PartKind::Text(text.value), cache: None }];
     }
@@ -21,7 +21,7 @@ pub(super) fn content(object: &mut Members, name: &str, rest: &mut Rest) -> Vec<
 }
 
 /// Reads a block. A block that isn't fully understood becomes `Other`.
-pub(super) fn read(block: Value, at: String, rest: &mut Rest) -> Part {
+pub(super) fn read(block: Value, at: String, rest: &mut RemainingFields) -> Part {
     let mut block = match Members::read(block, at.clone()) {
         Ok(block) => block,
         Err(other) => return Part { at: at.into(), kind: PartKind::Other(other), cache: None },
@@ -86,7 +86,7 @@ fn texts(blocks: &Value) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
-fn result(block: &mut Members, rest: &mut Rest) -> ToolResult {
+fn result(block: &mut Members, rest: &mut RemainingFields) -> ToolResult {
     let call_id = block.text("tool_use_id").unwrap_or_default();
     let failed = block.take("is_error", |it| if it == true { Ok(()) } else { Err(it) });
     let failed = failed.map(|()| block.place("is_error").into());
@@ -100,7 +100,7 @@ fn result(block: &mut Members, rest: &mut Rest) -> ToolResult {
 }
 
 /// A document made of text blocks, which only the client's protocol can keep.
-fn document_of_blocks(block: &mut Members, rest: &mut Rest) -> Option<PartKind> {
+fn document_of_blocks(block: &mut Members, rest: &mut RemainingFields) -> Option<PartKind> {
     let text = texts(&block.peek("source")["content"])?;
     let source = block.value("source")?;
     rest.keep_own("document".into(), block.place("type"));
@@ -112,19 +112,23 @@ fn document_of_blocks(block: &mut Members, rest: &mut Rest) -> Option<PartKind> 
     Some(PartKind::Text(said))
 }
 
-fn image(block: &mut Members, rest: &mut Rest) -> Option<Media> {
+fn image(block: &mut Members, rest: &mut RemainingFields) -> Option<Media> {
     let (source, media_type) = source(block, rest, false)?;
     Some(Media { source, media_type, name: None, detail: None })
 }
 
-fn document(block: &mut Members, rest: &mut Rest) -> Option<Media> {
+fn document(block: &mut Members, rest: &mut RemainingFields) -> Option<Media> {
     let (source, media_type) = source(block, rest, true)?;
     let name = block.given("title", Members::text);
     Some(Media { source, media_type, name, detail: None })
 }
 
 /// Takes a source; `None`: its kind is unknown. `text`: whether it may be text.
-fn source(block: &mut Members, rest: &mut Rest, text: bool) -> Option<(Source, Option<String>)> {
+fn source(
+    block: &mut Members,
+    rest: &mut RemainingFields,
+    text: bool,
+) -> Option<(MediaSource, Option<String>)> {
     let given = block.peek("source");
     let member = match given["type"].as_str()? {
         // Base64 text would be written back as plain text.
@@ -139,10 +143,10 @@ fn source(block: &mut Members, rest: &mut Rest, text: bool) -> Option<(Source, O
     let kind = source.text("type")?;
     let content = source.text(member)?;
     let read = match kind.as_str() {
-        "url" => (Source::Url(content), None),
-        "file" => (Source::FileId(content), None),
-        "text" => (Source::Inline(BASE64_STANDARD.encode(content)), source.text("media_type")),
-        _ => (Source::Inline(content), source.text("media_type")),
+        "url" => (MediaSource::Url(content), None),
+        "file" => (MediaSource::FileId(content), None),
+        "text" => (MediaSource::Inline(BASE64_STANDARD.encode(content)), source.text("media_type")),
+        _ => (MediaSource::Inline(content), source.text("media_type")),
     };
     rest.keep(source, &[]);
     Some(read)

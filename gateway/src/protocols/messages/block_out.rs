@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 use super::block_in::TEXT;
 use crate::conversation::{
-    Conversation, Input, Media, Part, PartKind, Protocol, Source, Thought, ToolCall, ToolResult,
+    Conversation, Input, Media, MediaSource, Part, PartKind, Protocol, Thought, ToolCall, ToolResult,
 };
 use crate::protocols::cache_marks;
 use crate::protocols::calls::{FAILED, NOTHING, arguments};
-use crate::protocols::members::{Writer, object};
+use crate::protocols::members::{RequestWriter, object};
 use crate::protocols::{media, proof};
 
 /// Media type of documents that aren't text.
@@ -19,12 +19,12 @@ const FILE: &str = "application/pdf";
 /// The blocks of an answer of this protocol, in the form its provider wrote.
 pub(super) fn as_they_were(parts: &[Part]) -> Vec<Value> {
     let conversation = Conversation { source: Protocol::Messages, ..Conversation::default() };
-    let mut writer = Writer::new(&conversation, Protocol::Messages);
+    let mut writer = RequestWriter::new(&conversation, Protocol::Messages);
     parts.iter().filter_map(|part| write(part, &mut writer)).collect()
 }
 
 /// Writes a block; `None`: it is empty or can't be expressed.
-pub(super) fn write(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
+pub(super) fn write(part: &Part, writer: &mut RequestWriter<'_>) -> Option<Value> {
     let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
     if !writer.is_same() {
         media::lose_unsaid(&part.kind, writer);
@@ -103,7 +103,7 @@ pub(super) fn thought(thought: &Thought, unproven: bool) -> Option<Map<String, V
 }
 
 /// A thought from a client of another protocol; `None`: it has no proof from a provider of this one.
-fn proven(known: &Thought, writer: &Writer<'_>) -> Option<Map<String, Value>> {
+fn proven(known: &Thought, writer: &RequestWriter<'_>) -> Option<Map<String, Value>> {
     let proof = writer.proof(known.signature.as_ref())?;
     // A summary of unknown origin comes from another kind of provider.
     if known.summary && !known.signature.as_deref().is_some_and(proof::is_marked) {
@@ -112,7 +112,7 @@ fn proven(known: &Thought, writer: &Writer<'_>) -> Option<Map<String, Value>> {
     thought(&Thought { signature: Some(proof.to_owned()), ..known.clone() }, false)
 }
 
-fn tool_result(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Map<String, Value> {
+fn tool_result(result: &ToolResult, part: &Part, writer: &mut RequestWriter<'_>) -> Map<String, Value> {
     let mut members =
         object([("type", "tool_result".into()), ("tool_use_id", result.call_id.as_str().into())]);
     let parts: Vec<&Part> = result.parts.iter().collect();
@@ -135,7 +135,7 @@ fn tool_result(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Map
 }
 
 /// Writes content; `None`: nothing remains of it. `at`: its place.
-pub(super) fn content(parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Option<Value> {
+pub(super) fn content(parts: &[&Part], at: &str, writer: &mut RequestWriter<'_>) -> Option<Value> {
     if let [only] = parts
         && let PartKind::Text(text) = &only.kind
         && only.cache.is_none()
@@ -147,7 +147,7 @@ pub(super) fn content(parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Opt
     (!blocks.is_empty()).then(|| blocks.into())
 }
 
-fn document(file: &Media, at: &str, writer: &mut Writer<'_>) -> Option<Map<String, Value>> {
+fn document(file: &Media, at: &str, writer: &mut RequestWriter<'_>) -> Option<Map<String, Value>> {
     let source = match media::plain_text(file) {
         Some(text) => {
             let media_type = file.media_type.as_deref().filter(|_| writer.is_same()).unwrap_or(TEXT);
@@ -166,9 +166,14 @@ fn document(file: &Media, at: &str, writer: &mut Writer<'_>) -> Option<Map<Strin
 }
 
 /// `kinds`: the media types that providers accept. The first is the default.
-fn source(media: &Media, at: &str, kinds: &[&str], writer: &mut Writer<'_>) -> Option<Map<String, Value>> {
+fn source(
+    media: &Media,
+    at: &str,
+    kinds: &[&str],
+    writer: &mut RequestWriter<'_>,
+) -> Option<Map<String, Value>> {
     let mut source = match &media.source {
-        Source::Inline(data) => {
+        MediaSource::Inline(data) => {
             let media_type = media.media_type.as_deref().or(kinds.first().copied()).unwrap_or_default();
             if !writer.is_same() && !kinds.contains(&media_type) {
                 return None;
@@ -179,18 +184,18 @@ fn source(media: &Media, at: &str, kinds: &[&str], writer: &mut Writer<'_>) -> O
                 ("data", data.as_str().into()),
             ])
         }
-        Source::Url(_)
+        MediaSource::Url(_)
             if !writer.is_same()
                 && media.media_type.as_deref().is_some_and(|kind| !kinds.contains(&kind)) =>
         {
             return None;
         }
         // Providers only fetch from the web.
-        Source::Url(url) if !writer.is_same() && !media::is_web(url) => return None,
-        Source::Url(url) => object([("type", "url".into()), ("url", url.as_str().into())]),
+        MediaSource::Url(url) if !writer.is_same() && !media::is_web(url) => return None,
+        MediaSource::Url(url) => object([("type", "url".into()), ("url", url.as_str().into())]),
         // Another provider's file id is meaningless here.
-        Source::FileId(_) if !writer.is_same() => return None,
-        Source::FileId(id) => object([("type", "file".into()), ("file_id", id.as_str().into())]),
+        MediaSource::FileId(_) if !writer.is_same() => return None,
+        MediaSource::FileId(id) => object([("type", "file".into()), ("file_id", id.as_str().into())]),
     };
     writer.complete(&mut source, &format!("{at}/source"));
     Some(source)

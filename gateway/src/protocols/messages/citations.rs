@@ -81,7 +81,7 @@ pub(super) fn write(citation: &Citation) -> Value {
 }
 
 /// The citations of an answer whose texts are written one after the other.
-pub(super) struct Cited<'a> {
+pub(super) struct MessagesCitations<'a> {
     /// Citations for text that is still to come.
     pending: Vec<&'a Citation>,
     /// Where the earliest cited span begins, in characters.
@@ -92,7 +92,7 @@ pub(super) struct Cited<'a> {
     left: usize,
 }
 
-impl<'a> Cited<'a> {
+impl<'a> MessagesCitations<'a> {
     pub(super) fn new(citations: &'a [Citation]) -> Self {
         let mut cited = Self { pending: citations.iter().collect(), first: 0, begin: 0, left: MOST };
         cited.forget_until(0);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     fn cut(citations: &[Citation]) -> Vec<(String, usize)> {
-        let mut cited = Cited::new(citations);
+        let mut cited = MessagesCitations::new(citations);
         cited.begin = 10;
         let blocks = cited.blocks("añb©d").into_iter();
         let count = |block: &Value| block[CITATIONS].as_array().map_or(0, Vec::len);

@@ -4,21 +4,21 @@ use serde_json::Value;
 
 use super::{block_in, thinking, tools};
 use crate::conversation::{
-    Budget, Conversation, Format, Given, Part, PartKind, Protocol, Reasoning, Role, Sampling, Turn,
+    Conversation, Format, Located, Part, PartKind, Protocol, Reasoning, Role, Sampling, ThinkingBudget, Turn,
 };
-use crate::protocols::Malformed;
+use crate::protocols::MalformedDocument;
 use crate::protocols::calls::name_results;
-use crate::protocols::members::{Members, Rest};
+use crate::protocols::members::{Members, RemainingFields};
 
 /// Reads a client's request. Errors: it has no messages, or a message without a role.
 pub(in crate::protocols) fn request_in(
     body: Value,
     model: &str,
     stream: bool,
-) -> Result<Conversation, Malformed> {
+) -> Result<Conversation, MalformedDocument> {
     let mut body =
-        Members::read(body, "").map_err(|_| Malformed("the request is not an object".to_owned()))?;
-    let mut rest = Rest::default();
+        Members::read(body, "").map_err(|_| MalformedDocument("the request is not an object".to_owned()))?;
+    let mut rest = RemainingFields::default();
     body.text("model");
     if stream {
         body.flag("stream");
@@ -28,7 +28,7 @@ pub(in crate::protocols) fn request_in(
     if !system.is_empty() {
         turns.push(Turn { at: "/system".into(), role: Role::System, name: None, parts: system });
     }
-    let messages = body.list("messages").ok_or_else(|| Malformed("/messages is empty".to_owned()))?;
+    let messages = body.list("messages").ok_or_else(|| MalformedDocument("/messages is empty".to_owned()))?;
     for (index, message) in messages.into_iter().enumerate() {
         read_message(message, &format!("/messages/{index}"), &mut rest, &mut turns)?;
     }
@@ -37,7 +37,7 @@ pub(in crate::protocols) fn request_in(
     let tools = body.list("tools").into_iter().flatten().enumerate().map(read).collect();
     let (tool_choice, parallel_tool_calls) = tools::read_choice(&mut body, &mut rest);
     let budget = thinking::read(&mut body, &mut rest);
-    let thinks = budget.as_ref().is_some_and(|budget| budget.value != Budget::Off);
+    let thinks = budget.as_ref().is_some_and(|budget| budget.value != ThinkingBudget::Off);
     // A client may ask to omit the thoughts.
     let is_shown = thinks && !rest.holds("/thinking/display", "omitted");
     let (effort, format) = output_config(&mut body, &mut rest);
@@ -69,13 +69,19 @@ pub(in crate::protocols) fn request_in(
 }
 
 /// Reads a message. Results in a user message become turns of their own.
-fn read_message(message: Value, at: &str, rest: &mut Rest, turns: &mut Vec<Turn>) -> Result<(), Malformed> {
-    let mut message = Members::read(message, at).map_err(|_| Malformed(format!("{at} is not an object")))?;
+fn read_message(
+    message: Value,
+    at: &str,
+    rest: &mut RemainingFields,
+    turns: &mut Vec<Turn>,
+) -> Result<(), MalformedDocument> {
+    let mut message =
+        Members::read(message, at).map_err(|_| MalformedDocument(format!("{at} is not an object")))?;
     let role = match message.text("role").as_deref() {
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
         Some("system") => Role::System,
-        _ => return Err(Malformed(format!("{at}/role is not a role of this protocol"))),
+        _ => return Err(MalformedDocument(format!("{at}/role is not a role of this protocol"))),
     };
     let parts = block_in::content(&mut message, "content", rest);
     rest.keep(message, &[]);
@@ -96,13 +102,16 @@ fn read_message(message: Value, at: &str, rest: &mut Rest, turns: &mut Vec<Turn>
     Ok(())
 }
 
-fn stop(body: &mut Members) -> Vec<Given<String>> {
+fn stop(body: &mut Members) -> Vec<Located<String>> {
     let texts = body.texts("stop_sequences").into_iter().flatten().enumerate();
-    texts.map(|(index, text)| Given::new(text, format!("/stop_sequences/{index}"))).collect()
+    texts.map(|(index, text)| Located::new(text, format!("/stop_sequences/{index}"))).collect()
 }
 
 /// Takes the effort and the text format, which also has an older place.
-fn output_config(body: &mut Members, rest: &mut Rest) -> (Option<Given<String>>, Option<Given<Format>>) {
+fn output_config(
+    body: &mut Members,
+    rest: &mut RemainingFields,
+) -> (Option<Located<String>>, Option<Located<Format>>) {
     let (mut effort, mut format) = (None, None);
     if let Some(mut config) = body.members("output_config") {
         effort = config.given("effort", Members::text);
@@ -115,7 +124,7 @@ fn output_config(body: &mut Members, rest: &mut Rest) -> (Option<Given<String>>,
     (effort, format)
 }
 
-fn format(object: &mut Members, name: &str, rest: &mut Rest) -> Option<Given<Format>> {
+fn format(object: &mut Members, name: &str, rest: &mut RemainingFields) -> Option<Located<Format>> {
     let given = object.peek(name);
     if given.is_null() {
         return None;
@@ -123,16 +132,16 @@ fn format(object: &mut Members, name: &str, rest: &mut Rest) -> Option<Given<For
     let at = object.place(name);
     let is_schema = given["type"] == "json_schema" && given["schema"].is_object();
     if !is_schema {
-        return Some(Given::new(Format::Other(object.value(name)?), at));
+        return Some(Located::new(Format::Other(object.value(name)?), at));
     }
     let mut format = object.members(name)?;
     format.text("type");
     let schema = format.value("schema")?;
     rest.keep(format, &[]);
-    Some(Given::new(Format::JsonSchema { name: None, description: None, schema, strict: None }, at))
+    Some(Located::new(Format::JsonSchema { name: None, description: None, schema, strict: None }, at))
 }
 
-fn user(body: &mut Members, rest: &mut Rest) -> Option<Given<String>> {
+fn user(body: &mut Members, rest: &mut RemainingFields) -> Option<Located<String>> {
     let mut metadata = body.members("metadata")?;
     let user = metadata.given("user_id", Members::text);
     rest.keep(metadata, &[]);

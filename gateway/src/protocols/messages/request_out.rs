@@ -3,11 +3,11 @@
 use serde_json::{Map, Number, Value};
 
 use super::schema::enforced;
-use super::thinking::Plan;
+use super::thinking::ThinkingPlan;
 use super::{arrangement, thinking, tools};
-use crate::conversation::{Conversation, Format, Given, Protocol};
-use crate::protocols::members::{Writer, object};
-use crate::protocols::{Defaults, Outgoing, user};
+use crate::conversation::{Conversation, Format, Located, Protocol};
+use crate::protocols::members::{RequestWriter, object};
+use crate::protocols::{Defaults, EncodedRequest, user};
 
 /// Maximum temperature of this protocol.
 const HIGHEST_TEMPERATURE: f64 = 1.0;
@@ -17,8 +17,8 @@ const MAX_USER: usize = 256;
 const LEAST_TOP_P: f64 = 0.95;
 
 /// Writes a provider's request.
-pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: Defaults) -> Outgoing {
-    let mut writer = Writer::new(conversation, Protocol::Messages);
+pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: Defaults) -> EncodedRequest {
+    let mut writer = RequestWriter::new(conversation, Protocol::Messages);
     let mut body = object([("model", conversation.model.as_str().into())]);
     let (system, messages) = if writer.is_same() {
         arrangement::as_it_was(conversation, &mut writer)
@@ -58,9 +58,9 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: D
 fn write_limits<'c>(
     conversation: &'c Conversation,
     defaults: Defaults,
-    writer: &mut Writer<'_>,
+    writer: &mut RequestWriter<'_>,
     body: &mut Map<String, Value>,
-) -> Plan<'c> {
+) -> ThinkingPlan<'c> {
     let given = conversation.max_tokens.as_ref().map(|max| max.value);
     if writer.is_same() {
         if let Some(max) = given {
@@ -70,7 +70,7 @@ fn write_limits<'c>(
         if let Some(budget) = budget {
             thinking::write_back(budget, writer, body);
         }
-        return Plan { budget, ..Plan::default() };
+        return ThinkingPlan { budget, ..ThinkingPlan::default() };
     }
     let plan = thinking::plan(conversation, Protocol::Messages, given, defaults.thinking);
     for at in &plan.lost {
@@ -85,7 +85,7 @@ fn write_limits<'c>(
     plan
 }
 
-fn write_stop(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+fn write_stop(conversation: &Conversation, writer: &mut RequestWriter<'_>, body: &mut Map<String, Value>) {
     let mut sequences = Vec::with_capacity(conversation.stop.len());
     for sequence in &conversation.stop {
         // Providers reject a whitespace-only sequence.
@@ -104,7 +104,7 @@ fn write_stop(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut M
 fn write_sampling(
     conversation: &Conversation,
     thinks: bool,
-    writer: &mut Writer<'_>,
+    writer: &mut RequestWriter<'_>,
     body: &mut Map<String, Value>,
 ) {
     let sampling = &conversation.sampling;
@@ -119,7 +119,7 @@ fn write_sampling(
         let says_something = temperature_is_possible(number) && number < HIGHEST_TEMPERATURE;
         (says_something, !says_something)
     });
-    let mut write = |name: &str, given: &Option<Given<Number>>, is_possible: &dyn Fn(f64) -> bool| {
+    let mut write = |name: &str, given: &Option<Located<Number>>, is_possible: &dyn Fn(f64) -> bool| {
         let Some(number) = given else { return };
         if is_same || is_possible(float(&number.value)) {
             body.insert(name.to_owned(), number.value.clone().into());
@@ -147,7 +147,7 @@ fn write_sampling(
 fn write_output_config(
     conversation: &Conversation,
     effort: Option<&str>,
-    writer: &mut Writer<'_>,
+    writer: &mut RequestWriter<'_>,
     body: &mut Map<String, Value>,
 ) {
     // Thoughts are shown in full, and not at all if the model doesn't think.
@@ -190,7 +190,7 @@ fn write_output_config(
     writer.set(body, "output_config", config, "/output_config");
 }
 
-fn write_tier(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+fn write_tier(conversation: &Conversation, writer: &mut RequestWriter<'_>, body: &mut Map<String, Value>) {
     let Some(tier) = &conversation.service_tier else { return };
     let word = match tier.value.as_str() {
         "auto" => "auto",
@@ -201,7 +201,7 @@ fn write_tier(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut M
 }
 
 /// Reports what this protocol can't express at all.
-fn lose_others(conversation: &Conversation, writer: &mut Writer<'_>) {
+fn lose_others(conversation: &Conversation, writer: &mut RequestWriter<'_>) {
     if let Some(choices) = conversation.choices.as_ref().filter(|choices| choices.value != 1) {
         writer.lose(choices.at.clone());
     }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::protocols::members::Writer;
+use crate::protocols::members::RequestWriter;
 
 /// Keywords that stay unchanged.
 const KEPT: [&str; 9] =
@@ -29,7 +29,7 @@ pub(super) fn subset(schema: &Value) -> Subset {
 }
 
 /// A schema, as far as providers enforce it.
-pub(in crate::protocols) fn enforced(schema: &Value, at: &str, writer: &mut Writer<'_>) -> Value {
+pub(in crate::protocols) fn enforced(schema: &Value, at: &str, writer: &mut RequestWriter<'_>) -> Value {
     let Subset { schema, is_narrower } = subset(schema);
     if is_narrower {
         writer.lose(at.to_owned());

@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 
 use super::citations::{CITATIONS, is_whole, read as read_citation};
 use super::{stop_reason, usage};
-use crate::conversation::{Citation, Delta, End, Given, Protocol, Usage};
-use crate::protocols::provider_extra::Kept;
-use crate::protocols::{Malformed, StreamIn, citations, failure};
+use crate::conversation::{Citation, Delta, FinishReason, Located, Protocol, Usage};
+use crate::protocols::provider_extra::StreamExtra;
+use crate::protocols::{MalformedDocument, StreamIn, citations, failure};
 
 /// Maximum number of tool calls.
-const MOST_CALLS: u32 = 1024;
+const MAX_CALLS: u32 = 1024;
 /// Maximum size of what is buffered of a block until it ends: a signature, or the input of a block of another kind.
-const MOST_KEPT_BYTES: usize = 1024 * 1024;
+const MAX_KEPT_BYTES: usize = 1024 * 1024;
 
 /// Fields of a message that are read, or mean nothing to another protocol.
 const OWN: [&str; 8] = ["id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"];
@@ -23,11 +23,11 @@ const OWN_OF_BLOCK: [&str; 9] =
 
 /// Reads a provider's stream.
 pub(in crate::protocols) fn stream_in() -> Box<dyn StreamIn> {
-    Box::new(Events::default())
+    Box::new(MessagesStreamReader::default())
 }
 
 #[derive(Default)]
-struct Events {
+struct MessagesStreamReader {
     has_started: bool,
     has_ended: bool,
     is_over: bool,
@@ -35,17 +35,17 @@ struct Events {
     calls: u32,
     /// Number of thoughts so far.
     thoughts: u32,
-    open: Block,
+    open: InputBlock,
     /// Characters of the text so far.
     length: usize,
     citations: usize,
     /// Unread data, until the answer ends.
-    unread: Kept,
+    unread: StreamExtra,
 }
 
 /// The block that has begun.
 #[derive(Default)]
-enum Block {
+enum InputBlock {
     #[default]
     None,
     /// With the position where it begins, and its citations.
@@ -61,11 +61,11 @@ enum Block {
 /// An event. Fields that a provider may get wrong harmlessly are read as any value.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Event {
+struct MessagesEvent {
     r#type: String,
     message: Value,
     content_block: Value,
-    delta: Piece,
+    delta: MessagesDelta,
     usage: Value,
     error: Value,
     #[serde(rename = "index")]
@@ -76,7 +76,7 @@ struct Event {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Piece {
+struct MessagesDelta {
     r#type: Value,
     text: Value,
     thinking: Value,
@@ -89,14 +89,19 @@ struct Piece {
     unread: Map<String, Value>,
 }
 
-impl StreamIn for Events {
-    fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+impl StreamIn for MessagesStreamReader {
+    fn event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), MalformedDocument> {
         let is_empty = data.trim().is_empty() && name != Some("error");
         if self.is_over || is_empty || name == Some("ping") {
             return Ok(());
         }
-        let mut event: Event = serde_json::from_str(data).map_err(|error| {
-            Malformed(format!("an event of the provider is not a message event: {error}"))
+        let mut event: MessagesEvent = serde_json::from_str(data).map_err(|error| {
+            MalformedDocument(format!("an event of the provider is not a message event: {error}"))
         })?;
         let kind = std::mem::take(&mut event.r#type);
         let kind = match &*kind {
@@ -137,18 +142,18 @@ impl StreamIn for Events {
         Ok(())
     }
 
-    fn end(&mut self, _: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn end(&mut self, _: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         // The protocol guarantees a final event: a stop reason is not the end (decision 0033).
         if self.is_over {
             return Ok(());
         }
-        Err(Malformed("the provider's stream ended before its answer was complete".to_owned()))
+        Err(MalformedDocument("the provider's stream ended before its answer was complete".to_owned()))
     }
 }
 
-impl Events {
+impl MessagesStreamReader {
     /// Keeps the unread fields. Blocks of other kinds are reported as a whole.
-    fn keep_unread(&mut self, event: &mut Event) {
+    fn keep_unread(&mut self, event: &mut MessagesEvent) {
         let kept = &mut self.unread;
         kept.unread(std::mem::take(&mut event.unread), "", &[]);
         kept.unread(std::mem::take(&mut event.delta.unread), "/delta", &[]);
@@ -160,7 +165,7 @@ impl Events {
                 kept.unread(counted.clone(), "/usage", &usage::KNOWN);
                 // The default tier isn't worth reporting.
                 if let Some(tier) = counted.get("service_tier").filter(|tier| **tier != "standard") {
-                    kept.extra(Given::new(tier.clone(), "/usage/service_tier"));
+                    kept.extra(Located::new(tier.clone(), "/usage/service_tier"));
                 }
             }
             if message.keys().any(|name| !OWN.contains(&name.as_str())) {
@@ -190,12 +195,12 @@ impl Events {
         }
     }
 
-    fn open(&mut self, mut block: Value, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn open(&mut self, mut block: Value, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         self.close(deltas);
         let kind = take_text(&mut block, "type").unwrap_or_default();
         match kind.as_str() {
             "text" => {
-                self.open = Block::Text(self.length, Vec::new());
+                self.open = InputBlock::Text(self.length, Vec::new());
                 self.text(take_text(&mut block, "text"), deltas);
                 let citations = block.get_mut(CITATIONS).and_then(Value::as_array_mut);
                 for citation in citations.into_iter().flatten() {
@@ -204,7 +209,8 @@ impl Events {
             }
             "thinking" => {
                 let thought = self.next_thought();
-                self.open = Block::Thought(thought, take_text(&mut block, "signature").unwrap_or_default());
+                self.open =
+                    InputBlock::Thought(thought, take_text(&mut block, "signature").unwrap_or_default());
                 self.think(take_text(&mut block, "thinking"), deltas);
             }
             "redacted_thinking" => {
@@ -216,9 +222,9 @@ impl Events {
                 // The sequencer generates an id, and drops calls without a name.
                 let id = take_text(&mut block, "id").unwrap_or_default();
                 let name = take_text(&mut block, "name").unwrap_or_default();
-                if self.calls >= MOST_CALLS {
-                    return Err(Malformed(format!(
-                        "an answer of the provider has more than {MOST_CALLS} calls"
+                if self.calls >= MAX_CALLS {
+                    return Err(MalformedDocument(format!(
+                        "an answer of the provider has more than {MAX_CALLS} calls"
                     )));
                 }
                 let number = self.calls;
@@ -229,7 +235,7 @@ impl Events {
                     Value::String(text) if !text.is_empty() => text.clone(),
                     _ => "{}".to_owned(),
                 };
-                self.open = Block::Call { number, input: Some(input) };
+                self.open = InputBlock::Call { number, input: Some(input) };
                 deltas.push(Delta::Call {
                     choice: 0,
                     call: number,
@@ -243,34 +249,37 @@ impl Events {
                 if let Value::Object(members) = &mut block {
                     members.insert("type".to_owned(), kind.into());
                 }
-                self.open = Block::Other(block, String::new());
+                self.open = InputBlock::Other(block, String::new());
             }
         }
         Ok(())
     }
 
-    fn piece(&mut self, piece: Piece, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn piece(&mut self, piece: MessagesDelta, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         let string = |value: Value| if let Value::String(text) = value { Some(text) } else { None };
         match piece.r#type.as_str() {
             Some("text_delta") => self.text(string(piece.text), deltas),
             Some("citations_delta") => self.cite(piece.citation, deltas),
             Some("thinking_delta") => self.think(string(piece.thinking), deltas),
             Some("signature_delta") => {
-                if let (Block::Thought(_, known), Some(more)) = (&mut self.open, string(piece.signature)) {
+                if let (InputBlock::Thought(_, known), Some(more)) = (&mut self.open, string(piece.signature))
+                {
                     keep(known, &more)?;
                 }
             }
             Some("input_json_delta") => {
                 let more = string(piece.partial_json).unwrap_or_default();
                 match &mut self.open {
-                    Block::Call { .. } if more.is_empty() => {}
-                    Block::Call { number, input } => {
+                    InputBlock::Call { .. } if more.is_empty() => {}
+                    InputBlock::Call { number, input } => {
                         *input = None;
                         deltas.push(Delta::CallInput { choice: 0, call: *number, text: more });
                     }
-                    Block::Other(_, known) => keep(known, &more)?,
+                    InputBlock::Other(_, known) => keep(known, &more)?,
                     _ => {
-                        return Err(Malformed("the provider sent tool input without a tool call".to_owned()));
+                        return Err(MalformedDocument(
+                            "the provider sent tool input without a tool call".to_owned(),
+                        ));
                     }
                 }
             }
@@ -296,7 +305,7 @@ impl Events {
     fn think(&mut self, text: Option<String>, deltas: &mut Vec<Delta>) {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return };
         let thought = match self.open {
-            Block::Thought(thought, _) => thought,
+            InputBlock::Thought(thought, _) => thought,
             _ => self.next_thought(),
         };
         deltas.push(Delta::Thought { choice: 0, thought, id: None, part: 0, text, summary: false });
@@ -304,14 +313,14 @@ impl Events {
 
     /// Buffers a citation until its text is complete. One of another kind is emitted at once.
     fn cite(&mut self, citation: Value, deltas: &mut Vec<Delta>) {
-        if let Block::Text(begin, citations) = &mut self.open
+        if let InputBlock::Text(begin, citations) = &mut self.open
             && self.citations < citations::MOST
         {
             let at = format!("/delta/citation/{}", self.citations);
             self.citations += 1;
             let read = read_citation(&citation, *begin..*begin);
             if read.is_none() || !is_whole(&citation) {
-                deltas.push(Delta::Extra(Given::new(citation, at)));
+                deltas.push(Delta::Extra(Located::new(citation, at)));
             }
             citations.extend(read);
         }
@@ -319,14 +328,14 @@ impl Events {
 
     fn close(&mut self, deltas: &mut Vec<Delta>) {
         match std::mem::take(&mut self.open) {
-            Block::Text(begin, citations) => {
+            InputBlock::Text(begin, citations) => {
                 let span = begin..self.length;
                 deltas.extend(citations.into_iter().map(|citation| Delta::Citation {
                     choice: 0,
                     citation: Citation { span: Some(span.clone()), ..citation },
                 }));
             }
-            Block::Thought(thought, signature) if !signature.is_empty() => {
+            InputBlock::Thought(thought, signature) if !signature.is_empty() => {
                 deltas.push(Delta::ThoughtSigned {
                     choice: 0,
                     thought,
@@ -335,11 +344,11 @@ impl Events {
                     redacted: false,
                 });
             }
-            Block::Call { number, input } => {
+            InputBlock::Call { number, input } => {
                 deltas.extend(input.map(|text| Delta::CallInput { choice: 0, call: number, text }));
                 deltas.push(Delta::CallDone { choice: 0, call: number });
             }
-            Block::Other(mut value, input) => {
+            InputBlock::Other(mut value, input) => {
                 if let (Value::Object(members), Ok(input)) =
                     (&mut value, serde_json::from_str::<Value>(&input))
                 {
@@ -356,7 +365,7 @@ impl Events {
         self.is_over = true;
         deltas.extend(self.unread.take().map(Delta::Extra));
         if !self.has_ended {
-            deltas.push(Delta::Ended { choice: 0, end: End::Stop });
+            deltas.push(Delta::Ended { choice: 0, end: FinishReason::Stop });
         }
         deltas.push(Delta::Done);
     }
@@ -369,9 +378,11 @@ fn take_text(object: &mut Value, name: &str) -> Option<String> {
     }
 }
 
-fn keep(known: &mut String, more: &str) -> Result<(), Malformed> {
-    if known.len() + more.len() > MOST_KEPT_BYTES {
-        return Err(Malformed(format!("a block of the provider is larger than {MOST_KEPT_BYTES} bytes")));
+fn keep(known: &mut String, more: &str) -> Result<(), MalformedDocument> {
+    if known.len() + more.len() > MAX_KEPT_BYTES {
+        return Err(MalformedDocument(format!(
+            "a block of the provider is larger than {MAX_KEPT_BYTES} bytes"
+        )));
     }
     known.push_str(more);
     Ok(())

@@ -3,46 +3,46 @@
 use serde_json::{Value, json};
 
 use super::{citations, stop_reason, usage};
-use crate::conversation::{Delta, End, Failure, FailureKind, Protocol, Usage};
+use crate::conversation::{Delta, Failure, FailureKind, FinishReason, Protocol, Usage};
 use crate::protocols::members::object;
-use crate::protocols::provider_extra::Kept;
+use crate::protocols::provider_extra::StreamExtra;
 use crate::protocols::{ResponseContext, StreamOut, frames};
 
 /// Writes a client's stream.
 pub(in crate::protocols) fn stream_out(context: ResponseContext) -> Box<dyn StreamOut> {
     let ResponseContext { model, id, .. } = context;
-    Box::new(Events {
+    Box::new(MessagesStreamWriter {
         id,
         model,
         has_started: false,
         next: 0,
-        open: Block::None,
+        open: OutputBlock::None,
         calls: Vec::new(),
         end: None,
         usage: Usage::default(),
         refuses: false,
-        kept: Kept::default(),
+        kept: StreamExtra::default(),
     })
 }
 
-struct Events {
+struct MessagesStreamWriter {
     id: String,
     model: String,
     has_started: bool,
     /// Index of the next block.
     next: u32,
-    open: Block,
+    open: OutputBlock,
     /// The block of each call, and whether its input is text.
     calls: Vec<(u32, bool)>,
-    end: Option<End>,
+    end: Option<FinishReason>,
     usage: Usage,
     refuses: bool,
-    kept: Kept,
+    kept: StreamExtra,
 }
 
 /// The block that has begun, which is the last one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Block {
+enum OutputBlock {
     None,
     Text,
     /// Text with a citation: the text after it may not be covered.
@@ -53,7 +53,7 @@ enum Block {
     Call(bool),
 }
 
-impl StreamOut for Events {
+impl StreamOut for MessagesStreamWriter {
     fn delta(&mut self, delta: Delta, bytes: &mut Vec<u8>) {
         match delta {
             Delta::Started { id, .. } => {
@@ -67,14 +67,14 @@ impl StreamOut for Events {
             }
             Delta::Thought { choice: 0, thought, part, text, .. } => {
                 match self.open {
-                    Block::Thought(open, of) if (open, of) == (thought, part) => {}
+                    OutputBlock::Thought(open, of) if (open, of) == (thought, part) => {}
                     // Another text of the same thought is a new paragraph.
-                    Block::Thought(open, _) if open == thought => {
+                    OutputBlock::Thought(open, _) if open == thought => {
                         self.piece(&json!({ "type": "thinking_delta", "thinking": "\n\n" }), bytes);
                     }
                     _ => self.begin(&json!({ "type": "thinking", "thinking": "", "signature": "" }), bytes),
                 }
-                self.open = Block::Thought(thought, part);
+                self.open = OutputBlock::Thought(thought, part);
                 self.piece(&json!({ "type": "thinking_delta", "thinking": text }), bytes);
             }
             Delta::ThoughtSigned { choice: 0, thought, signature, redacted, .. } => {
@@ -85,7 +85,7 @@ impl StreamOut for Events {
                     self.signature(None, &signature, false, bytes);
                 }
                 self.begin(&json!({ "type": "tool_use", "id": id, "name": name, "input": {} }), bytes);
-                self.open = Block::Call(custom);
+                self.open = OutputBlock::Call(custom);
                 self.calls.push((self.next - 1, custom));
                 if custom {
                     self.piece(
@@ -102,8 +102,8 @@ impl StreamOut for Events {
             Delta::Citation { choice: 0, citation } => {
                 let citation = citations::write(&citation);
                 match self.open {
-                    Block::Text | Block::Cited => {
-                        self.open = Block::Cited;
+                    OutputBlock::Text | OutputBlock::Cited => {
+                        self.open = OutputBlock::Cited;
                         self.piece(&json!({ "type": "citations_delta", "citation": citation }), bytes);
                     }
                     // The cited text is in a block that has ended.
@@ -131,7 +131,7 @@ impl StreamOut for Events {
     }
 }
 
-impl Events {
+impl MessagesStreamWriter {
     fn start(&mut self, bytes: &mut Vec<u8>) {
         if self.has_started {
             return;
@@ -157,7 +157,7 @@ impl Events {
         let event = json!({ "type": "content_block_start", "index": self.next, "content_block": block });
         frames::named("content_block_start", &event, bytes);
         self.next += 1;
-        self.open = Block::Text;
+        self.open = OutputBlock::Text;
     }
 
     /// Appends to the last block.
@@ -166,13 +166,13 @@ impl Events {
     }
 
     fn stop(&mut self, bytes: &mut Vec<u8>) {
-        if self.open == Block::None {
+        if self.open == OutputBlock::None {
             return;
         }
-        if self.open == Block::Call(true) {
+        if self.open == OutputBlock::Call(true) {
             self.piece(&json!({ "type": "input_json_delta", "partial_json": "\"}" }), bytes);
         }
-        self.open = Block::None;
+        self.open = OutputBlock::None;
         let event = json!({ "type": "content_block_stop", "index": self.next.saturating_sub(1) });
         frames::named("content_block_stop", &event, bytes);
     }
@@ -181,7 +181,7 @@ impl Events {
         if text.is_empty() {
             return;
         }
-        if self.open != Block::Text {
+        if self.open != OutputBlock::Text {
             self.begin(&json!({ "type": "text", "text": "" }), bytes);
         }
         self.piece(&json!({ "type": "text_delta", "text": text }), bytes);
@@ -193,7 +193,7 @@ impl Events {
         if redacted {
             self.begin(&json!({ "type": "redacted_thinking", "data": signature }), bytes);
         } else {
-            if !matches!(self.open, Block::Thought(open, _) if Some(open) == thought) {
+            if !matches!(self.open, OutputBlock::Thought(open, _) if Some(open) == thought) {
                 self.begin(&json!({ "type": "thinking", "thinking": "", "signature": "" }), bytes);
             }
             self.piece(&json!({ "type": "signature_delta", "signature": signature }), bytes);
@@ -218,8 +218,8 @@ impl Events {
         self.start(bytes);
         self.stop(bytes);
         let end = match self.end.take() {
-            Some(End::Stop) | None if self.refuses => End::Refusal,
-            end => end.unwrap_or(End::Stop),
+            Some(FinishReason::Stop) | None if self.refuses => FinishReason::Refusal,
+            end => end.unwrap_or(FinishReason::Stop),
         };
         let (reason, sequence) = stop_reason::words(&end, !self.calls.is_empty());
         let mut event = object([

@@ -4,10 +4,11 @@ use serde_json::{Map, Value};
 
 use crate::config::Thinking;
 use crate::conversation::{
-    Budget, Conversation, Given, Part, PartKind, Place, Protocol, Reasoning, Role, Thought, ToolChoice, Turn,
+    Conversation, JsonPointer, Located, Part, PartKind, Protocol, Reasoning, Role, ThinkingBudget, Thought,
+    ToolChoice, Turn,
 };
 use crate::protocols::effort::{budget_of, effort_of};
-use crate::protocols::members::{Members, Rest, Writer, object};
+use crate::protocols::members::{Members, RemainingFields, RequestWriter, object};
 use crate::protocols::proof::{is_marked, of_maker};
 
 /// Minimum thinking budget, in tokens.
@@ -18,7 +19,7 @@ const ASSUMED_TOKENS: u64 = 8192;
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
 /// Takes the budget from a request.
-pub(super) fn read(body: &mut Members, rest: &mut Rest) -> Option<Given<Budget>> {
+pub(super) fn read(body: &mut Members, rest: &mut RemainingFields) -> Option<Located<ThinkingBudget>> {
     let given = body.peek("thinking");
     let is_known = match given["type"].as_str() {
         Some("enabled") => given["budget_tokens"].is_u64(),
@@ -33,38 +34,44 @@ pub(super) fn read(body: &mut Members, rest: &mut Rest) -> Option<Given<Budget>>
     let budget = match kind.as_str() {
         "enabled" => thinking
             .given("budget_tokens", Members::count)
-            .map(|tokens| Given { value: Budget::Tokens(tokens.value), at: tokens.at }),
-        "disabled" => Some(Given::new(Budget::Off, "/thinking")),
-        _ => Some(Given::new(Budget::Adaptive, "/thinking")),
+            .map(|tokens| Located { value: ThinkingBudget::Tokens(tokens.value), at: tokens.at }),
+        "disabled" => Some(Located::new(ThinkingBudget::Off, "/thinking")),
+        _ => Some(Located::new(ThinkingBudget::Adaptive, "/thinking")),
     };
     rest.keep(thinking, &[]);
     budget
 }
 
 /// Writes the budget of a request of this protocol.
-pub(super) fn write_back(budget: Budget, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+pub(super) fn write_back(
+    budget: ThinkingBudget,
+    writer: &mut RequestWriter<'_>,
+    body: &mut Map<String, Value>,
+) {
     writer.set(body, "thinking", words(budget), "/thinking");
 }
 
-fn words(budget: Budget) -> Map<String, Value> {
+fn words(budget: ThinkingBudget) -> Map<String, Value> {
     match budget {
-        Budget::Off => object([("type", "disabled".into())]),
-        Budget::Adaptive => object([("type", "adaptive".into())]),
-        Budget::Tokens(tokens) => object([("type", "enabled".into()), ("budget_tokens", tokens.into())]),
+        ThinkingBudget::Off => object([("type", "disabled".into())]),
+        ThinkingBudget::Adaptive => object([("type", "adaptive".into())]),
+        ThinkingBudget::Tokens(tokens) => {
+            object([("type", "enabled".into()), ("budget_tokens", tokens.into())])
+        }
     }
 }
 
 /// What to send for a request of another protocol.
 #[derive(Default)]
-pub(in crate::protocols) struct Plan<'a> {
+pub(in crate::protocols) struct ThinkingPlan<'a> {
     /// `None`: no thinking.
-    pub(in crate::protocols) budget: Option<Budget>,
+    pub(in crate::protocols) budget: Option<ThinkingBudget>,
     /// The effort of a model that decides itself how much it thinks.
     pub(in crate::protocols) effort: Option<&'static str>,
     /// Approximate number of thinking tokens.
     pub(in crate::protocols) tokens: u64,
     /// What was requested but isn't possible.
-    pub(in crate::protocols) lost: Vec<&'a Place>,
+    pub(in crate::protocols) lost: Vec<&'a JsonPointer>,
 }
 
 /// Decides how much the model thinks for a request of another protocol. Providers reject thinking with a forced call,
@@ -75,57 +82,62 @@ pub(in crate::protocols) fn plan(
     target: Protocol,
     max_tokens: Option<u64>,
     thinking: Thinking,
-) -> Plan<'_> {
+) -> ThinkingPlan<'_> {
     let Reasoning { effort, budget, .. } = &conversation.reasoning;
     let effort = effort.as_ref();
     let wished = effort.and_then(|effort| budget_of(&effort.value));
     let (wished, at, is_exact) = match (budget, effort) {
         (Some(budget), _) => (Some(budget.value), &budget.at, true),
         (None, Some(effort)) => (wished.map(of_tokens), &effort.at, false),
-        (None, None) => return Plan::default(),
+        (None, None) => return ThinkingPlan::default(),
     };
     // Next to a token budget, an effort level means something else.
     let other = effort.filter(|effort| budget.is_some() && thinking == Thinking::Budget && effort.at != *at);
     let mut plan = match wished {
-        Some(Budget::Off) => Plan::default(),
+        Some(ThinkingBudget::Off) => ThinkingPlan::default(),
         Some(wished) if can_think(conversation, target) => match thinking {
             Thinking::Budget => within(wished, max_tokens, at, is_exact),
             Thinking::Adaptive => adaptive(wished, effort.map(|effort| effort.value.as_str())),
         },
-        _ => Plan { lost: vec![at], ..Plan::default() },
+        _ => ThinkingPlan { lost: vec![at], ..ThinkingPlan::default() },
     };
     plan.lost.extend(other.map(|effort| &effort.at));
     plan
 }
 
-fn of_tokens(tokens: u64) -> Budget {
-    if tokens == 0 { Budget::Off } else { Budget::Tokens(tokens) }
+fn of_tokens(tokens: u64) -> ThinkingBudget {
+    if tokens == 0 { ThinkingBudget::Off } else { ThinkingBudget::Tokens(tokens) }
 }
 
 /// A budget that leaves room for the answer.
-fn within(wished: Budget, max_tokens: Option<u64>, at: &Place, is_exact: bool) -> Plan<'_> {
+fn within(
+    wished: ThinkingBudget,
+    max_tokens: Option<u64>,
+    at: &JsonPointer,
+    is_exact: bool,
+) -> ThinkingPlan<'_> {
     let (tokens, is_exact) = match wished {
-        Budget::Tokens(tokens) => (tokens, is_exact),
+        ThinkingBudget::Tokens(tokens) => (tokens, is_exact),
         // "Let the model decide", for a model that needs a number.
-        Budget::Adaptive => (ASSUMED_TOKENS, false),
-        Budget::Off => return Plan::default(),
+        ThinkingBudget::Adaptive => (ASSUMED_TOKENS, false),
+        ThinkingBudget::Off => return ThinkingPlan::default(),
     };
     let wished = tokens.max(LEAST_TOKENS);
     // Half of the tokens are left for the answer.
     let most = max_tokens.map_or(u64::MAX, |max| if is_exact && wished < max { wished } else { max / 2 });
     let tokens = wished.min(most);
     if tokens < LEAST_TOKENS {
-        return Plan { lost: vec![at], ..Plan::default() };
+        return ThinkingPlan { lost: vec![at], ..ThinkingPlan::default() };
     }
     let lost = if is_exact && tokens < wished { vec![at] } else { Vec::new() };
-    Plan { budget: Some(Budget::Tokens(tokens)), tokens, lost, ..Plan::default() }
+    ThinkingPlan { budget: Some(ThinkingBudget::Tokens(tokens)), tokens, lost, ..ThinkingPlan::default() }
 }
 
 /// An effort, for a model without budgets.
-fn adaptive(wished: Budget, effort: Option<&str>) -> Plan<'static> {
+fn adaptive(wished: ThinkingBudget, effort: Option<&str>) -> ThinkingPlan<'static> {
     let tokens = match wished {
-        Budget::Tokens(tokens) => Some(tokens),
-        Budget::Off | Budget::Adaptive => None,
+        ThinkingBudget::Tokens(tokens) => Some(tokens),
+        ThinkingBudget::Off | ThinkingBudget::Adaptive => None,
     };
     let word = effort.or(tokens.map(effort_of));
     let effort = word.and_then(|word| match word {
@@ -133,7 +145,7 @@ fn adaptive(wished: Budget, effort: Option<&str>) -> Plan<'static> {
         known => EFFORTS.into_iter().find(|word| *word == known),
     });
     let tokens = tokens.or_else(|| effort.and_then(budget_of)).unwrap_or_default();
-    Plan { budget: Some(Budget::Adaptive), effort, tokens, lost: Vec::new() }
+    ThinkingPlan { budget: Some(ThinkingBudget::Adaptive), effort, tokens, lost: Vec::new() }
 }
 
 fn can_think(conversation: &Conversation, target: Protocol) -> bool {

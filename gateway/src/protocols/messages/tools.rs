@@ -3,15 +3,15 @@
 use serde_json::{Map, Value, json};
 
 use super::schema::enforced;
-use crate::conversation::{Conversation, Given, Tool, ToolChoice, ToolKind};
-use crate::protocols::members::{Members, Rest, Writer, object};
+use crate::conversation::{Conversation, Located, Tool, ToolChoice, ToolKind};
+use crate::protocols::members::{Members, RemainingFields, RequestWriter, object};
 use crate::protocols::tool_choice::possible;
 
 /// Field of a choice: at most one call.
 const ONE_CALL: &str = "disable_parallel_tool_use";
 
 /// Reads a tool. A tool that isn't fully understood becomes `Other`.
-pub(super) fn read_tool(tool: Value, at: String, rest: &mut Rest) -> Tool {
+pub(super) fn read_tool(tool: Value, at: String, rest: &mut RemainingFields) -> Tool {
     let is_function = match &tool["type"] {
         Value::Null => true,
         kind => kind == "custom",
@@ -37,8 +37,8 @@ pub(super) fn read_tool(tool: Value, at: String, rest: &mut Rest) -> Tool {
 /// Takes the choice, and whether several tools may be called at once.
 pub(super) fn read_choice(
     body: &mut Members,
-    rest: &mut Rest,
-) -> (Option<Given<ToolChoice>>, Option<Given<bool>>) {
+    rest: &mut RemainingFields,
+) -> (Option<Located<ToolChoice>>, Option<Located<bool>>) {
     let given = body.peek("tool_choice");
     let choice = match given["type"].as_str() {
         Some("auto") => ToolChoice::Auto,
@@ -47,10 +47,10 @@ pub(super) fn read_choice(
         Some("tool") if let Some(name) = given["name"].as_str() => ToolChoice::Function(name.to_owned()),
         _ => {
             let other = body.given("tool_choice", Members::value);
-            return (other.map(|other| Given::new(ToolChoice::Other(other.value), other.at)), None);
+            return (other.map(|other| Located::new(ToolChoice::Other(other.value), other.at)), None);
         }
     };
-    let choice = Given::new(choice, "/tool_choice");
+    let choice = Located::new(choice, "/tool_choice");
     let Some(mut members) = body.members("tool_choice") else { return (Some(choice), None) };
     members.text("type");
     if matches!(choice.value, ToolChoice::Function(_)) {
@@ -58,15 +58,19 @@ pub(super) fn read_choice(
     }
     let one = members.given(ONE_CALL, Members::flag);
     rest.keep(members, &[]);
-    (Some(choice), one.map(|one| Given::new(!one.value, one.at)))
+    (Some(choice), one.map(|one| Located::new(!one.value, one.at)))
 }
 
 /// Writes the tools and the tool choice.
-pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+pub(super) fn write(
+    conversation: &Conversation,
+    writer: &mut RequestWriter<'_>,
+    body: &mut Map<String, Value>,
+) {
     let choice = conversation.tool_choice.as_ref();
     // This protocol can't choose among some tools: the others are omitted.
     let allowed = match choice {
-        Some(Given { value: ToolChoice::Allowed { names, .. }, .. }) => Some(names),
+        Some(Located { value: ToolChoice::Allowed { names, .. }, .. }) => Some(names),
         _ => None,
     };
     let mut tools = Vec::new();
@@ -116,7 +120,7 @@ pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: 
 fn write_back(
     choice: &ToolChoice,
     parallel: Option<bool>,
-    writer: &mut Writer<'_>,
+    writer: &mut RequestWriter<'_>,
     body: &mut Map<String, Value>,
 ) {
     let mut words = match choice {
@@ -145,7 +149,7 @@ fn named(name: &str) -> Map<String, Value> {
     object([("type", "tool".into()), ("name", name.into())])
 }
 
-fn write_tool(tool: &Tool, writer: &mut Writer<'_>) -> Value {
+fn write_tool(tool: &Tool, writer: &mut RequestWriter<'_>) -> Value {
     let ToolKind::Function { name, description, parameters, strict } = &tool.kind else { return Value::Null };
     let mut members = object([("name", name.as_str().into())]);
     if let Some(description) = description {

@@ -4,12 +4,12 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::exact;
-use super::grounding::{self, GROUNDING, Said};
+use super::grounding::{self, CandidateText, GROUNDING};
 use super::parts::{Parts, SIGNATURE, part_in};
 use super::{MADE_ID, logprobs};
-use crate::conversation::{Answer, Choice, End, Part, PartKind, Protocol, Usage};
-use crate::protocols::members::{Members, Rest, object};
-use crate::protocols::{Malformed, ResponseContext, citations, failure};
+use crate::conversation::{Answer, Choice, FinishReason, Part, PartKind, Protocol, Usage};
+use crate::protocols::members::{Members, RemainingFields, object};
+use crate::protocols::{MalformedDocument, ResponseContext, citations, failure};
 
 /// Maximum number of candidates, from the specification.
 pub(super) const MAX_CANDIDATES: usize = 128;
@@ -33,21 +33,23 @@ const OWN_OF_USAGE: [&str; 10] = [
 pub(super) const OWN_OF_CANDIDATE: [&str; 4] = ["index", "finishReason", "logprobsResult", "tokenCount"];
 
 /// Reads a provider's response. Errors: it has neither candidates nor a reason for their absence.
-pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malformed> {
+pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, MalformedDocument> {
     if body["error"].is_object() {
         let failure = failure::of_value(&body);
-        return Err(Malformed(format!("the response is an error: {}", failure.message)));
+        return Err(MalformedDocument(format!("the response is an error: {}", failure.message)));
     }
     let blocked = is_blocked(&body);
     let candidates = match body.get_mut("candidates").map(Value::take).unwrap_or_default() {
         Value::Array(candidates) if candidates.len() <= MAX_CANDIDATES => candidates,
         Value::Array(_) => {
-            return Err(Malformed(format!("/candidates: there are more than {MAX_CANDIDATES}")));
+            return Err(MalformedDocument(format!("/candidates: there are more than {MAX_CANDIDATES}")));
         }
         _ if blocked => Vec::new(),
-        _ => return Err(Malformed("/candidates: the response has no array of candidates".to_owned())),
+        _ => {
+            return Err(MalformedDocument("/candidates: the response has no array of candidates".to_owned()));
+        }
     };
-    let (mut ids, mut rest) = (Ids::new(body["responseId"].as_str()), Rest::default());
+    let (mut ids, mut rest) = (Ids::new(body["responseId"].as_str()), RemainingFields::default());
     let mut left = citations::MOST;
     let mut choices: Vec<(u64, Choice)> = (0..)
         .zip(candidates)
@@ -59,7 +61,7 @@ pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malform
     choices.sort_by_key(|(index, _)| *index);
     let mut choices: Vec<Choice> = choices.into_iter().map(|(_, choice)| choice).collect();
     if choices.is_empty() {
-        choices.push(Choice { end: Some(End::Filtered), ..Choice::default() });
+        choices.push(Choice { end: Some(FinishReason::Filtered), ..Choice::default() });
     }
     let mut answer = Answer {
         source: Protocol::Native,
@@ -109,7 +111,13 @@ impl Ids {
 }
 
 /// `left`: how many more citations the answer may have.
-fn choice_in(candidate: Value, at: &str, ids: &mut Ids, left: &mut usize, rest: &mut Rest) -> Choice {
+fn choice_in(
+    candidate: Value,
+    at: &str,
+    ids: &mut Ids,
+    left: &mut usize,
+    rest: &mut RemainingFields,
+) -> Choice {
     let (logprobs, at) = (logprobs::tokens(&candidate), at.to_owned());
     let mut choice = Choice { logprobs, at: at.clone().into(), ..Choice::default() };
     let mut candidate = match Members::read(candidate, &*at) {
@@ -119,7 +127,7 @@ fn choice_in(candidate: Value, at: &str, ids: &mut Ids, left: &mut usize, rest: 
             return choice;
         }
     };
-    let mut said = Said::default();
+    let mut said = CandidateText::default();
     if let Some(mut content) = candidate.members("content") {
         let list = content.place("parts");
         for (index, part) in content.list("parts").unwrap_or_default().into_iter().enumerate() {
@@ -153,7 +161,7 @@ pub(super) fn parts_in(
     part: Value,
     at: &str,
     ids: &mut Ids,
-    rest: &mut Rest,
+    rest: &mut RemainingFields,
 ) -> impl Iterator<Item = PartKind> + use<> {
     let (mut kind, signature) = part_in(part, at, rest);
     if let PartKind::Call(call) = &mut kind
@@ -165,11 +173,11 @@ pub(super) fn parts_in(
 }
 
 /// Why a candidate ended. `calls`: whether it calls functions, for which the protocol has no finish reason.
-pub(super) fn end_in(word: &str, calls: bool) -> End {
+pub(super) fn end_in(word: &str, calls: bool) -> FinishReason {
     match word {
-        "STOP" if calls => End::ToolCalls,
-        "STOP" => End::Stop,
-        "MAX_TOKENS" => End::Length,
+        "STOP" if calls => FinishReason::ToolCalls,
+        "STOP" => FinishReason::Stop,
+        "MAX_TOKENS" => FinishReason::Length,
         "SAFETY"
         | "RECITATION"
         | "LANGUAGE"
@@ -178,7 +186,7 @@ pub(super) fn end_in(word: &str, calls: bool) -> End {
         | "SPII"
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
-        | "IMAGE_RECITATION" => End::Filtered,
+        | "IMAGE_RECITATION" => FinishReason::Filtered,
         "MALFORMED_FUNCTION_CALL"
         | "UNEXPECTED_TOOL_CALL"
         | "TOO_MANY_TOOL_CALLS"
@@ -186,28 +194,31 @@ pub(super) fn end_in(word: &str, calls: bool) -> End {
         | "MALFORMED_RESPONSE"
         | "NO_IMAGE"
         | "IMAGE_OTHER"
-        | "OTHER" => End::Failed { source: Protocol::Native, word: word.to_owned() },
-        other => End::Other { source: Protocol::Native, word: other.to_owned() },
+        | "OTHER" => FinishReason::Failed { source: Protocol::Native, word: word.to_owned() },
+        other => FinishReason::Other { source: Protocol::Native, word: other.to_owned() },
     }
 }
 
 /// The finish reason of a candidate that may be a refusal. Other protocols mark refusals as a kind of text, and the
 /// answer is complete; here only the finish reason shows it.
-pub(super) fn end_of(end: End, refuses: bool) -> End {
-    if refuses && end == End::Stop { End::Refusal } else { end }
+pub(super) fn end_of(end: FinishReason, refuses: bool) -> FinishReason {
+    if refuses && end == FinishReason::Stop { FinishReason::Refusal } else { end }
 }
 
 /// The finish reason for an end.
-pub(super) fn end_out(end: &End) -> &str {
+pub(super) fn end_out(end: &FinishReason) -> &str {
     match end {
-        End::Other { source: Protocol::Native, word } | End::Failed { source: Protocol::Native, word } => {
-            word
-        }
+        FinishReason::Other { source: Protocol::Native, word }
+        | FinishReason::Failed { source: Protocol::Native, word } => word,
         // For a client of another protocol, this is an error.
-        End::Failed { .. } => "OTHER",
-        End::Stop | End::StopSequence(_) | End::ToolCalls | End::Paused | End::Other { .. } => "STOP",
-        End::Length => "MAX_TOKENS",
-        End::Filtered | End::Refusal => "SAFETY",
+        FinishReason::Failed { .. } => "OTHER",
+        FinishReason::Stop
+        | FinishReason::StopSequence(_)
+        | FinishReason::ToolCalls
+        | FinishReason::Paused
+        | FinishReason::Other { .. } => "STOP",
+        FinishReason::Length => "MAX_TOKENS",
+        FinishReason::Filtered | FinishReason::Refusal => "SAFETY",
     }
 }
 
@@ -272,7 +283,7 @@ pub(in crate::protocols) fn answer_out(answer: Answer, context: &ResponseContext
 
 /// The citations of a choice.
 fn grounding(choice: &Choice) -> Option<Map<String, Value>> {
-    let mut said = Said::default();
+    let mut said = CandidateText::default();
     for part in &choice.parts {
         if let PartKind::Text(text) = &part.kind {
             said.part(Some(text));

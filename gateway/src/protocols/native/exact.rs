@@ -9,12 +9,12 @@ use crate::conversation::{
     Answer, Conversation, Part, PartKind, Protocol, Thought, ToolCall, ToolResult, Turn,
 };
 use crate::protocols::ResponseContext;
-use crate::protocols::members::{Writer, object};
+use crate::protocols::members::{RequestWriter, object};
 
 /// The answer of a provider of this protocol: its candidates, with their other fields restored.
 pub(super) fn answer(answer: Answer, context: &ResponseContext) -> Value {
     let conversation = Conversation { source: Protocol::Native, ..Conversation::default() };
-    let mut writer = Writer::new(&conversation, Protocol::Native);
+    let mut writer = RequestWriter::new(&conversation, Protocol::Native);
     let mut candidates = Vec::with_capacity(answer.choices.len());
     for choice in &answer.choices {
         let place = choice.at.rsplit('/').next().and_then(|place| place.parse::<usize>().ok());
@@ -47,14 +47,14 @@ pub(super) fn answer(answer: Answer, context: &ResponseContext) -> Value {
 
 /// The instruction and the contents so far.
 pub(super) struct Exact<'a, 'c> {
-    writer: &'a mut Writer<'c>,
+    writer: &'a mut RequestWriter<'c>,
     /// The contents by place, in order; a content without parts is kept whole.
     contents: Vec<(&'c str, Result<Vec<Value>, Value>)>,
 }
 
 impl<'a, 'c> Exact<'a, 'c> {
     /// Writes them into the body.
-    pub(super) fn write(turns: &'c [Turn], writer: &'a mut Writer<'c>, body: &mut Map<String, Value>) {
+    pub(super) fn write(turns: &'c [Turn], writer: &'a mut RequestWriter<'c>, body: &mut Map<String, Value>) {
         let mut exact = Self { writer, contents: Vec::new() };
         for part in turns.iter().flat_map(|turn| &turn.parts) {
             exact.part(part);

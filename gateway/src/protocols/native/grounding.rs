@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 
 use crate::conversation::Citation;
 use crate::protocols::citations::{has_only, text};
-use crate::protocols::members::{Members, Rest, object};
+use crate::protocols::members::{Members, RemainingFields, object};
 use crate::wire::json::list;
 
 /// Maximum size of stream text kept to resolve offsets, in bytes.
-const MOST_KEPT: usize = 1024 * 1024;
+const MAX_KEPT: usize = 1024 * 1024;
 /// Maximum size of the cited text repeated next to its range, in bytes.
-const MOST_REPEATED: usize = 256 * 1024;
+const MAX_REPEATED: usize = 256 * 1024;
 /// Distance in bytes between two positions whose character counts are recorded.
 const STRIDE: usize = 1024;
 /// Kinds of sources.
@@ -23,7 +23,7 @@ pub(super) const GROUNDING: &str = "groundingMetadata";
 
 /// The text of a candidate so far.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct CandidateText {
     text: String,
     /// Where each part begins, in bytes; empty for a stream, whose pieces are one text.
     begins: Vec<usize>,
@@ -33,7 +33,7 @@ pub(super) struct Said {
     length: usize,
 }
 
-impl Said {
+impl CandidateText {
     /// Adds another part of an answer; `None`: it isn't text.
     pub(super) fn part(&mut self, text: Option<&str>) {
         self.begins.push(self.text.len());
@@ -42,7 +42,7 @@ impl Said {
 
     /// Adds another piece of a stream.
     pub(super) fn piece(&mut self, text: &str) {
-        self.is_cut |= self.text.len().saturating_add(text.len()) > MOST_KEPT;
+        self.is_cut |= self.text.len().saturating_add(text.len()) > MAX_KEPT;
         if !self.is_cut {
             self.push(text);
         }
@@ -95,7 +95,12 @@ fn begins_character(byte: u8) -> bool {
 
 /// Takes the citations of a candidate. What isn't fully understood is left in place. `left`: how many more the answer may
 /// have.
-pub(super) fn read(candidate: &mut Members, said: &Said, left: &mut usize, rest: &mut Rest) -> Vec<Citation> {
+pub(super) fn read(
+    candidate: &mut Members,
+    said: &CandidateText,
+    left: &mut usize,
+    rest: &mut RemainingFields,
+) -> Vec<Citation> {
     let mut all = Vec::new();
     if let Some(metadata) = candidate.members(GROUNDING) {
         let (chunks, supports) = (metadata.peek("groundingChunks"), metadata.peek("groundingSupports"));
@@ -124,7 +129,7 @@ pub(super) fn read(candidate: &mut Members, said: &Said, left: &mut usize, rest:
 
 /// Sources and the text ranges they support. A source without ranges covers the whole text. `None`: they aren't
 /// understood, or exceed `most`.
-fn grounded(chunks: &Value, supports: &Value, said: &Said, most: usize) -> Option<Vec<Citation>> {
+fn grounded(chunks: &Value, supports: &Value, said: &CandidateText, most: usize) -> Option<Vec<Citation>> {
     if list(chunks).len() > most || list(supports).len() > most {
         return None;
     }
@@ -166,14 +171,14 @@ fn source(chunk: &Value) -> Option<Citation> {
 }
 
 /// Text quoted verbatim from a source.
-fn recited(source: &Value, said: &Said) -> Option<Citation> {
+fn recited(source: &Value, said: &CandidateText) -> Option<Citation> {
     let text = |name: &str| text(source, name).ok();
     Some(Citation { url: text("uri")?, title: text("title")?, quote: None, span: said.characters(source) })
 }
 
 /// Writes citations of a text.
-pub(super) fn write(citations: &[Citation], said: &Said) -> Map<String, Value> {
-    let (mut chunks, mut supports, mut room) = (Vec::new(), Vec::new(), MOST_REPEATED);
+pub(super) fn write(citations: &[Citation], said: &CandidateText) -> Map<String, Value> {
+    let (mut chunks, mut supports, mut room) = (Vec::new(), Vec::new(), MAX_REPEATED);
     for citation in citations {
         let Citation { url, title, quote, span } = citation;
         let mut source = Map::new();
@@ -209,7 +214,7 @@ mod tests {
 
     #[test]
     fn places_in_bytes_of_a_part_are_places_in_characters_of_the_text() {
-        let mut said = Said::default();
+        let mut said = CandidateText::default();
         for part in [Some("aü"), None, Some("b©d")] {
             said.part(part);
         }
@@ -226,7 +231,7 @@ mod tests {
 
     #[test]
     fn places_in_a_long_text_are_those_that_counting_gives() {
-        let mut said = Said::default();
+        let mut said = CandidateText::default();
         let text = "aü©🎈".repeat(STRIDE);
         let (first, second) = text.split_at(text.floor_char_boundary(STRIDE * 3 / 2));
         said.piece(first);
@@ -236,27 +241,27 @@ mod tests {
             assert_eq!((said.character(byte), said.byte(character)), (Some(character), byte));
         }
         assert_eq!(said.character(text.len() + 1), None);
-        assert_eq!((Said::default().character(0), Said::default().byte(7)), (Some(0), 0));
-        let mut even = Said::default();
+        assert_eq!((CandidateText::default().character(0), CandidateText::default().byte(7)), (Some(0), 0));
+        let mut even = CandidateText::default();
         even.piece(&"a".repeat(STRIDE));
         assert_eq!((even.character(STRIDE), even.byte(STRIDE)), (Some(STRIDE), STRIDE));
     }
 
     #[test]
     fn words_that_many_citations_repeat_are_written_within_a_bound() {
-        let mut said = Said::default();
-        said.part(Some(&"a".repeat(MOST_REPEATED)));
-        let citations = vec![Citation { span: Some(0..MOST_REPEATED), ..Citation::default() }; MOST];
+        let mut said = CandidateText::default();
+        said.part(Some(&"a".repeat(MAX_REPEATED)));
+        let citations = vec![Citation { span: Some(0..MAX_REPEATED), ..Citation::default() }; MOST];
         let metadata = write(&citations, &said);
         assert_eq!(list(&metadata["groundingSupports"]).len(), MOST);
-        assert!(Value::from(metadata).to_string().len() < MOST_REPEATED + MOST * 200);
+        assert!(Value::from(metadata).to_string().len() < MAX_REPEATED + MOST * 200);
     }
 
     #[test]
     fn supports_of_nothing_are_bounded_too() {
         let chunks = json!([{ "web": { "uri": "https://a.example" } }]);
         let supports = |count: usize| json!(vec![json!({ "segment": { "endIndex": 1 } }); count]);
-        let said = Said::default();
+        let said = CandidateText::default();
         assert_eq!(grounded(&chunks, &supports(MOST), &said, MOST).map(|all| all.len()), Some(1));
         assert!(grounded(&chunks, &supports(MOST + 1), &said, MOST).is_none());
     }
@@ -270,8 +275,8 @@ mod tests {
             let sources = json!({ "citationSources": vec![json!({ "uri": "b" }); 40] });
             let candidate = json!({ GROUNDING: metadata, "citationMetadata": sources });
             let mut candidate = Members::read(candidate, "").expect("an object");
-            let mut rest = Rest::default();
-            count += read(&mut candidate, &Said::default(), &mut left, &mut rest).len();
+            let mut rest = RemainingFields::default();
+            count += read(&mut candidate, &CandidateText::default(), &mut left, &mut rest).len();
             kept += rest.into_extra().len();
         }
         assert_eq!((count, left), (480, 20));
@@ -282,7 +287,7 @@ mod tests {
     fn a_source_that_is_cited_more_often_than_the_bound_stays_as_it_is() {
         let chunks = json!([{ "web": { "uri": "https://a.example" } }]);
         let supports = |count: usize| json!([{ "segment": {}, "groundingChunkIndices": vec![0; count] }]);
-        let said = Said::default();
+        let said = CandidateText::default();
         assert_eq!(grounded(&chunks, &supports(MOST), &said, MOST).map(|all| all.len()), Some(MOST));
         assert!(grounded(&chunks, &supports(MOST + 1), &said, MOST).is_none());
         let long = json!([{ "web": { "uri": "x".repeat(10_000) } }]);

@@ -5,12 +5,12 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::signature::decoded;
-use crate::conversation::{Media, PartKind, Source};
+use crate::conversation::{Media, MediaSource, PartKind};
 use crate::protocols::media;
-use crate::protocols::members::{Members, Rest, object};
+use crate::protocols::members::{Members, RemainingFields, object};
 
 /// Reads `inlineData` or `fileData` of a part; `None`: they are malformed.
-pub(super) fn medium_in(part: &mut Members, rest: &mut Rest) -> Option<PartKind> {
+pub(super) fn medium_in(part: &mut Members, rest: &mut RemainingFields) -> Option<PartKind> {
     let (name, source) = match part.peek("inlineData") {
         Value::Null => ("fileData", "fileUri"),
         _ => ("inlineData", "data"),
@@ -28,13 +28,13 @@ pub(super) fn medium_in(part: &mut Members, rest: &mut Rest) -> Option<PartKind>
     let media_type = data.text("mimeType");
     let text = data.text(source)?;
     let source = match (source, standard(&text)) {
-        ("fileUri", _) => Source::Url(text),
+        ("fileUri", _) => MediaSource::Url(text),
         (_, Some(standard)) => {
             // The client gets its own alphabet back.
             rest.keep_own(text.into(), data.place("data"));
-            Source::Inline(standard)
+            MediaSource::Inline(standard)
         }
-        (_, None) => Source::Inline(text),
+        (_, None) => MediaSource::Inline(text),
     };
     rest.keep(data, &[]);
     let media = Media { source, name: None, detail: None, media_type };
@@ -58,19 +58,19 @@ fn standard(data: &str) -> Option<String> {
 /// A media part; `None`: only its provider has the file. `assumed`: the media type if it is unknown.
 pub(super) fn medium_out(media: Media, assumed: &str) -> Option<Map<String, Value>> {
     Some(match media.source {
-        Source::Inline(data) => {
+        MediaSource::Inline(data) => {
             let media_type = media.media_type.as_deref().unwrap_or(assumed);
             object([("inlineData", json!({ "mimeType": media_type, "data": data }))])
         }
-        Source::Url(uri) if !assumed.is_empty() && media::is_data(&uri) => return None,
-        Source::Url(uri) => {
+        MediaSource::Url(uri) if !assumed.is_empty() && media::is_data(&uri) => return None,
+        MediaSource::Url(uri) => {
             let mut data = object([("fileUri", json!(uri))]);
             // Some providers insist on the type.
             let media_type = media.media_type.or_else(|| (!assumed.is_empty()).then(|| assumed.to_owned()));
             data.extend(media_type.map(|media_type| ("mimeType".to_owned(), json!(media_type))));
             object([("fileData", Value::Object(data))])
         }
-        Source::FileId(_) => return None,
+        MediaSource::FileId(_) => return None,
     })
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::media::medium_in;
 use crate::conversation::{Conversation, Part, PartKind};
-use crate::protocols::members::{Members, Rest};
+use crate::protocols::members::{Members, RemainingFields};
 
 const PARTS: &str = "/functionResponse/parts";
 
@@ -22,7 +22,7 @@ pub(in crate::protocols) fn replace_own_kinds(conversation: &mut Conversation) {
         .into_iter()
         .filter_map(|given| Some((given.at.strip_suffix(PARTS)?.to_owned(), given.value)))
         .collect();
-    let mut rest = Rest::default();
+    let mut rest = RemainingFields::default();
     for part in conversation.turns.iter_mut().flat_map(|turn| &mut turn.parts) {
         let (PartKind::Result(result), Some(Value::Array(values))) =
             (&mut part.kind, media.remove(&*part.at))

@@ -6,7 +6,7 @@ use super::MADE_ID;
 use super::media::{medium_in, medium_out};
 use super::signature::{unwrapped, wrapped};
 use crate::conversation::{Input, PartKind, Thought, ToolCall, ToolResult};
-use crate::protocols::members::{Members, Rest, object};
+use crate::protocols::members::{Members, RemainingFields, object};
 
 /// The kinds of parts that are read. A part has exactly one.
 const KINDS: [&str; 5] = ["text", "inlineData", "fileData", "functionCall", "functionResponse"];
@@ -15,7 +15,7 @@ pub(super) const SIGNATURE: &str = "thoughtSignature";
 
 /// Reads a part, and the signature of a text, which becomes a thought of its own. The id of a call or a result is empty
 /// if the part has none.
-pub(super) fn part_in(value: Value, at: &str, rest: &mut Rest) -> (PartKind, Option<Thought>) {
+pub(super) fn part_in(value: Value, at: &str, rest: &mut RemainingFields) -> (PartKind, Option<Thought>) {
     let mut part = match Members::read(value, at) {
         Ok(part) => part,
         Err(value) => return (PartKind::Other(value), None),
@@ -42,7 +42,7 @@ pub(super) fn part_in(value: Value, at: &str, rest: &mut Rest) -> (PartKind, Opt
     }
 }
 
-fn text_in(part: &mut Members, rest: &mut Rest) -> Option<(PartKind, Option<Thought>)> {
+fn text_in(part: &mut Members, rest: &mut RemainingFields) -> Option<(PartKind, Option<Thought>)> {
     let text = part.text("text")?;
     let (signature, redacted) = signature_in(part, rest).unzip();
     // If text is shown, the thought isn't hidden.
@@ -60,7 +60,7 @@ fn text_in(part: &mut Members, rest: &mut Rest) -> Option<(PartKind, Option<Thou
     })
 }
 
-fn signature_in(part: &mut Members, rest: &mut Rest) -> Option<(String, bool)> {
+fn signature_in(part: &mut Members, rest: &mut RemainingFields) -> Option<(String, bool)> {
     let signature = part.text(SIGNATURE)?;
     Some(match unwrapped(&signature) {
         Some(unwrapped) => {
@@ -71,7 +71,7 @@ fn signature_in(part: &mut Members, rest: &mut Rest) -> Option<(String, bool)> {
     })
 }
 
-fn call_in(part: &mut Members, rest: &mut Rest) -> Option<PartKind> {
+fn call_in(part: &mut Members, rest: &mut RemainingFields) -> Option<PartKind> {
     let given = part.peek("functionCall");
     if !given["name"].is_string() || !(given["args"].is_object() || given["args"].is_null()) {
         return None;
@@ -95,7 +95,7 @@ fn call_in(part: &mut Members, rest: &mut Rest) -> Option<PartKind> {
     Some(PartKind::Call(read))
 }
 
-fn result_in(part: &mut Members, rest: &mut Rest) -> Option<PartKind> {
+fn result_in(part: &mut Members, rest: &mut RemainingFields) -> Option<PartKind> {
     let given = part.peek("functionResponse");
     if !given["name"].is_string() || !given["response"].is_object() {
         return None;

@@ -8,11 +8,11 @@ use super::MADE_ID;
 use super::parts::{SIGNATURE, part_in};
 use super::schema::json_schema;
 use crate::conversation::{
-    Budget, Conversation, Format, Given, Part, PartKind, Protocol, Reasoning, Role, Sampling, Tool,
+    Conversation, Format, Located, Part, PartKind, Protocol, Reasoning, Role, Sampling, ThinkingBudget, Tool,
     ToolChoice, ToolKind, Turn,
 };
-use crate::protocols::Malformed;
-use crate::protocols::members::{Members, Rest};
+use crate::protocols::MalformedDocument;
+use crate::protocols::members::{Members, RemainingFields};
 
 /// Media type of a text that is one of a schema's values.
 const ENUM: &str = "text/x.enum";
@@ -24,10 +24,10 @@ pub(in crate::protocols) fn request_in(
     body: Value,
     model: &str,
     stream: bool,
-) -> Result<Conversation, Malformed> {
+) -> Result<Conversation, MalformedDocument> {
     let mut root =
-        Members::read(body, "").map_err(|_| Malformed("the request is not an object".to_owned()))?;
-    let mut rest = Rest::default();
+        Members::read(body, "").map_err(|_| MalformedDocument("the request is not an object".to_owned()))?;
+    let mut rest = RemainingFields::default();
     let mut conversation = Conversation {
         source: Protocol::Native,
         model: model.to_owned(),
@@ -47,10 +47,10 @@ pub(in crate::protocols) fn request_in(
     Ok(conversation)
 }
 
-fn generation_config(mut config: Members, conversation: &mut Conversation, rest: &mut Rest) {
+fn generation_config(mut config: Members, conversation: &mut Conversation, rest: &mut RemainingFields) {
     let at = config.place("stopSequences");
     let stop = config.texts("stopSequences").unwrap_or_default().into_iter().enumerate();
-    conversation.stop = stop.map(|(index, stop)| Given::new(stop, format!("{at}/{index}"))).collect();
+    conversation.stop = stop.map(|(index, stop)| Located::new(stop, format!("{at}/{index}"))).collect();
     conversation.max_tokens = config.given("maxOutputTokens", Members::count);
     conversation.choices = config.given("candidateCount", Members::count);
     conversation.sampling = Sampling {
@@ -63,30 +63,30 @@ fn generation_config(mut config: Members, conversation: &mut Conversation, rest:
     };
     if config.peek("responseLogprobs") == true {
         let alternatives = config.peek("logprobs").as_u64().unwrap_or(0);
-        conversation.logprobs = Some(Given::new(alternatives, config.place("responseLogprobs")));
+        conversation.logprobs = Some(Located::new(alternatives, config.place("responseLogprobs")));
     }
     conversation.reasoning = reasoning(&mut config, rest);
     conversation.format = format(&mut config, rest);
     rest.keep(config, OWN_OF_CONFIG);
 }
 
-fn reasoning(config: &mut Members, rest: &mut Rest) -> Reasoning {
+fn reasoning(config: &mut Members, rest: &mut RemainingFields) -> Reasoning {
     let Some(mut thinking) = config.members("thinkingConfig") else { return Reasoning::default() };
     thinking.respell();
     let budget = |members: &mut Members, name: &str| {
         // Numbers may be text.
         let number = |value: &Value| value.as_i64().or_else(|| value.as_str()?.parse().ok());
         members.take(name, |value| match number(&value) {
-            Some(-1) => Ok(Budget::Adaptive),
-            Some(0) => Ok(Budget::Off),
-            Some(tokens) => u64::try_from(tokens).map(Budget::Tokens).map_err(|_| value),
+            Some(-1) => Ok(ThinkingBudget::Adaptive),
+            Some(0) => Ok(ThinkingBudget::Off),
+            Some(tokens) => u64::try_from(tokens).map(ThinkingBudget::Tokens).map_err(|_| value),
             None => Err(value),
         })
     };
     let level = thinking.peek("thinkingLevel").as_str().map(str::to_lowercase);
     let effort = level.filter(|level| !matches!(level.as_str(), "" | "thinking_level_unspecified"));
     let reasoning = Reasoning {
-        effort: effort.map(|effort| Given::new(effort, thinking.place("thinkingLevel"))),
+        effort: effort.map(|effort| Located::new(effort, thinking.place("thinkingLevel"))),
         budget: thinking.given("thinkingBudget", budget),
         summary: thinking.given("includeThoughts", |members, name| {
             members.flag(name).map(|include| if include { "auto" } else { "none" }.to_owned())
@@ -98,7 +98,7 @@ fn reasoning(config: &mut Members, rest: &mut Rest) -> Reasoning {
     reasoning
 }
 
-fn format(config: &mut Members, rest: &mut Rest) -> Option<Given<Format>> {
+fn format(config: &mut Members, rest: &mut RemainingFields) -> Option<Located<Format>> {
     let kind = config.peek("responseMimeType").as_str();
     let is_json = kind == Some("application/json");
     let is_clear = config.peek("responseSchema").is_null() || config.peek("responseJsonSchema").is_null();
@@ -112,20 +112,20 @@ fn format(config: &mut Members, rest: &mut Rest) -> Option<Given<Format>> {
     if config.peek("responseJsonSchema").is_object() {
         keep_kind(config, rest);
         let schema = config.given("responseJsonSchema", Members::value)?;
-        return Some(Given::new(of_schema(schema.value), schema.at));
+        return Some(Located::new(of_schema(schema.value), schema.at));
     }
     if config.peek("responseSchema").is_object() {
         keep_kind(config, rest);
         let older = config.given("responseSchema", Members::value)?;
         rest.keep_own(older.value.clone(), older.at.clone());
-        return Some(Given::new(of_schema(json_schema(older.value)), older.at));
+        return Some(Located::new(of_schema(json_schema(older.value)), older.at));
     }
     let kind = config.given("responseMimeType", Members::text)?;
-    Some(Given::new(if is_json { Format::JsonObject } else { Format::Text }, kind.at))
+    Some(Located::new(if is_json { Format::JsonObject } else { Format::Text }, kind.at))
 }
 
 /// A text that is one of a schema's values.
-fn one_of(config: &mut Members, rest: &mut Rest) -> Option<Given<Format>> {
+fn one_of(config: &mut Members, rest: &mut RemainingFields) -> Option<Located<Format>> {
     let name =
         ["responseSchema", "responseJsonSchema"].into_iter().find(|name| config.peek(name).is_object())?;
     let words = config.peek(name)["enum"].as_array()?;
@@ -136,17 +136,17 @@ fn one_of(config: &mut Members, rest: &mut Rest) -> Option<Given<Format>> {
     if let Some(schema) = config.value(name) {
         rest.keep_own(schema, at.clone());
     }
-    Some(Given::new(Format::OneOf(words), at))
+    Some(Located::new(Format::OneOf(words), at))
 }
 
 /// With a schema, the media type adds nothing.
-fn keep_kind(config: &mut Members, rest: &mut Rest) {
+fn keep_kind(config: &mut Members, rest: &mut RemainingFields) {
     if let Some(kind) = config.given("responseMimeType", Members::text) {
         rest.keep_own(kind.value.into(), kind.at);
     }
 }
 
-fn tools(root: &mut Members, rest: &mut Rest) -> Vec<Tool> {
+fn tools(root: &mut Members, rest: &mut RemainingFields) -> Vec<Tool> {
     let mut tools = Vec::new();
     for (index, value) in root.list("tools").unwrap_or_default().into_iter().enumerate() {
         let at = format!("/tools/{index}");
@@ -176,7 +176,7 @@ fn tools(root: &mut Members, rest: &mut Rest) -> Vec<Tool> {
     tools
 }
 
-fn declaration(mut function: Members, rest: &mut Rest) -> ToolKind {
+fn declaration(mut function: Members, rest: &mut RemainingFields) -> ToolKind {
     // Two schemas for one function contradict each other.
     let is_clear = function.peek("parameters").is_null() || function.peek("parametersJsonSchema").is_null();
     let Some(name) = function.take("name", |name| match name {
@@ -196,7 +196,7 @@ fn declaration(mut function: Members, rest: &mut Rest) -> ToolKind {
     kind
 }
 
-fn tool_choice(root: &mut Members, rest: &mut Rest) -> Option<Given<ToolChoice>> {
+fn tool_choice(root: &mut Members, rest: &mut RemainingFields) -> Option<Located<ToolChoice>> {
     let mut config = root.members("toolConfig")?;
     let choice = config.members("functionCallingConfig").and_then(|mut calling| {
         // If the choice includes names, its place is the whole object.
@@ -218,14 +218,14 @@ fn tool_choice(root: &mut Members, rest: &mut Rest) -> Option<Given<ToolChoice>>
             calling.text("mode");
         }
         rest.keep(calling, &[]);
-        choice.map(|choice| Given::new(choice, at))
+        choice.map(|choice| Located::new(choice, at))
     });
     rest.keep(config, &[]);
     choice
 }
 
-fn turns(root: &mut Members, rest: &mut Rest) -> Vec<Turn> {
-    let mut turns = Turns::default();
+fn turns(root: &mut Members, rest: &mut RemainingFields) -> Vec<Turn> {
+    let mut turns = ContentGrouper::default();
     if let Some(mut instruction) = root.members("systemInstruction") {
         match instruction.list("parts") {
             Some(parts) => {
@@ -265,7 +265,7 @@ fn is_plain(part: &Value) -> bool {
 /// Groups contents into turns. Function results are turns of their own, and consecutive contents of the same kind are
 /// joined.
 #[derive(Default)]
-struct Turns {
+struct ContentGrouper {
     all: Vec<Turn>,
     /// Ids of unanswered calls, in order, by function name.
     unanswered: HashMap<String, VecDeque<String>>,
@@ -273,14 +273,14 @@ struct Turns {
     answered: HashSet<String>,
 }
 
-impl Turns {
+impl ContentGrouper {
     /// A content without parts.
     fn other(&mut self, content: Members) {
         let at = content.at().to_owned();
         self.push(Role::User, &at, at.clone(), PartKind::Other(content.into_value()));
     }
 
-    fn parts(&mut self, role: Role, content: &str, parts: Vec<Value>, rest: &mut Rest) {
+    fn parts(&mut self, role: Role, content: &str, parts: Vec<Value>, rest: &mut RemainingFields) {
         for (index, value) in parts.into_iter().enumerate() {
             let at = format!("{content}/parts/{index}");
             // Instructions contain no thoughts or calls.

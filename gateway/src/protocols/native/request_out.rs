@@ -7,17 +7,17 @@ use serde_json::{Map, Value, json};
 use super::exact::Exact;
 use super::parts::{Parts, SIGNATURE};
 use crate::conversation::{
-    Budget, Conversation, Format, Given, Part, PartKind, Protocol, Role, Thought, Tool, ToolCall, ToolChoice,
-    ToolKind, ToolResult, Turn,
+    Conversation, Format, Located, Part, PartKind, Protocol, Role, ThinkingBudget, Thought, Tool, ToolCall,
+    ToolChoice, ToolKind, ToolResult, Turn,
 };
 use crate::protocols::calls::NOTHING;
 use crate::protocols::chat::FUNCTIONS;
 use crate::protocols::effort::budget_of;
 use crate::protocols::media;
-use crate::protocols::members::{Writer, object};
+use crate::protocols::members::{RequestWriter, object};
 use crate::protocols::proof::NO_PROOF;
 use crate::protocols::tool_choice::possible;
-use crate::protocols::{Defaults, Outgoing};
+use crate::protocols::{Defaults, EncodedRequest};
 
 /// Maximum number of stop sequences.
 const MAX_STOP_SEQUENCES: usize = 5;
@@ -27,8 +27,8 @@ const MAX_TOKENS_OF_EFFORT: u64 = 24_576;
 const MAX_COUNT: u64 = i32::MAX as u64;
 
 /// Writes a provider's request.
-pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: Defaults) -> Outgoing {
-    let mut writer = Writer::new(conversation, Protocol::Native);
+pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: Defaults) -> EncodedRequest {
+    let mut writer = RequestWriter::new(conversation, Protocol::Native);
     let mut body = Map::new();
     if writer.is_same() {
         Exact::write(&conversation.turns, &mut writer, &mut body);
@@ -44,7 +44,7 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
 }
 
 /// Reports what the protocol can't express.
-fn lose(conversation: &Conversation, writer: &mut Writer<'_>) {
+fn lose(conversation: &Conversation, writer: &mut RequestWriter<'_>) {
     let parallel = conversation.parallel_tool_calls.as_ref().filter(|parallel| !parallel.value);
     // Clients that use functions don't set it themselves.
     if let Some(parallel) = parallel.filter(|parallel| &*parallel.at != FUNCTIONS) {
@@ -59,14 +59,14 @@ fn lose(conversation: &Conversation, writer: &mut Writer<'_>) {
     if let Some(user) = &conversation.user {
         writer.lose(user.at.clone());
     }
-    let usual = |tier: &&Given<String>| matches!(tier.value.as_str(), "auto" | "default");
+    let usual = |tier: &&Located<String>| matches!(tier.value.as_str(), "auto" | "default");
     if let Some(tier) = conversation.service_tier.as_ref().filter(|tier| !usual(tier)) {
         writer.lose(tier.at.clone());
     }
 }
 
 /// The instruction and the contents of a conversation from another protocol.
-fn contents(turns: &[Turn], writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+fn contents(turns: &[Turn], writer: &mut RequestWriter<'_>, body: &mut Map<String, Value>) {
     let is_instruction = |turn: &&Turn| matches!(turn.role, Role::System | Role::Developer);
     // The protocol has one instruction, and requires contents along with it.
     let has_contents = turns.iter().any(|turn| !is_instruction(&turn));
@@ -119,7 +119,7 @@ fn sign_first_call(parts: &mut [Value]) {
     }
 }
 
-fn parts_out(turn: &Turn, parts: &mut Parts, writer: &mut Writer<'_>) {
+fn parts_out(turn: &Turn, parts: &mut Parts, writer: &mut RequestWriter<'_>) {
     if let Some(name) = &turn.name {
         writer.lose(name.at.clone());
     }
@@ -131,7 +131,7 @@ fn parts_out(turn: &Turn, parts: &mut Parts, writer: &mut Writer<'_>) {
     }
 }
 
-fn part_out(part: &Part, parts: &mut Parts, writer: &mut Writer<'_>) {
+fn part_out(part: &Part, parts: &mut Parts, writer: &mut RequestWriter<'_>) {
     writer.lose_cache(part.cache.as_ref());
     let part = &*media::portable(part);
     match &part.kind {
@@ -164,7 +164,7 @@ fn part_out(part: &Part, parts: &mut Parts, writer: &mut Writer<'_>) {
 }
 
 /// The result of a function.
-fn result_out(result: &ToolResult, parts: &mut Parts, writer: &mut Writer<'_>) {
+fn result_out(result: &ToolResult, parts: &mut Parts, writer: &mut RequestWriter<'_>) {
     let mut texts = Vec::new();
     for part in &result.parts {
         if let PartKind::Text(text) | PartKind::Refusal(text) = &part.kind {
@@ -185,7 +185,7 @@ fn result_out(result: &ToolResult, parts: &mut Parts, writer: &mut Writer<'_>) {
 }
 
 /// Media from a tool, which come after all results of the turn.
-fn result_media(part: &Part, parts: &mut Parts, writer: &mut Writer<'_>) {
+fn result_media(part: &Part, parts: &mut Parts, writer: &mut RequestWriter<'_>) {
     let PartKind::Result(result) = &part.kind else { return };
     let is_text = |part: &&Part| matches!(part.kind, PartKind::Text(_) | PartKind::Refusal(_));
     for part in result.parts.iter().filter(|part| !is_text(part)) {
@@ -193,7 +193,7 @@ fn result_media(part: &Part, parts: &mut Parts, writer: &mut Writer<'_>) {
     }
 }
 
-fn tools(tools: &[Tool], writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+fn tools(tools: &[Tool], writer: &mut RequestWriter<'_>, body: &mut Map<String, Value>) {
     let mut written: Vec<(&str, Value)> = Vec::new();
     for tool in tools {
         writer.lose_cache(tool.cache.as_ref());
@@ -234,7 +234,7 @@ fn tools(tools: &[Tool], writer: &mut Writer<'_>, body: &mut Map<String, Value>)
     }
 }
 
-fn declaration(tool: &Tool, writer: &mut Writer<'_>) -> Map<String, Value> {
+fn declaration(tool: &Tool, writer: &mut RequestWriter<'_>) -> Map<String, Value> {
     let ToolKind::Function { name, description, parameters, strict } = &tool.kind else { return Map::new() };
     let mut written = object([("name", json!(name))]);
     if let Some(description) = description {
@@ -251,7 +251,7 @@ fn declaration(tool: &Tool, writer: &mut Writer<'_>) -> Map<String, Value> {
     written
 }
 
-fn tool_choice(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+fn tool_choice(conversation: &Conversation, writer: &mut RequestWriter<'_>, body: &mut Map<String, Value>) {
     let mut calling = Map::new();
     let is_written = |tool: &Tool| matches!(tool.kind, ToolKind::Function { .. });
     let choice = if writer.is_same() {
@@ -283,7 +283,11 @@ fn tool_choice(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut 
     writer.set(body, "toolConfig", config, "/toolConfig");
 }
 
-fn generation_config(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+fn generation_config(
+    conversation: &Conversation,
+    writer: &mut RequestWriter<'_>,
+    body: &mut Map<String, Value>,
+) {
     let mut config = Map::new();
     let mut set = |name: &str, value: Value| drop(config.insert(name.to_owned(), value));
     let most = if writer.is_same() { usize::MAX } else { MAX_STOP_SEQUENCES };
@@ -326,8 +330,8 @@ fn generation_config(conversation: &Conversation, writer: &mut Writer<'_>, body:
     writer.set(body, "generationConfig", config, "/generationConfig");
 }
 
-fn format(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut Map<String, Value>) {
-    let Some(Given { value, at }) = &conversation.format else { return };
+fn format(conversation: &Conversation, writer: &mut RequestWriter<'_>, config: &mut Map<String, Value>) {
+    let Some(Located { value, at }) = &conversation.format else { return };
     let mut set = |name: &str, value: Value| drop(config.insert(name.to_owned(), value));
     match value {
         Format::Text => set("responseMimeType", json!("text/plain")),
@@ -349,7 +353,7 @@ fn format(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut Map
     }
 }
 
-fn thinking(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut Map<String, Value>) {
+fn thinking(conversation: &Conversation, writer: &mut RequestWriter<'_>, config: &mut Map<String, Value>) {
     let wanted = &conversation.reasoning;
     let mut thinking = Map::new();
     let budget = match (&wanted.budget, &wanted.effort) {
@@ -366,15 +370,15 @@ fn thinking(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut M
             if tokens.is_none() {
                 writer.lose(effort.at.clone());
             }
-            tokens.map(Budget::Tokens)
+            tokens.map(ThinkingBudget::Tokens)
         }
         (None, None) => None,
     };
     if let Some(budget) = budget {
         let tokens = match budget {
-            Budget::Off => json!(0),
-            Budget::Adaptive => json!(-1),
-            Budget::Tokens(tokens) => json!(tokens),
+            ThinkingBudget::Off => json!(0),
+            ThinkingBudget::Adaptive => json!(-1),
+            ThinkingBudget::Tokens(tokens) => json!(tokens),
         };
         thinking.insert("thinkingBudget".to_owned(), tokens);
     }
@@ -384,7 +388,7 @@ fn thinking(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut M
         }
         thinking.insert("includeThoughts".to_owned(), json!(summary.value != "none"));
     }
-    let is_on = !matches!(budget, Some(Budget::Off));
+    let is_on = !matches!(budget, Some(ThinkingBudget::Off));
     if wanted.is_shown && is_on && !writer.is_same() {
         thinking.entry("includeThoughts").or_insert_with(|| json!(true));
     }

@@ -7,36 +7,36 @@ use serde_json::Value;
 use super::answer::{
     Ids, MAX_CANDIDATES, OWN_OF_CANDIDATE, end_in, is_blocked, is_result, parts_in, usage_in,
 };
-use super::grounding::{self, Said};
+use super::grounding::{self, CandidateText};
 use super::logprobs;
 use super::media::medium_out;
-use crate::conversation::{Delta, End, Given, Input, PartKind, Protocol, Thought};
-use crate::protocols::members::{Members, Rest};
-use crate::protocols::provider_extra::Kept;
-use crate::protocols::{Malformed, StreamIn, citations, failure};
+use crate::conversation::{Delta, FinishReason, Input, Located, PartKind, Protocol, Thought};
+use crate::protocols::members::{Members, RemainingFields};
+use crate::protocols::provider_extra::StreamExtra;
+use crate::protocols::{MalformedDocument, StreamIn, citations, failure};
 
 /// Reads the documents of a stream.
-pub(super) struct Documents {
+pub(super) struct NativeStreamReader {
     /// `None` until the stream starts.
     ids: Option<Ids>,
-    choices: HashMap<u32, Choice>,
+    choices: HashMap<u32, CandidateReader>,
     /// Input and output tokens reported so far.
     tokens: Option<u64>,
     /// How many more citations may be emitted.
     citations_left: usize,
     /// What the neutral form can't represent.
-    extra: Kept,
+    extra: StreamExtra,
     is_ended: bool,
 }
 
-impl Default for Documents {
+impl Default for NativeStreamReader {
     fn default() -> Self {
         Self {
             ids: None,
             choices: HashMap::new(),
             tokens: None,
             citations_left: citations::MOST,
-            extra: Kept::default(),
+            extra: StreamExtra::default(),
             is_ended: false,
         }
     }
@@ -44,30 +44,35 @@ impl Default for Documents {
 
 /// A candidate, as far as it is known.
 #[derive(Default)]
-struct Choice {
+struct CandidateReader {
     calls: u32,
     /// Number of thoughts so far, and whether the last one may continue.
     thoughts: u32,
     is_thinking: bool,
-    said: Said,
+    said: CandidateText,
     is_ended: bool,
 }
 
-impl StreamIn for Documents {
-    fn event(&mut self, _name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+impl StreamIn for NativeStreamReader {
+    fn event(
+        &mut self,
+        _name: Option<&str>,
+        data: &str,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), MalformedDocument> {
         if self.is_ended || data == "[DONE]" {
             return Ok(());
         }
         let mut document: Value = serde_json::from_str(data).map_err(|error| {
             // The parser's messages quote the input.
-            Malformed(format!("a document of the stream is not JSON from byte {} on", error.column()))
+            MalformedDocument(format!("a document of the stream is not JSON from byte {} on", error.column()))
         })?;
         // A single error may arrive as a list.
         if let Value::Array(documents) = &mut document {
             document = documents.first_mut().map(Value::take).unwrap_or_default();
         }
         if !document.is_object() {
-            return Err(Malformed("a document of the stream is not an object".to_owned()));
+            return Err(MalformedDocument("a document of the stream is not an object".to_owned()));
         }
         if !document["error"].is_null() {
             self.is_ended = true;
@@ -81,10 +86,10 @@ impl StreamIn for Documents {
             }
         }
         if !document["promptFeedback"].is_null() {
-            self.extra.extra(Given::new(document["promptFeedback"].clone(), "/promptFeedback"));
+            self.extra.extra(Located::new(document["promptFeedback"].clone(), "/promptFeedback"));
         }
         if is_blocked(&document) {
-            self.finish(0, End::Filtered, deltas);
+            self.finish(0, FinishReason::Filtered, deltas);
         }
         if let Some(usage) = usage_in(&document["usageMetadata"]) {
             let tokens = usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0));
@@ -97,13 +102,13 @@ impl StreamIn for Documents {
         Ok(())
     }
 
-    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         if self.is_ended {
             return Ok(());
         }
         // The protocol has no end marker other than the candidates' finish reasons.
         if self.choices.is_empty() || self.choices.values().any(|choice| !choice.is_ended) {
-            return Err(Malformed("the stream ended before the last finishReason".to_owned()));
+            return Err(MalformedDocument("the stream ended before the last finishReason".to_owned()));
         }
         self.is_ended = true;
         deltas.push(Delta::Done);
@@ -111,7 +116,7 @@ impl StreamIn for Documents {
     }
 }
 
-impl Documents {
+impl NativeStreamReader {
     fn start(&mut self, document: &Value, deltas: &mut Vec<Delta>) {
         if self.ids.is_none() {
             self.ids = Some(Ids::new(document["responseId"].as_str()));
@@ -129,11 +134,11 @@ impl Documents {
         place: u64,
         mut candidate: Value,
         deltas: &mut Vec<Delta>,
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), MalformedDocument> {
         let index = candidate["index"].as_u64().unwrap_or(place);
         let choice = u32::try_from(index).ok().filter(|index| (*index as usize) < MAX_CANDIDATES);
         let Some(index) = choice else {
-            return Err(Malformed(format!("/candidates: an index is {MAX_CANDIDATES} or more")));
+            return Err(MalformedDocument(format!("/candidates: an index is {MAX_CANDIDATES} or more")));
         };
         let parts = candidate.pointer_mut("/content/parts").map(Value::take).unwrap_or_default();
         let mut logprobs = logprobs::tokens(&candidate);
@@ -148,7 +153,7 @@ impl Documents {
                     deltas.push(Delta::Other { choice: index, source: Protocol::Native, value: part });
                     continue;
                 }
-                for kind in parts_in(part, "", ids, &mut Rest::default()) {
+                for kind in parts_in(part, "", ids, &mut RemainingFields::default()) {
                     choice.tell(index, kind, &mut logprobs, deltas);
                 }
             }
@@ -157,7 +162,7 @@ impl Documents {
         let end = candidate["finishReason"].as_str().filter(|word| !word.is_empty());
         let end = end.map(|word| end_in(word, calls));
         if let Ok(mut candidate) = Members::read(candidate, format!("/candidates/{index}")) {
-            let mut rest = Rest::default();
+            let mut rest = RemainingFields::default();
             let cited = grounding::read(&mut candidate, &choice.said, &mut self.citations_left, &mut rest);
             deltas.extend(cited.into_iter().map(|citation| Delta::Citation { choice: index, citation }));
             rest.keep(candidate, &OWN_OF_CANDIDATE);
@@ -170,7 +175,7 @@ impl Documents {
         Ok(())
     }
 
-    fn finish(&mut self, index: u32, end: End, deltas: &mut Vec<Delta>) {
+    fn finish(&mut self, index: u32, end: FinishReason, deltas: &mut Vec<Delta>) {
         let choice = self.choices.entry(index).or_default();
         if !std::mem::replace(&mut choice.is_ended, true) {
             deltas.extend(self.extra.take().map(Delta::Extra));
@@ -179,7 +184,7 @@ impl Documents {
     }
 }
 
-impl Choice {
+impl CandidateReader {
     /// Emits a piece of a thought. A thought without a proof continues with the next piece; a proof on a part that isn't
     /// a thought is a thought of its own.
     fn think(&mut self, choice: u32, piece: Thought, deltas: &mut Vec<Delta>) {

@@ -6,43 +6,43 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::answer::{MAX_CANDIDATES, candidate, end_of, end_out, usage_out};
-use super::grounding::{self, GROUNDING, Said};
+use super::grounding::{self, CandidateText, GROUNDING};
 use super::logprobs;
 use super::parts::Parts;
 use crate::conversation::{
-    Citation, Delta, End, Failure, FailureKind, Input, PartKind, Protocol, Thought, ToolCall, Usage,
+    Citation, Delta, Failure, FailureKind, FinishReason, Input, PartKind, Protocol, Thought, ToolCall, Usage,
 };
 use crate::protocols::members::object;
-use crate::protocols::provider_extra::Kept;
+use crate::protocols::provider_extra::StreamExtra;
 use crate::protocols::{ResponseContext, StreamOut, failure, frames};
 
 /// Maximum size of the input of a call, in bytes.
 const MAX_INPUT: usize = 16 << 20;
 
 /// Writes the documents of a stream.
-pub(super) struct Documents {
+pub(super) struct NativeStreamWriter {
     context: ResponseContext,
     /// The provider's id of the response.
     id: Option<String>,
-    choices: BTreeMap<u32, Choice>,
+    choices: BTreeMap<u32, CandidateWriter>,
     usage: Option<Usage>,
-    kept: Kept,
+    kept: StreamExtra,
     is_ended: bool,
 }
 
 #[derive(Default)]
-struct Choice {
+struct CandidateWriter {
     /// A call that isn't complete yet, and its index among the calls.
     call: Option<(u32, ToolCall)>,
     /// The thought that the last part belongs to.
     thought: Option<u32>,
-    end: Option<End>,
+    end: Option<FinishReason>,
     refuses: bool,
-    said: Said,
+    said: CandidateText,
     citations: Vec<Citation>,
 }
 
-impl StreamOut for Documents {
+impl StreamOut for NativeStreamWriter {
     fn delta(&mut self, delta: Delta, bytes: &mut Vec<u8>) {
         if self.is_ended {
             return;
@@ -143,14 +143,14 @@ impl StreamOut for Documents {
     }
 }
 
-impl Documents {
+impl NativeStreamWriter {
     pub(super) fn new(context: ResponseContext) -> Self {
         Self {
             context,
             id: None,
             choices: BTreeMap::new(),
             usage: None,
-            kept: Kept::default(),
+            kept: StreamExtra::default(),
             is_ended: false,
         }
     }
@@ -213,11 +213,11 @@ impl Documents {
             }
         }
         if self.choices.is_empty() {
-            self.choices.insert(0, Choice::default());
+            self.choices.insert(0, CandidateWriter::default());
         }
         let candidates = self.choices.iter().map(|(index, choice)| {
             let mut candidate = candidate(*index as usize, Vec::new());
-            let end = choice.end.as_ref().unwrap_or(&End::Stop);
+            let end = choice.end.as_ref().unwrap_or(&FinishReason::Stop);
             candidate.insert("finishReason".to_owned(), json!(end_out(end)));
             if !choice.citations.is_empty() {
                 let metadata = grounding::write(&choice.citations, &choice.said);

@@ -4,9 +4,11 @@ use serde_json::Value;
 
 use super::citations::{ANNOTATIONS, is_whole, read_annotation};
 use super::request_in::texts;
-use crate::conversation::{Answer, Choice, End, Input, Part, PartKind, Protocol, Thought, ToolCall, Usage};
-use crate::protocols::members::{Members, Rest};
-use crate::protocols::{Malformed, citations, failure};
+use crate::conversation::{
+    Answer, Choice, FinishReason, Input, Part, PartKind, Protocol, Thought, ToolCall, Usage,
+};
+use crate::protocols::members::{Members, RemainingFields};
+use crate::protocols::{MalformedDocument, citations, failure};
 
 /// Fields of a response that mean nothing to another protocol: those read separately, and those that repeat the request.
 pub(super) const OWN: [&str; 38] = [
@@ -57,15 +59,15 @@ pub(super) const OWN_OF_USAGE: [&str; 5] =
     ["input_tokens", "input_tokens_details", "output_tokens", "output_tokens_details", "total_tokens"];
 
 /// Reads a provider's response. Errors: it isn't a response with output, or one that failed.
-pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malformed> {
+pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, MalformedDocument> {
     if body["status"] == "failed" {
         let failure = failure::of_value(&body["error"]);
-        return Err(Malformed(format!("the response failed: {}", failure.message)));
+        return Err(MalformedDocument(format!("the response failed: {}", failure.message)));
     }
     let Some(Value::Array(items)) = body.get_mut("output").map(Value::take) else {
-        return Err(Malformed("/output: the response has no array of items".to_owned()));
+        return Err(MalformedDocument("/output: the response has no array of items".to_owned()));
     };
-    let (mut choice, mut length, mut rest) = (Choice::default(), 0, Rest::default());
+    let (mut choice, mut length, mut rest) = (Choice::default(), 0, RemainingFields::default());
     for (index, item) in items.into_iter().enumerate() {
         item_in(item, format!("/output/{index}"), &mut choice, &mut length, &mut rest);
     }
@@ -106,7 +108,13 @@ pub(super) fn created(response: &Value) -> Option<u64> {
 }
 
 /// Reads an output item into parts of the answer. `length`: characters of the text so far.
-pub(super) fn item_in(item: Value, at: String, choice: &mut Choice, length: &mut usize, rest: &mut Rest) {
+pub(super) fn item_in(
+    item: Value,
+    at: String,
+    choice: &mut Choice,
+    length: &mut usize,
+    rest: &mut RemainingFields,
+) {
     let mut item = match Members::read(item, at.clone()) {
         Ok(item) => item,
         Err(value) => return choice.parts.push(part_at(at, PartKind::Other(value))),
@@ -134,7 +142,7 @@ fn part_at(at: String, kind: PartKind) -> Part {
     Part { at: at.into(), kind, cache: None }
 }
 
-fn message_in(item: &mut Members, choice: &mut Choice, length: &mut usize, rest: &mut Rest) {
+fn message_in(item: &mut Members, choice: &mut Choice, length: &mut usize, rest: &mut RemainingFields) {
     let list = item.place("content");
     for (index, content) in item.list("content").unwrap_or_default().into_iter().enumerate() {
         let at = format!("{list}/{index}");
@@ -198,24 +206,24 @@ pub(super) fn thought_in(item: &mut Members) -> Thought {
 }
 
 /// Why a response ended.
-pub(super) fn end_in(response: &Value, parts: &[Part]) -> End {
+pub(super) fn end_in(response: &Value, parts: &[Part]) -> FinishReason {
     if response["status"] == "incomplete" {
         return match response["incomplete_details"]["reason"].as_str() {
-            Some("max_output_tokens") => End::Length,
-            Some("content_filter") => End::Filtered,
+            Some("max_output_tokens") => FinishReason::Length,
+            Some("content_filter") => FinishReason::Filtered,
             reason => {
                 let word = reason.unwrap_or("incomplete").to_owned();
-                End::Other { source: Protocol::Responses, word }
+                FinishReason::Other { source: Protocol::Responses, word }
             }
         };
     }
     let has = |is: fn(&PartKind) -> bool| parts.iter().any(|part| is(&part.kind));
     if has(|kind| matches!(kind, PartKind::Call(_))) {
-        End::ToolCalls
+        FinishReason::ToolCalls
     } else if has(|kind| matches!(kind, PartKind::Refusal(_))) {
-        End::Refusal
+        FinishReason::Refusal
     } else {
-        End::Stop
+        FinishReason::Stop
     }
 }
 

@@ -34,9 +34,9 @@ pub(super) fn write_annotation(citation: &Citation, part: &Range<usize>) -> Valu
 
 /// The citations of an answer whose parts are written one after the other, ordered by where they end. Each comes with its
 /// index in the list.
-pub(super) struct Cited<'a>(Peekable<IntoIter<(usize, &'a Citation)>>);
+pub(super) struct ResponsesCitations<'a>(Peekable<IntoIter<(usize, &'a Citation)>>);
 
-impl<'a> Cited<'a> {
+impl<'a> ResponsesCitations<'a> {
     pub(super) fn new(citations: &'a [Citation]) -> Self {
         let mut all: Vec<(usize, &Citation)> = citations.iter().enumerate().collect();
         all.sort_by_key(|(_, citation)| end(citation));

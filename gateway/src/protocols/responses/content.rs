@@ -4,16 +4,21 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use crate::conversation::{Media, Part, PartKind, Role, Source};
+use crate::conversation::{Media, MediaSource, Part, PartKind, Role};
 use crate::protocols::cache_marks;
 use crate::protocols::media;
-use crate::protocols::members::{self, Members, Rest, Writer};
+use crate::protocols::members::{self, Members, RemainingFields, RequestWriter};
 
 /// Fields of parts that mean nothing to another protocol.
 const OWN: &[&str] = &["type", "logprobs"];
 
 /// Reads the parts at a place: a string or a non-empty array. `None`: it is neither, and stays in place.
-pub(super) fn parts_in(members: &mut Members, name: &str, role: Role, rest: &mut Rest) -> Option<Vec<Part>> {
+pub(super) fn parts_in(
+    members: &mut Members,
+    name: &str,
+    role: Role,
+    rest: &mut RemainingFields,
+) -> Option<Vec<Part>> {
     let at = members.place(name);
     if let Some(text) = members.text(name) {
         return Some(vec![part(at, PartKind::Text(text))]);
@@ -37,7 +42,7 @@ fn text_kind(role: Role) -> &'static str {
     if role == Role::Assistant { "output_text" } else { "input_text" }
 }
 
-fn part_in(value: Value, at: String, role: Role, rest: &mut Rest) -> Part {
+fn part_in(value: Value, at: String, role: Role, rest: &mut RemainingFields) -> Part {
     let mut members = match Members::read(value, &*at) {
         Ok(members) => members,
         Err(value) => return part(at, PartKind::Other(value)),
@@ -72,25 +77,25 @@ fn type_of(kind: &PartKind, role: Role) -> &'static str {
 fn image_in(members: &mut Members) -> Option<Media> {
     let source = match members.text("image_url") {
         Some(url) => media::of_url(url),
-        None => (Source::FileId(members.text("file_id")?), None),
+        None => (MediaSource::FileId(members.text("file_id")?), None),
     };
     Some(Media { detail: members.given("detail", Members::text), ..medium(source) })
 }
 
-fn file_in(members: &mut Members, rest: &mut Rest) -> Option<Media> {
+fn file_in(members: &mut Members, rest: &mut RemainingFields) -> Option<Media> {
     let mut odd = None;
     // The data is a URL or bare base64.
     let data = members.take("file_data", |value| match value {
         Value::String(text) => match media::of_url(text) {
-            (Source::Url(text), _) if media::is_data(&text) => match media::lenient(&text) {
+            (MediaSource::Url(text), _) if media::is_data(&text) => match media::lenient(&text) {
                 Some((kind, data)) => {
-                    let read = (Source::Inline(data.to_owned()), kind.map(str::to_owned));
+                    let read = (MediaSource::Inline(data.to_owned()), kind.map(str::to_owned));
                     odd = Some(text);
                     Ok(read)
                 }
                 None => Err(text.into()),
             },
-            (Source::Url(text), _) => Ok((Source::Inline(text), None)),
+            (MediaSource::Url(text), _) => Ok((MediaSource::Inline(text), None)),
             inline => Ok(inline),
         },
         other => Err(other),
@@ -102,14 +107,14 @@ fn file_in(members: &mut Members, rest: &mut Rest) -> Option<Media> {
     let source = if let Some(data) = data {
         data
     } else if let Some(url) = members.text("file_url") {
-        (Source::Url(url), None)
+        (MediaSource::Url(url), None)
     } else {
-        (Source::FileId(members.text("file_id")?), None)
+        (MediaSource::FileId(members.text("file_id")?), None)
     };
     Some(Media { name: members.given("filename", Members::text), ..medium(source) })
 }
 
-fn audio_in(members: &mut Members, rest: &mut Rest) -> Option<Media> {
+fn audio_in(members: &mut Members, rest: &mut RemainingFields) -> Option<Media> {
     let whole = |audio: &Value| audio["data"].is_string() && audio["format"].is_string();
     if !whole(members.peek("input_audio")) {
         return None;
@@ -117,16 +122,16 @@ fn audio_in(members: &mut Members, rest: &mut Rest) -> Option<Media> {
     let mut audio = members.members("input_audio")?;
     let (data, format) = (audio.text("data")?, audio.text("format")?);
     rest.keep(audio, &[]);
-    Some(medium((Source::Inline(data), Some(media::audio_type(&format)))))
+    Some(medium((MediaSource::Inline(data), Some(media::audio_type(&format)))))
 }
 
-fn medium((source, media_type): (Source, Option<String>)) -> Media {
+fn medium((source, media_type): (MediaSource, Option<String>)) -> Media {
     Media { source, media_type, name: None, detail: None }
 }
 
 /// Writes parts as the content of a message or the output of a tool: a string if the client wrote one, or, for a client
 /// of another protocol, if there is only one text. `None`: nothing remains of them.
-pub(super) fn parts_out(parts: &[&Part], role: Role, writer: &mut Writer<'_>) -> Option<Value> {
+pub(super) fn parts_out(parts: &[&Part], role: Role, writer: &mut RequestWriter<'_>) -> Option<Value> {
     if let [part] = parts
         && let PartKind::Text(text) = &part.kind
         && (!writer.is_same() || !is_element(&part.at))
@@ -145,7 +150,7 @@ fn is_element(at: &str) -> bool {
 }
 
 /// Writes a part; reports what can't be expressed.
-fn part_out(part: &Part, role: Role, writer: &mut Writer<'_>) -> Option<Value> {
+fn part_out(part: &Part, role: Role, writer: &mut RequestWriter<'_>) -> Option<Value> {
     let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
     // For other media, what is written below says more.
     if !writer.is_same() && matches!(part.kind, PartKind::Audio(_)) {
@@ -181,7 +186,7 @@ fn part_out(part: &Part, role: Role, writer: &mut Writer<'_>) -> Option<Value> {
         PartKind::Image(image) => image_out(image, &mut object, writer),
         PartKind::File(file) => file_out(file, &mut object, writer),
         PartKind::Audio(audio) => {
-            let Source::Inline(data) = &audio.source else {
+            let MediaSource::Inline(data) = &audio.source else {
                 writer.lose(part.at.clone());
                 return None;
             };
@@ -206,15 +211,15 @@ fn part_out(part: &Part, role: Role, writer: &mut Writer<'_>) -> Option<Value> {
 
 fn is_unreadable(medium: &Media) -> bool {
     match &medium.source {
-        Source::Url(url) => !media::is_web(url),
+        MediaSource::Url(url) => !media::is_web(url),
         _ => medium.media_type.as_deref().is_some_and(|kind| kind.starts_with("video/")),
     }
 }
 
-fn image_out(image: &Media, object: &mut Map<String, Value>, writer: &mut Writer<'_>) {
+fn image_out(image: &Media, object: &mut Map<String, Value>, writer: &mut RequestWriter<'_>) {
     let (name, source) = match (&image.source, media::url(image, "image/png")) {
         (_, Some(url)) => ("image_url", url),
-        (Source::FileId(source) | Source::Url(source) | Source::Inline(source), None) => {
+        (MediaSource::FileId(source) | MediaSource::Url(source) | MediaSource::Inline(source), None) => {
             ("file_id", source.clone())
         }
     };
@@ -227,11 +232,11 @@ fn image_out(image: &Media, object: &mut Map<String, Value>, writer: &mut Writer
     }
 }
 
-fn file_out(file: &Media, object: &mut Map<String, Value>, writer: &mut Writer<'_>) {
+fn file_out(file: &Media, object: &mut Map<String, Value>, writer: &mut RequestWriter<'_>) {
     let (name, source) = match &file.source {
-        Source::FileId(id) => ("file_id", id.clone()),
-        Source::Url(url) => ("file_url", url.clone()),
-        Source::Inline(data) => {
+        MediaSource::FileId(id) => ("file_id", id.clone()),
+        MediaSource::Url(url) => ("file_url", url.clone()),
+        MediaSource::Inline(data) => {
             let named = file.media_type.as_ref().and_then(|media_type| media::url(file, media_type));
             ("file_data", named.unwrap_or_else(|| data.clone()))
         }

@@ -9,7 +9,7 @@ use super::request_in::tool_kind;
 use crate::conversation::{
     Conversation, Input, Part, PartKind, Tool, ToolCall, ToolChoice, ToolKind, ToolResult,
 };
-use crate::protocols::members::{Members, Rest};
+use crate::protocols::members::{Members, RemainingFields};
 use crate::protocols::tool_calls::NAMESPACE_SEPARATOR;
 
 /// Field of a call that names its tool's namespace.
@@ -29,7 +29,7 @@ pub(in crate::protocols) fn has_own_kinds(conversation: &Conversation) -> bool {
 
 /// Converts what only this protocol has to what every protocol has, where possible.
 pub(in crate::protocols) fn replace_own_kinds(conversation: &mut Conversation) {
-    let mut rest = Rest::default();
+    let mut rest = RemainingFields::default();
     let mut tools = Vec::with_capacity(conversation.tools.len());
     for tool in std::mem::take(&mut conversation.tools) {
         expand(tool, &mut tools, &mut rest);
@@ -88,7 +88,7 @@ pub(super) fn namespace_of(name: &str) -> (Option<&str>, &str) {
     }
 }
 
-fn expand(tool: Tool, tools: &mut Vec<Tool>, rest: &mut Rest) {
+fn expand(tool: Tool, tools: &mut Vec<Tool>, rest: &mut RemainingFields) {
     let ToolKind::Other(value) = &tool.kind else {
         tools.push(tool);
         return;
@@ -107,7 +107,7 @@ fn expand(tool: Tool, tools: &mut Vec<Tool>, rest: &mut Rest) {
     }
 }
 
-fn declare(declared: Value, item: &str, tools: &mut Vec<Tool>, rest: &mut Rest) {
+fn declare(declared: Value, item: &str, tools: &mut Vec<Tool>, rest: &mut RemainingFields) {
     let Value::Array(declared) = declared else { return };
     for (index, value) in declared.into_iter().enumerate() {
         let at = format!("{item}/tools/{index}");
@@ -116,7 +116,7 @@ fn declare(declared: Value, item: &str, tools: &mut Vec<Tool>, rest: &mut Rest) 
     }
 }
 
-fn read(tool: Value, at: &str, rest: &mut Rest) -> ToolKind {
+fn read(tool: Value, at: &str, rest: &mut RemainingFields) -> ToolKind {
     match Members::read(tool, at) {
         Ok(tool) => tool_kind(tool, rest),
         Err(tool) => ToolKind::Other(tool),

@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::REDACTED;
 use super::content::{part, parts_in};
 use crate::conversation::{
-    Conversation, Format, Given, Input, Part, PartKind, Protocol, Reasoning, Role, Sampling, Thought, Tool,
+    Conversation, Format, Input, Located, Part, PartKind, Protocol, Reasoning, Role, Sampling, Thought, Tool,
     ToolCall, ToolChoice, ToolKind, ToolResult, Turn,
 };
-use crate::protocols::Malformed;
-use crate::protocols::members::{Members, Rest};
+use crate::protocols::MalformedDocument;
+use crate::protocols::members::{Members, RemainingFields};
 use crate::protocols::user;
 
 /// Request fields that mean nothing to another protocol: the gateway itself stores and continues responses, and clients
@@ -27,10 +27,10 @@ pub(in crate::protocols) fn request_in(
     body: Value,
     model: &str,
     stream: bool,
-) -> Result<Conversation, Malformed> {
+) -> Result<Conversation, MalformedDocument> {
     let mut root =
-        Members::read(body, "").map_err(|_| Malformed("the request is not an object".to_owned()))?;
-    let mut rest = Rest::default();
+        Members::read(body, "").map_err(|_| MalformedDocument("the request is not an object".to_owned()))?;
+    let mut rest = RemainingFields::default();
     root.text("model");
     root.take("stream", |value| if value == true { Ok(()) } else { Err(value) });
     let tools = tools(&mut root, &mut rest);
@@ -68,14 +68,14 @@ pub(in crate::protocols) fn request_in(
 }
 
 /// What `include` and `top_logprobs` request; both fields are kept as the client wrote them.
-fn logprobs(root: &Members) -> Option<Given<u64>> {
+fn logprobs(root: &Members) -> Option<Located<u64>> {
     let top = root.peek("top_logprobs").as_u64().filter(|top| *top > 0);
     let included = root.peek("include").as_array().is_some_and(|all| all.iter().any(|one| one == LOGPROBS));
     let at = if top.is_some() { "/top_logprobs" } else { "/include" };
-    (included || top.is_some()).then(|| Given::new(top.unwrap_or(0), at))
+    (included || top.is_some()).then(|| Located::new(top.unwrap_or(0), at))
 }
 
-fn reasoning(root: &mut Members, rest: &mut Rest) -> Reasoning {
+fn reasoning(root: &mut Members, rest: &mut RemainingFields) -> Reasoning {
     let Some(mut context) = root.members("reasoning") else { return Reasoning::default() };
     let reasoning = Reasoning {
         effort: context.given("effort", Members::text),
@@ -88,7 +88,10 @@ fn reasoning(root: &mut Members, rest: &mut Rest) -> Reasoning {
 }
 
 /// The text format and verbosity.
-fn text(root: &mut Members, rest: &mut Rest) -> (Option<Given<Format>>, Option<Given<String>>) {
+fn text(
+    root: &mut Members,
+    rest: &mut RemainingFields,
+) -> (Option<Located<Format>>, Option<Located<String>>) {
     let Some(mut text) = root.members("text") else { return (None, None) };
     let at = text.place("format");
     let format = text.value("format").map(|format| match Members::read(format, &*at) {
@@ -97,10 +100,10 @@ fn text(root: &mut Members, rest: &mut Rest) -> (Option<Given<Format>>, Option<G
     });
     let verbosity = text.given("verbosity", Members::text);
     rest.keep(text, &[]);
-    (format.map(|format| Given::new(format, at)), verbosity)
+    (format.map(|format| Located::new(format, at)), verbosity)
 }
 
-fn format_of(mut format: Members, rest: &mut Rest) -> Format {
+fn format_of(mut format: Members, rest: &mut RemainingFields) -> Format {
     let kind = match format.peek("type").as_str() {
         Some("text") => Format::Text,
         Some("json_object") => Format::JsonObject,
@@ -117,7 +120,7 @@ fn format_of(mut format: Members, rest: &mut Rest) -> Format {
     kind
 }
 
-fn tools(root: &mut Members, rest: &mut Rest) -> Vec<Tool> {
+fn tools(root: &mut Members, rest: &mut RemainingFields) -> Vec<Tool> {
     let tools = root.list("tools").unwrap_or_default().into_iter().enumerate();
     tools
         .map(|(index, tool)| {
@@ -131,7 +134,7 @@ fn tools(root: &mut Members, rest: &mut Rest) -> Vec<Tool> {
         .collect()
 }
 
-pub(super) fn tool_kind(mut tool: Members, rest: &mut Rest) -> ToolKind {
+pub(super) fn tool_kind(mut tool: Members, rest: &mut RemainingFields) -> ToolKind {
     if !tool.peek("name").is_string() {
         return ToolKind::Other(tool.into_value());
     }
@@ -154,8 +157,8 @@ pub(super) fn tool_kind(mut tool: Members, rest: &mut Rest) -> ToolKind {
     kind
 }
 
-fn tool_choice(choice: Given<Value>, tools: &[Tool]) -> Given<ToolChoice> {
-    let Given { value, at } = choice;
+fn tool_choice(choice: Located<Value>, tools: &[Tool]) -> Located<ToolChoice> {
+    let Located { value, at } = choice;
     let read = match value.as_str() {
         Some("auto") => Some(ToolChoice::Auto),
         Some("none") => Some(ToolChoice::None),
@@ -163,7 +166,7 @@ fn tool_choice(choice: Given<Value>, tools: &[Tool]) -> Given<ToolChoice> {
         Some(_) => None,
         None => named(&value).or_else(|| allowed(&value, tools)),
     };
-    Given::new(read.unwrap_or(ToolChoice::Other(value)), at)
+    Located::new(read.unwrap_or(ToolChoice::Other(value)), at)
 }
 
 /// A tool by name, as a choice or in a list of choices.
@@ -199,8 +202,8 @@ pub(super) fn is_custom(name: &str, tools: &[Tool]) -> bool {
     tools.iter().any(|tool| matches!(&tool.kind, ToolKind::Custom { name: custom, .. } if custom == name))
 }
 
-fn turns(root: &mut Members, rest: &mut Rest) -> Vec<Turn> {
-    let mut turns = Turns::default();
+fn turns(root: &mut Members, rest: &mut RemainingFields) -> Vec<Turn> {
+    let mut turns = ItemGrouper::default();
     if let Some(instructions) = root.text("instructions") {
         let at = "/instructions".to_owned();
         turns.push(Role::System, at.clone(), vec![part(at, PartKind::Text(instructions))]);
@@ -221,13 +224,13 @@ fn turns(root: &mut Members, rest: &mut Rest) -> Vec<Turn> {
 
 /// Groups items into turns. Consecutive items by the model form one turn, and so do the results of its calls.
 #[derive(Default)]
-struct Turns {
+struct ItemGrouper {
     all: Vec<Turn>,
     /// Tool names by call id.
     called: HashMap<String, String>,
 }
 
-impl Turns {
+impl ItemGrouper {
     fn push(&mut self, role: Role, at: String, parts: Vec<Part>) {
         match self.all.last_mut() {
             Some(last)
@@ -242,7 +245,7 @@ impl Turns {
         }
     }
 
-    fn item(&mut self, mut item: Members, rest: &mut Rest) {
+    fn item(&mut self, mut item: Members, rest: &mut RemainingFields) {
         let at = item.at().to_owned();
         let read = match item.peek("type").as_str() {
             None | Some("message") => message(&mut item, rest),
@@ -278,7 +281,12 @@ impl Turns {
         Some((Role::Assistant, vec![part(item.at().to_owned(), PartKind::Call(call))]))
     }
 
-    fn result(&self, item: &mut Members, custom: bool, rest: &mut Rest) -> Option<(Role, Vec<Part>)> {
+    fn result(
+        &self,
+        item: &mut Members,
+        custom: bool,
+        rest: &mut RemainingFields,
+    ) -> Option<(Role, Vec<Part>)> {
         let output = item.peek("output");
         if !item.peek("call_id").is_string() || !(output.is_string() || output.is_array()) {
             return None;
@@ -296,7 +304,7 @@ impl Turns {
     }
 }
 
-fn message(item: &mut Members, rest: &mut Rest) -> Option<(Role, Vec<Part>)> {
+fn message(item: &mut Members, rest: &mut RemainingFields) -> Option<(Role, Vec<Part>)> {
     let role = match item.peek("role").as_str()? {
         "user" => Role::User,
         "assistant" => Role::Assistant,

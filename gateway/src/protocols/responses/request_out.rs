@@ -8,18 +8,18 @@ use super::content::parts_out;
 use super::request_in::LOGPROBS;
 use super::{REDACTED, tools};
 use crate::conversation::{
-    Budget, Conversation, Format, Given, Input, Part, PartKind, Protocol, Reasoning, Role, Thought, ToolCall,
-    ToolResult, Turn,
+    Conversation, Format, Input, Located, Part, PartKind, Protocol, Reasoning, Role, ThinkingBudget, Thought,
+    ToolCall, ToolResult, Turn,
 };
 use crate::protocols::cache_marks::CACHE_HINTS;
 use crate::protocols::calls::NOTHING;
 use crate::protocols::effort::effort_of;
-use crate::protocols::members::{Writer, object};
+use crate::protocols::members::{RequestWriter, object};
 use crate::protocols::proof;
 use crate::protocols::stop_sequences;
 use crate::protocols::thoughts::joined;
 use crate::protocols::user::{self, MAX_USER};
-use crate::protocols::{Defaults, Outgoing};
+use crate::protocols::{Defaults, EncodedRequest};
 
 /// Service tiers of the protocol.
 const TIERS: [&str; 5] = ["auto", "default", "flex", "scale", "priority"];
@@ -31,8 +31,8 @@ const MIN_OUTPUT_TOKENS: u64 = 16;
 const FORMAT_NAME: &str = "answer";
 
 /// Writes a provider's request.
-pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: Defaults) -> Outgoing {
-    let mut writer = Writer::new(conversation, Protocol::Responses);
+pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: Defaults) -> EncodedRequest {
+    let mut writer = RequestWriter::new(conversation, Protocol::Responses);
     let mut body = object([("model", json!(conversation.model))]);
     let mut set = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
     let turns = instructions(conversation, &mut writer, &mut set);
@@ -92,7 +92,7 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
 fn thinks(conversation: &Conversation) -> bool {
     let Reasoning { effort, budget, .. } = &conversation.reasoning;
     match (effort, budget) {
-        (_, Some(Given { value: Budget::Off, .. })) => return false,
+        (_, Some(Located { value: ThinkingBudget::Off, .. })) => return false,
         (Some(effort), _) => return effort.value != NO_EFFORT,
         (None, Some(_)) => return true,
         (None, None) => {}
@@ -139,7 +139,7 @@ fn set_for_others(conversation: &Conversation, set: &mut impl FnMut(&str, Value)
 }
 
 /// Reports what the protocol can't express.
-fn lose(conversation: &Conversation, writer: &mut Writer<'_>) {
+fn lose(conversation: &Conversation, writer: &mut RequestWriter<'_>) {
     // The gateway searches the answer for stop sequences.
     for at in stop_sequences::lost(conversation) {
         writer.lose(at.clone());
@@ -157,7 +157,7 @@ fn lose(conversation: &Conversation, writer: &mut Writer<'_>) {
 /// Sets the instructions and returns the remaining turns.
 fn instructions<'a>(
     conversation: &'a Conversation,
-    writer: &mut Writer<'_>,
+    writer: &mut RequestWriter<'_>,
     set: &mut impl FnMut(&str, Value),
 ) -> &'a [Turn] {
     if let [Turn { at, role: Role::System, name, parts }, others @ ..] = conversation.turns.as_slice()
@@ -180,7 +180,7 @@ fn prompt(turn: &Turn) -> Value {
     json!(text.unwrap_or_default())
 }
 
-fn items(turns: &[Turn], writer: &mut Writer<'_>) -> Vec<Value> {
+fn items(turns: &[Turn], writer: &mut RequestWriter<'_>) -> Vec<Value> {
     let mut items = Vec::new();
     for turn in turns {
         if let Some(name) = &turn.name {
@@ -230,7 +230,7 @@ fn message_of(at: &str) -> Option<&str> {
     at.split_once("/content").map(|(message, _)| message)
 }
 
-fn message(role: Role, at: &str, parts: &[&Part], writer: &mut Writer<'_>) -> Option<Value> {
+fn message(role: Role, at: &str, parts: &[&Part], writer: &mut RequestWriter<'_>) -> Option<Value> {
     let word = match role {
         Role::System => "system",
         Role::Developer => "developer",
@@ -252,7 +252,7 @@ fn message(role: Role, at: &str, parts: &[&Part], writer: &mut Writer<'_>) -> Op
 }
 
 /// A call, preceded by the item that holds the proof of the thoughts that led to it.
-fn call_items(call: &ToolCall, part: &Part, writer: &mut Writer<'_>) -> Vec<Value> {
+fn call_items(call: &ToolCall, part: &Part, writer: &mut RequestWriter<'_>) -> Vec<Value> {
     writer.lose_cache(part.cache.as_ref());
     let (kind, name, input) = match &call.input {
         Input::Json(text) => ("function_call", "arguments", text),
@@ -271,7 +271,7 @@ fn call_items(call: &ToolCall, part: &Part, writer: &mut Writer<'_>) -> Vec<Valu
     proof.into_iter().chain([Value::Object(item)]).collect()
 }
 
-fn result_item(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Value {
+fn result_item(result: &ToolResult, part: &Part, writer: &mut RequestWriter<'_>) -> Value {
     writer.lose_cache(part.cache.as_ref());
     if let Some(at) = &result.failed {
         writer.lose(at.clone());
@@ -285,7 +285,7 @@ fn result_item(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Val
     Value::Object(item)
 }
 
-fn thought_item(thought: &Thought, part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
+fn thought_item(thought: &Thought, part: &Part, writer: &mut RequestWriter<'_>) -> Option<Value> {
     let proof = writer.proof(thought.signature.as_ref());
     // Providers reject a thought without the proof that it is the model's own.
     if proof.is_none() && !writer.is_same() {
@@ -315,9 +315,9 @@ fn thought_item(thought: &Thought, part: &Part, writer: &mut Writer<'_>) -> Opti
     Some(Value::Object(item))
 }
 
-fn format(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+fn format(conversation: &Conversation, writer: &mut RequestWriter<'_>, body: &mut Map<String, Value>) {
     let mut text = Map::new();
-    if let Some(Given { value, at }) = &conversation.format {
+    if let Some(Located { value, at }) = &conversation.format {
         // Its own protocol gets it unchanged.
         let assumed = (!writer.is_same()).then_some(FORMAT_NAME);
         match format_out(value, assumed) {
@@ -359,27 +359,29 @@ fn format_out(format: &Format, assumed: Option<&str>) -> Option<Map<String, Valu
     })
 }
 
-fn reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+fn reasoning(conversation: &Conversation, writer: &mut RequestWriter<'_>, body: &mut Map<String, Value>) {
     let wanted = &conversation.reasoning;
     let mut reasoning = Map::new();
     match (&wanted.effort, &wanted.budget) {
-        (Some(Given { value, at }), _) if value == NO_EFFORT && !writer.is_same() => writer.lose(at.clone()),
+        (Some(Located { value, at }), _) if value == NO_EFFORT && !writer.is_same() => {
+            writer.lose(at.clone())
+        }
         (Some(effort), budget) => {
             // A value of the messages protocol.
             let is_foreign = effort.value == "max" && !writer.is_same();
             let word = if is_foreign { "high" } else { effort.value.as_str() };
             reasoning.insert("effort".to_owned(), json!(word));
-            if let Some(Given { value: Budget::Tokens(_), at }) = budget {
+            if let Some(Located { value: ThinkingBudget::Tokens(_), at }) = budget {
                 writer.lose(at.clone());
             }
         }
         // A model that doesn't think would reject the value that turns thinking off.
-        (None, Some(Given { value: Budget::Off, at })) => writer.lose(at.clone()),
-        (None, Some(Given { value: Budget::Tokens(tokens), .. })) => {
+        (None, Some(Located { value: ThinkingBudget::Off, at })) => writer.lose(at.clone()),
+        (None, Some(Located { value: ThinkingBudget::Tokens(tokens), .. })) => {
             reasoning.insert("effort".to_owned(), json!(effort_of(*tokens)));
         }
         // No value means "let the model decide".
-        (None, Some(Given { value: Budget::Adaptive, .. }) | None) => {}
+        (None, Some(Located { value: ThinkingBudget::Adaptive, .. }) | None) => {}
     }
     // No summary is the default.
     if let Some(summary) = wanted.summary.as_ref().filter(|word| writer.is_same() || word.value != "none") {

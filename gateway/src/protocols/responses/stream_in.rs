@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use super::answer_in::{OWN, OWN_OF_USAGE, created, end_in, item_in, usage_in};
 use super::citations::{is_whole, read_annotation};
-use crate::conversation::{Choice, Citation, Delta, End, Given, Input, PartKind, Protocol};
-use crate::protocols::members::Rest;
-use crate::protocols::provider_extra::Kept;
-use crate::protocols::{Malformed, StreamIn, citations, failure};
+use crate::conversation::{Choice, Citation, Delta, FinishReason, Input, Located, PartKind, Protocol};
+use crate::protocols::members::RemainingFields;
+use crate::protocols::provider_extra::StreamExtra;
+use crate::protocols::{MalformedDocument, StreamIn, citations, failure};
 
 /// Maximum number of items in a stream.
 const MAX_ITEMS: usize = 10_000;
@@ -19,10 +19,10 @@ const MAX_ITEMS: usize = 10_000;
 /// Reads the events of a stream. What a provider omits from its deltas is taken from the event that ends the item or the
 /// response: some only send whole items.
 #[derive(Default)]
-pub(super) struct Events {
+pub(super) struct ResponsesStreamReader {
     is_started: bool,
     is_ended: bool,
-    items: HashMap<u64, Item>,
+    items: HashMap<u64, ItemReader>,
     calls: u32,
     /// Number of thoughts so far, and the id of the last reasoning item until one of its pieces reports it.
     thoughts: u32,
@@ -33,12 +33,12 @@ pub(super) struct Events {
     part: (u64, u64, usize),
     citations: usize,
     /// Unread data, until the answer ends.
-    unread: Kept,
+    unread: StreamExtra,
 }
 
 /// An output item, as far as it is known.
 #[derive(Default)]
-struct Item {
+struct ItemReader {
     /// Its index among the calls.
     call: Option<u32>,
     /// Its index among the thoughts, and whether it is a summary.
@@ -52,7 +52,7 @@ struct Item {
 /// repeats, are listed here too: collecting them with the unread ones takes longer.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Event {
+struct ResponsesEvent {
     r#type: Value,
     response: Value,
     item: Value,
@@ -86,14 +86,22 @@ struct Event {
     unread: Map<String, Value>,
 }
 
-impl StreamIn for Events {
-    fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+impl StreamIn for ResponsesStreamReader {
+    fn event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), MalformedDocument> {
         if self.is_ended || data == "[DONE]" {
             return Ok(());
         }
-        let mut event: Event = serde_json::from_str(data).map_err(|error| {
+        let mut event: ResponsesEvent = serde_json::from_str(data).map_err(|error| {
             // The parser's messages quote the input.
-            Malformed(format!("an event is not an object, or not JSON from byte {} on", error.column()))
+            MalformedDocument(format!(
+                "an event is not an object, or not JSON from byte {} on",
+                error.column()
+            ))
         })?;
         let kind = event.r#type.as_str().or(name).unwrap_or_default().to_owned();
         // Servers that front others report errors in the chat format.
@@ -130,15 +138,15 @@ impl StreamIn for Events {
         }
     }
 
-    fn end(&mut self, _deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn end(&mut self, _deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         if self.is_ended {
             return Ok(());
         }
-        Err(Malformed("the stream ended before response.completed".to_owned()))
+        Err(MalformedDocument("the stream ended before response.completed".to_owned()))
     }
 }
 
-impl Events {
+impl ResponsesStreamReader {
     fn start(&mut self, response: &Value, deltas: &mut Vec<Delta>) {
         if !std::mem::replace(&mut self.is_started, true) {
             deltas.push(Delta::Started {
@@ -150,16 +158,16 @@ impl Events {
     }
 
     /// The index of an item, which is registered if new.
-    fn item(&mut self, index: &Value) -> Result<u64, Malformed> {
+    fn item(&mut self, index: &Value) -> Result<u64, MalformedDocument> {
         let index = index.as_u64().unwrap_or(0);
         if self.items.len() >= MAX_ITEMS && !self.items.contains_key(&index) {
-            return Err(Malformed(format!("the stream has more than {MAX_ITEMS} items")));
+            return Err(MalformedDocument(format!("the stream has more than {MAX_ITEMS} items")));
         }
         self.items.entry(index).or_default();
         Ok(index)
     }
 
-    fn added(&mut self, event: &Event, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn added(&mut self, event: &ResponsesEvent, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         let index = self.item(&event.output_index)?;
         let custom = match event.item["type"].as_str() {
             Some("function_call") => false,
@@ -210,7 +218,12 @@ impl Events {
         Delta::Thought { choice: 0, thought: self.thought(index, Some(summary)), id, part, text, summary }
     }
 
-    fn piece(&mut self, kind: &str, event: Event, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn piece(
+        &mut self,
+        kind: &str,
+        event: ResponsesEvent,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<(), MalformedDocument> {
         let Value::String(text) = event.delta else { return Ok(()) };
         if !is_piece(kind) || text.is_empty() {
             return Ok(());
@@ -246,7 +259,7 @@ impl Events {
         Ok(())
     }
 
-    fn annotated(&mut self, event: Event, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn annotated(&mut self, event: ResponsesEvent, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         let index = self.item(&event.output_index)?;
         self.items.entry(index).or_default().is_cited = true;
         let content = event.content_index.as_u64().unwrap_or_default();
@@ -275,7 +288,7 @@ impl Events {
         if self.citations < citations::MOST {
             let at = format!("/annotation/{}", self.citations);
             self.citations += 1;
-            deltas.push(Delta::Extra(Given::new(annotation, at)));
+            deltas.push(Delta::Extra(Located::new(annotation, at)));
         }
     }
 
@@ -288,7 +301,7 @@ impl Events {
         let (has_pieces, is_cited, mut choice) = (item.has_pieces, item.is_cited, Choice::default());
         // The text of an item that came in pieces is the last one.
         let (begin, mut length) = (self.length, 0);
-        let mut rest = Rest::default();
+        let mut rest = RemainingFields::default();
         item_in(whole, format!("/output/{index}"), &mut choice, &mut length, &mut rest);
         // Annotations with their own events were emitted when they arrived.
         let unread =
@@ -351,7 +364,7 @@ impl Events {
         }
     }
 
-    fn complete(&mut self, mut response: Value, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+    fn complete(&mut self, mut response: Value, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         self.start(&response, deltas);
         self.is_ended = true;
         if let Some(Value::Array(items)) = response.get_mut("output").map(Value::take) {
@@ -361,8 +374,8 @@ impl Events {
             }
         }
         let end = match end_in(&response, &[]) {
-            End::Stop if self.calls > 0 => End::ToolCalls,
-            End::Stop if self.has_refusal => End::Refusal,
+            FinishReason::Stop if self.calls > 0 => FinishReason::ToolCalls,
+            FinishReason::Stop if self.has_refusal => FinishReason::Refusal,
             end => end,
         };
         if let Value::Object(response) = &response {
@@ -373,7 +386,7 @@ impl Events {
             if let Some(tier) =
                 response.get("service_tier").filter(|tier| tier.is_string() && **tier != "default")
             {
-                self.unread.extra(Given::new(tier.clone(), "/response/service_tier"));
+                self.unread.extra(Located::new(tier.clone(), "/response/service_tier"));
             }
             for (name, known) in [("usage", &OWN_OF_USAGE[..]), ("incomplete_details", &["reason"])] {
                 if let Some(Value::Object(members)) = response.get(name) {

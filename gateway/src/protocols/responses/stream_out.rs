@@ -6,40 +6,41 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::answer::{
-    Record, call_item, image_item, message_item, proof, refusal_part, status, text_part, thought_item,
+    ResponseEnvelope, call_item, image_item, message_item, proof, refusal_part, status, text_part,
+    thought_item,
 };
 use super::citations::write_annotation;
 use super::own_kinds::namespace_of;
 use crate::conversation::{
-    Citation, Delta, End, Failure, FailureKind, Input, Media, Protocol, Thought, ToolCall, Usage,
+    Citation, Delta, Failure, FailureKind, FinishReason, Input, Media, Protocol, Thought, ToolCall, Usage,
 };
-use crate::protocols::provider_extra::Kept;
+use crate::protocols::provider_extra::StreamExtra;
 use crate::protocols::{ResponseContext, StreamOut, failure, frames};
 
 /// Maximum size of an answer's text, in bytes: the last events repeat all of it.
 const MAX_BYTES: usize = 64 << 20;
 
 /// Writes the events of a stream.
-pub(super) struct Events {
+pub(super) struct ResponsesStreamWriter {
     context: ResponseContext,
     /// `None` until the stream starts.
-    record: Option<Record>,
+    record: Option<ResponseEnvelope>,
     next_number: u64,
-    open: Option<Open>,
+    open: Option<OpenItem>,
     output: Vec<Value>,
     /// Total size of the pieces so far, in bytes.
     size: usize,
     usage: Option<Usage>,
-    end: Option<End>,
+    end: Option<FinishReason>,
     has_refusal: bool,
     is_ended: bool,
     /// Characters of the text so far.
     length: usize,
-    kept: Kept,
+    kept: StreamExtra,
 }
 
 /// The item being written, the last of the output.
-enum Open {
+enum OpenItem {
     Message {
         id: String,
         content: Vec<Value>,
@@ -72,7 +73,7 @@ struct TextPart {
 
 /// An event with a piece of text.
 #[derive(Serialize)]
-struct Piece<'a> {
+struct TextDeltaEvent<'a> {
     r#type: &'static str,
     sequence_number: u64,
     item_id: &'a str,
@@ -86,7 +87,7 @@ struct Piece<'a> {
     logprobs: Option<&'a [Value]>,
 }
 
-impl StreamOut for Events {
+impl StreamOut for ResponsesStreamWriter {
     fn delta(&mut self, delta: Delta, bytes: &mut Vec<u8>) {
         if self.is_ended {
             return;
@@ -158,7 +159,7 @@ impl StreamOut for Events {
     }
 }
 
-impl Events {
+impl ResponsesStreamWriter {
     pub(super) fn new(context: ResponseContext) -> Self {
         Self {
             context,
@@ -172,20 +173,20 @@ impl Events {
             has_refusal: false,
             is_ended: false,
             length: 0,
-            kept: Kept::default(),
+            kept: StreamExtra::default(),
         }
     }
 
     fn start(&mut self, id: Option<&str>, created: Option<u64>, bytes: &mut Vec<u8>) {
         if self.record.is_none() {
-            let begun = self.record.insert(Record::new(&self.context, id, created)).begun();
+            let begun = self.record.insert(ResponseEnvelope::new(&self.context, id, created)).begun();
             self.of_response("response.created", begun.clone(), bytes);
             self.of_response("response.in_progress", begun, bytes);
         }
     }
 
-    fn record(&mut self) -> &Record {
-        self.record.get_or_insert_with(|| Record::new(&self.context, None, None))
+    fn record(&mut self) -> &ResponseEnvelope {
+        self.record.get_or_insert_with(|| ResponseEnvelope::new(&self.context, None, None))
     }
 
     fn number(&mut self) -> u64 {
@@ -228,7 +229,7 @@ impl Events {
 
     fn text(&mut self, text: &str, logprobs: Option<Value>, is_refusal: bool, bytes: &mut Vec<u8>) {
         let (id, mut content, part) = match self.open.take() {
-            Some(Open::Message { id, content, part }) => (id, content, part),
+            Some(OpenItem::Message { id, content, part }) => (id, content, part),
             other => {
                 self.open = other;
                 self.close("completed", bytes);
@@ -256,7 +257,7 @@ impl Events {
             _ => Vec::new(),
         };
         let kind = if is_refusal { "response.refusal.delta" } else { "response.output_text.delta" };
-        let piece = Piece {
+        let piece = TextDeltaEvent {
             r#type: kind,
             sequence_number: self.number(),
             item_id: &id,
@@ -274,13 +275,15 @@ impl Events {
             self.length = self.length.saturating_add(length);
         }
         part.logprobs.extend(logprobs);
-        self.open = Some(Open::Message { id, content, part: Some(part) });
+        self.open = Some(OpenItem::Message { id, content, part: Some(part) });
     }
 
     /// Adds a citation to the open text. A citation of text that has ended is reported next to the answer.
     fn cite(&mut self, citation: &Citation, bytes: &mut Vec<u8>) {
         let (id, content, mut part) = match self.open.take() {
-            Some(Open::Message { id, content, part: Some(part) }) if !part.is_refusal => (id, content, part),
+            Some(OpenItem::Message { id, content, part: Some(part) }) if !part.is_refusal => {
+                (id, content, part)
+            }
             other => {
                 self.open = other;
                 return self.kept.other(write_annotation(citation, &(0..self.length)));
@@ -292,7 +295,7 @@ impl Events {
         });
         self.event("response.output_text.annotation.added", &id, members, bytes);
         part.annotations.push(annotation);
-        self.open = Some(Open::Message { id, content, part: Some(part) });
+        self.open = Some(OpenItem::Message { id, content, part: Some(part) });
     }
 
     /// Ends a part of a message and returns it complete.
@@ -321,23 +324,23 @@ impl Events {
         let index = self.output.len();
         let id = self.record().call_id(&call.input, index);
         self.added(&call_item(&id, &call, "in_progress"), bytes);
-        self.open = Some(Open::Call { id, call, place });
+        self.open = Some(OpenItem::Call { id, call, place });
     }
 
     fn input(&mut self, place: u32, text: &str, bytes: &mut Vec<u8>) {
         // The sequencer never emits a piece of another call.
-        let is_open = matches!(&self.open, Some(Open::Call { place: open, .. }) if *open == place);
+        let is_open = matches!(&self.open, Some(OpenItem::Call { place: open, .. }) if *open == place);
         if !is_open {
             return self.fail_for("the provider sent a piece of a call that had ended", bytes);
         }
         let (number, index) = (self.number(), self.output.len());
-        let Some(Open::Call { id, call, .. }) = &mut self.open else { return };
+        let Some(OpenItem::Call { id, call, .. }) = &mut self.open else { return };
         let (kind, input) = match &mut call.input {
             Input::Json(input) => ("response.function_call_arguments.delta", input),
             Input::Text(input) => ("response.custom_tool_call_input.delta", input),
         };
         input.push_str(text);
-        let piece = Piece {
+        let piece = TextDeltaEvent {
             r#type: kind,
             sequence_number: number,
             item_id: id,
@@ -354,20 +357,20 @@ impl Events {
     fn close(&mut self, status: &str, bytes: &mut Vec<u8>) {
         match self.open.take() {
             None => {}
-            Some(Open::Message { id, mut content, part }) => {
+            Some(OpenItem::Message { id, mut content, part }) => {
                 if let Some(part) = part {
                     let written = self.part_done(&id, content.len(), &part, bytes);
                     content.push(written);
                 }
                 self.done(message_item(&id, content, status), bytes);
             }
-            Some(Open::Thought { id, thought, .. }) => {
+            Some(OpenItem::Thought { id, thought, .. }) => {
                 self.thought_part_done(&id, &thought, bytes);
                 let index = self.output.len();
                 let item = thought_item(&Thought { id: Some(id), ..thought }, index, self.record());
                 self.done(item, bytes);
             }
-            Some(Open::Call { id, call, .. }) => {
+            Some(OpenItem::Call { id, call, .. }) => {
                 match &call.input {
                     Input::Json(text) => {
                         let (_, name) = namespace_of(&call.name);
@@ -398,9 +401,9 @@ impl Events {
     }
 
     fn complete(&mut self, bytes: &mut Vec<u8>) {
-        let end = self.end.take().unwrap_or(End::Stop);
+        let end = self.end.take().unwrap_or(FinishReason::Stop);
         // A refusal without text must still be visible.
-        if end == End::Refusal && !self.has_refusal {
+        if end == FinishReason::Refusal && !self.has_refusal {
             self.text("", None, true, bytes);
         }
         let status = status(&end);

@@ -6,11 +6,15 @@ use serde_json::{Map, Value, json};
 
 use super::request_in::is_custom;
 use crate::conversation::{Conversation, Tool, ToolChoice, ToolKind};
-use crate::protocols::members::{Writer, object};
+use crate::protocols::members::{RequestWriter, object};
 use crate::protocols::tool_choice::{possible, strictness, with_properties};
 
 /// Writes the tools and the tool choice.
-pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+pub(super) fn write(
+    conversation: &Conversation,
+    writer: &mut RequestWriter<'_>,
+    body: &mut Map<String, Value>,
+) {
     let tools: Vec<Value> = conversation.tools.iter().filter_map(|tool| tool_out(tool, writer)).collect();
     if !tools.is_empty() {
         body.insert("tools".to_owned(), tools.into());
@@ -34,7 +38,7 @@ pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: 
     body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
 }
 
-fn tool_out(tool: &Tool, writer: &mut Writer<'_>) -> Option<Value> {
+fn tool_out(tool: &Tool, writer: &mut RequestWriter<'_>) -> Option<Value> {
     writer.lose_cache(tool.cache.as_ref());
     let (kind, name, description) = match &tool.kind {
         ToolKind::Function { name, description, .. } => ("function", name, description),

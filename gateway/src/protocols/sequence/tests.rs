@@ -17,13 +17,13 @@ fn text(text: &str) -> Delta {
     Delta::Text { choice: 0, text: text.to_owned(), logprobs: None }
 }
 
-fn ended(end: End) -> Delta {
+fn ended(end: FinishReason) -> Delta {
     Delta::Ended { choice: 0, end }
 }
 
 /// What deltas turn into. Also asserts that nothing stays buffered after the last one.
 fn sequenced(deltas: Vec<Delta>) -> Vec<Delta> {
-    let (mut sequence, mut out) = (Sequence::default(), Vec::new());
+    let (mut sequence, mut out) = (DeltaSequence::default(), Vec::new());
     for delta in deltas {
         sequence.push(delta, &mut out);
     }
@@ -32,7 +32,7 @@ fn sequenced(deltas: Vec<Delta>) -> Vec<Delta> {
 
 #[test]
 fn a_single_call_streams_as_it_comes() {
-    let (mut sequence, mut out) = (Sequence::default(), Vec::new());
+    let (mut sequence, mut out) = (DeltaSequence::default(), Vec::new());
     for delta in [call(0, "a", "f"), input(0, "{\"x\""), input(0, ":1}")] {
         let before = out.len();
         sequence.push(delta, &mut out);
@@ -52,7 +52,7 @@ fn calls_whose_pieces_alternate_come_one_after_the_other() {
         done(0),
         text("and"),
         done(1),
-        ended(End::Stop),
+        ended(FinishReason::Stop),
     ]);
     let expected = [
         call(0, "a", "f"),
@@ -60,7 +60,7 @@ fn calls_whose_pieces_alternate_come_one_after_the_other() {
         call(1, "b", "g"),
         input(1, "{\"y\":2}"),
         text("and"),
-        ended(End::ToolCalls),
+        ended(FinishReason::ToolCalls),
     ];
     assert_eq!(out, expected);
 }
@@ -73,39 +73,52 @@ fn text_between_the_pieces_of_a_call_follows_it() {
         input(0, "{"),
         text("hm"),
         input(0, "}"),
-        ended(End::ToolCalls),
+        ended(FinishReason::ToolCalls),
     ]);
     assert_eq!(
         out,
-        [text("so"), call(0, "a", "f"), input(0, "{"), input(0, "}"), text("hm"), ended(End::ToolCalls)]
+        [
+            text("so"),
+            call(0, "a", "f"),
+            input(0, "{"),
+            input(0, "}"),
+            text("hm"),
+            ended(FinishReason::ToolCalls)
+        ]
     );
 }
 
 #[test]
 fn a_call_waits_for_its_name_and_one_that_never_gets_it_is_left_out() {
-    let out =
-        sequenced(vec![call(0, "a", ""), input(0, "{}"), done(0), call(0, "", "f"), ended(End::ToolCalls)]);
-    assert_eq!(out, [call(0, "a", "f"), input(0, "{}"), ended(End::ToolCalls)]);
+    let out = sequenced(vec![
+        call(0, "a", ""),
+        input(0, "{}"),
+        done(0),
+        call(0, "", "f"),
+        ended(FinishReason::ToolCalls),
+    ]);
+    assert_eq!(out, [call(0, "a", "f"), input(0, "{}"), ended(FinishReason::ToolCalls)]);
     let out = sequenced(vec![
         text("hi"),
         call(0, "a", ""),
         input(0, "{}"),
         done(0),
         text("there"),
-        ended(End::ToolCalls),
+        ended(FinishReason::ToolCalls),
     ]);
-    assert_eq!(out, [text("hi"), text("there"), ended(End::Stop)]);
+    assert_eq!(out, [text("hi"), text("there"), ended(FinishReason::Stop)]);
 }
 
 #[test]
 fn calls_are_numbered_by_those_that_are_told() {
-    let out = sequenced(vec![call(0, "", ""), call(7, "b", "g"), input(7, "{}"), ended(End::Stop)]);
-    assert_eq!(out, [call(0, "b", "g"), input(0, "{}"), ended(End::ToolCalls)]);
+    let out = sequenced(vec![call(0, "", ""), call(7, "b", "g"), input(7, "{}"), ended(FinishReason::Stop)]);
+    assert_eq!(out, [call(0, "b", "g"), input(0, "{}"), ended(FinishReason::ToolCalls)]);
 }
 
 #[test]
 fn a_call_without_arguments_has_empty_ones() {
-    let out = sequenced(vec![call(0, "a", "f"), input(0, " "), call(1, "b", "g"), ended(End::ToolCalls)]);
+    let out =
+        sequenced(vec![call(0, "a", "f"), input(0, " "), call(1, "b", "g"), ended(FinishReason::ToolCalls)]);
     assert_eq!(
         out,
         [
@@ -114,7 +127,7 @@ fn a_call_without_arguments_has_empty_ones() {
             input(0, "{}"),
             call(1, "b", "g"),
             input(1, "{}"),
-            ended(End::ToolCalls)
+            ended(FinishReason::ToolCalls)
         ]
     );
 }
@@ -133,8 +146,11 @@ fn no_two_calls_have_one_id_and_none_has_an_empty_one() {
 
 #[test]
 fn what_comes_after_the_end_of_a_choice_is_told_before_the_last_word() {
-    let out = sequenced(vec![ended(End::Stop), text("more"), call(0, "a", "f"), Delta::Done]);
-    assert_eq!(out, [ended(End::Stop), text("more"), call(0, "a", "f"), input(0, "{}"), Delta::Done]);
+    let out = sequenced(vec![ended(FinishReason::Stop), text("more"), call(0, "a", "f"), Delta::Done]);
+    assert_eq!(
+        out,
+        [ended(FinishReason::Stop), text("more"), call(0, "a", "f"), input(0, "{}"), Delta::Done]
+    );
 }
 
 #[test]
@@ -144,20 +160,20 @@ fn a_stream_that_breaks_down_tells_what_is_whole_and_no_half_of_a_call() {
     assert_eq!(sequenced(half), [call(0, "a", "f"), input(0, "{"), failure()]);
     let nameless = vec![call(0, "a", ""), text("x"), failure()];
     assert_eq!(sequenced(nameless), [text("x"), failure()]);
-    let word = End::Failed { source: crate::conversation::Protocol::Chat, word: "error".to_owned() };
+    let word = FinishReason::Failed { source: crate::conversation::Protocol::Chat, word: "error".to_owned() };
     let out = sequenced(vec![text("x"), ended(word), Delta::Done]);
     assert!(matches!(&out[..], [Delta::Text { .. }, Delta::Failed(_)]), "{out:?}");
 }
 
 #[test]
 fn what_waits_is_counted_until_it_is_told() {
-    let (mut sequence, mut out) = (Sequence::default(), Vec::new());
+    let (mut sequence, mut out) = (DeltaSequence::default(), Vec::new());
     for delta in [call(0, "a", "f"), call(1, "b", "g"), input(1, &"x".repeat(1000)), text(&"y".repeat(1000))]
     {
         sequence.push(delta, &mut out);
     }
     assert!(sequence.held > 2000, "{}", sequence.held);
-    sequence.push(ended(End::Stop), &mut out);
+    sequence.push(ended(FinishReason::Stop), &mut out);
     assert!(sequence.held < 1000, "{}", sequence.held);
     assert!(out.contains(&input(1, &"x".repeat(1000))));
 }
@@ -165,7 +181,8 @@ fn what_waits_is_counted_until_it_is_told() {
 #[test]
 fn an_end_that_the_request_is_to_blame_for_is_no_failure_of_the_provider() {
     let kind_of = |word: &str| {
-        let end = End::Failed { source: crate::conversation::Protocol::Native, word: word.to_owned() };
+        let end =
+            FinishReason::Failed { source: crate::conversation::Protocol::Native, word: word.to_owned() };
         match sequenced(vec![ended(end)]).as_slice() {
             [Delta::Failed(failure)] => (failure.kind, failure.code.clone()),
             other => panic!("{other:?}"),

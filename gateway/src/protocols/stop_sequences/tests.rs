@@ -2,10 +2,10 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::conversation::{Citation, Given, Part};
+use crate::conversation::{Citation, Located, Part};
 
 fn stops(texts: &[&str]) -> StopSequences {
-    let stop = texts.iter().map(|text| Given::new((*text).to_owned(), "/stop")).collect();
+    let stop = texts.iter().map(|text| Located::new((*text).to_owned(), "/stop")).collect();
     StopSequences::new(&Conversation { stop, ..Conversation::default() }).expect("stop sequences")
 }
 
@@ -18,12 +18,12 @@ fn call() -> Delta {
     Delta::Call { choice: 0, call: 0, id, name, custom: false, signature: None }
 }
 
-fn ended(end: End) -> Delta {
+fn ended(end: FinishReason) -> Delta {
     Delta::Ended { choice: 0, end }
 }
 
 fn stopped(by: &str) -> Delta {
-    ended(End::StopSequence(Some(by.to_owned())))
+    ended(FinishReason::StopSequence(Some(by.to_owned())))
 }
 
 /// What the pieces turn into, and the text that was released with each.
@@ -46,7 +46,7 @@ fn a_stream_ends_where_a_sequence_is_complete() {
         text("E two EN"),
         text("D three"),
         call(),
-        ended(End::ToolCalls),
+        ended(FinishReason::ToolCalls),
         Delta::Done,
     ];
     let out = through(&mut both, pieces);
@@ -60,8 +60,8 @@ fn the_beginning_of_a_sequence_is_given_out_once_it_is_none() {
     let mut first = vec![text("an END")];
     stop.deltas(&mut first);
     assert_eq!((first, stop.held_bytes()), (vec![text("an ")], 3));
-    let out = through(&mut stop, [call(), text("E"), ended(End::Stop), Delta::Done]);
-    assert_eq!(out, [text("END"), call(), text("E"), ended(End::Stop), Delta::Done]);
+    let out = through(&mut stop, [call(), text("E"), ended(FinishReason::Stop), Delta::Done]);
+    assert_eq!(out, [text("END"), call(), text("E"), ended(FinishReason::Stop), Delta::Done]);
     let mut unended = stops(&["ENDE"]);
     assert_eq!(through(&mut unended, [text("EN"), Delta::Done]), [text("EN"), Delta::Done]);
 }
@@ -97,7 +97,7 @@ fn a_whole_answer_ends_where_a_sequence_is_complete() {
             parts: vec![said("höre "), said("one END two"), said("three")],
             citations: vec![citation(9), citation(10)],
             logprobs: Some(json!([{ "token": "höre " }, { "token": "one" }, { "token": " END" }])),
-            end: Some(End::Length),
+            end: Some(FinishReason::Length),
             ..Choice::default()
         }],
         ..Answer::default()
@@ -107,7 +107,7 @@ fn a_whole_answer_ends_where_a_sequence_is_complete() {
     assert_eq!(choice.parts, [said("höre "), said("one ")]);
     assert_eq!(choice.citations, [citation(9)]);
     assert_eq!(choice.logprobs, Some(json!([{ "token": "höre " }, { "token": "one" }])));
-    assert_eq!(choice.end, Some(End::StopSequence(Some("END".to_owned()))));
+    assert_eq!(choice.end, Some(FinishReason::StopSequence(Some("END".to_owned()))));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_sequence_may_span_consecutive_texts_of_a_whole_answer_as_it_does_in_a_strea
 
 #[test]
 fn what_is_not_searched_for_is_reported() {
-    let given = |(index, text): (usize, String)| Given::new(text, format!("/stop/{index}"));
+    let given = |(index, text): (usize, String)| Located::new(text, format!("/stop/{index}"));
     let texts = [String::new(), "x".repeat(MAX_SEQUENCE_BYTES + 1)];
     let many = (0..=MAX_SEQUENCES).map(|number| format!("stop {number}"));
     let stop = texts.into_iter().chain(many).enumerate().map(given).collect();
@@ -153,14 +153,14 @@ proptest! {
         let ends = |end: usize| sequences.iter().find(|stop| whole[..end].ends_with(**stop));
         let end = whole.char_indices().map(|(place, c)| place + c.len_utf8()).find(|end| ends(*end).is_some());
         let (expected, by) = match end {
-            None => (whole.as_str(), End::Stop),
+            None => (whole.as_str(), FinishReason::Stop),
             Some(end) => {
                 let by = ends(end).expect("a sequence");
-                (&whole[..end - by.len()], End::StopSequence(Some((*by).to_owned())))
+                (&whole[..end - by.len()], FinishReason::StopSequence(Some((*by).to_owned())))
             }
         };
         let mut stop = stops(&sequences);
-        let deltas = pieces.iter().map(|piece| text(piece)).chain([ended(End::Stop)]);
+        let deltas = pieces.iter().map(|piece| text(piece)).chain([ended(FinishReason::Stop)]);
         let out = through(&mut stop, deltas);
         let said: String = out
             .iter()

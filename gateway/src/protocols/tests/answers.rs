@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{PROTOCOLS, deltas, events, response_context, tries, written};
 use crate::conversation::{
-    Answer, Choice, Delta, End, Input, Part, PartKind, Protocol, Thought, ToolCall, Usage,
+    Answer, Choice, Delta, FinishReason, Input, Part, PartKind, Protocol, Thought, ToolCall, Usage,
 };
 
 /// Number of answers per protocol.
@@ -23,7 +23,7 @@ struct Told {
     signatures: Vec<String>,
     /// Id, name and arguments.
     calls: Vec<(String, String, Value)>,
-    end: Option<End>,
+    end: Option<FinishReason>,
     input: Option<u64>,
     output: Option<u64>,
 }
@@ -111,13 +111,13 @@ fn thought() -> impl Strategy<Value = PartKind> {
 fn answers() -> impl Strategy<Value = Answer> {
     let arguments = prop::collection::btree_map("[a-z]{1,4}", text(), 0..3);
     let calls = prop::collection::vec(("[a-z_]{1,9}", arguments), 0..3);
-    let ends = select(vec![End::Stop, End::Length]);
+    let ends = select(vec![FinishReason::Stop, FinishReason::Length]);
     let usage = (0..1_000_000_u64, 0..1_000_000_u64);
     (prop::option::of(thought()), prop::option::of(text()), calls, ends, usage).prop_map(
         |(thought, text, calls, end, (input, output))| {
             let calls: Vec<PartKind> =
                 (0..).zip(calls).map(|(place, (name, arguments))| call(place, name, &arguments)).collect();
-            let end = if calls.is_empty() { end } else { End::ToolCalls };
+            let end = if calls.is_empty() { end } else { FinishReason::ToolCalls };
             let parts = thought.into_iter().chain(text.map(PartKind::Text)).chain(calls).map(part).collect();
             let choice = Choice { parts, end: Some(end), ..Choice::default() };
             let usage = Usage { input: Some(input), output: Some(output), ..Usage::default() };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{PROTOCOLS, deltas, response_context, written};
-use crate::conversation::{Answer, Citation, Delta, Given, PartKind, Protocol};
+use crate::conversation::{Answer, Citation, Delta, Located, PartKind, Protocol};
 use crate::protocols::citations::MOST;
 
 /// An answer of the native protocol with texts, and as many sources as an answer may cite.
@@ -176,7 +176,7 @@ fn unknown_members_of_events_are_bounded_however_many() {
     events.push(json!({ "data": { "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] } }));
     events.push(json!({ "data": "[DONE]" }));
     let read = deltas(Protocol::Chat, &events.into()).expect("a stream");
-    let told: Vec<&Given<Value>> = read
+    let told: Vec<&Located<Value>> = read
         .iter()
         .filter_map(|delta| if let Delta::Extra(given) = delta { Some(given) } else { None })
         .collect();

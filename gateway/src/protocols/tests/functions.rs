@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{DEFAULTS, PROTOCOLS, events, response_context};
 use crate::conversation::{
-    Answer, Choice, Conversation, Delta, End, Input, Part, PartKind, Place, Protocol, ToolCall,
+    Answer, Choice, Conversation, Delta, FinishReason, Input, JsonPointer, Part, PartKind, Protocol, ToolCall,
 };
 use crate::protocols::{ResponseContext, has_functions};
 
@@ -52,7 +52,7 @@ fn a_result_belongs_to_the_last_call_of_its_function() {
     let conversation = conversation(&request(&messages));
     assert_eq!(results(&conversation), [(Some("f"), "1"), (Some("g"), "2"), (Some("f"), "3")]);
     let outgoing = Protocol::Messages.request_out(&conversation, DEFAULTS);
-    assert_eq!(outgoing.dropped, [] as [Place; 0]);
+    assert_eq!(outgoing.dropped, [] as [JsonPointer; 0]);
     let ids = |kind: &str, member: &str| -> Vec<Value> {
         let messages = outgoing.body["messages"].as_array().into_iter().flatten();
         let blocks = messages.flat_map(|message| message["content"].as_array().into_iter().flatten());
@@ -82,7 +82,7 @@ fn one_function_is_called_at_a_time_where_the_protocol_can_say_so() {
     let conversation = conversation(&request(&json!([{ "role": "user", "content": "Hi" }])));
     let said = |protocol: Protocol, at: &str| {
         let outgoing = protocol.request_out(&conversation, DEFAULTS);
-        assert_eq!(outgoing.dropped, [] as [Place; 0], "{protocol:?}");
+        assert_eq!(outgoing.dropped, [] as [JsonPointer; 0], "{protocol:?}");
         outgoing.body.pointer(at).cloned()
     };
     assert_eq!(said(Protocol::Responses, "/parallel_tool_calls"), Some(false.into()));
@@ -109,7 +109,7 @@ fn an_answer_calls_a_function_and_loses_no_further_call() {
                 at: "/choices/0".into(),
                 parts,
                 citations: Vec::new(),
-                end: Some(End::ToolCalls),
+                end: Some(FinishReason::ToolCalls),
                 logprobs: None,
             };
             let answer = Answer { source, choices: vec![choice], ..Answer::default() };
@@ -142,7 +142,7 @@ fn a_stream_calls_a_function() {
         call("a", "f"),
         Delta::CallInput { choice: 0, call: 0, text: "{}".to_owned() },
         Delta::CallDone { choice: 0, call: 0 },
-        Delta::Ended { choice: 0, end: End::ToolCalls },
+        Delta::Ended { choice: 0, end: FinishReason::ToolCalls },
         Delta::Done,
     ] {
         writer.delta(delta, &mut bytes);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{PROTOCOLS, cases, deltas, written};
-use crate::conversation::{Delta, End, Protocol};
+use crate::conversation::{Delta, FinishReason, Protocol};
 
 /// The events of all vectors of a protocol.
 fn known_events(folder: &str) -> Vec<Value> {
@@ -134,7 +134,7 @@ fn pieces_of_calls_that_are_mixed_fail_where_no_word_can_tell_them_apart() {
         call(1),
         input(0),
         input(1),
-        Delta::Ended { choice: 0, end: End::ToolCalls },
+        Delta::Ended { choice: 0, end: FinishReason::ToolCalls },
         Delta::Done,
     ];
     for (protocol, failed, complete) in [

@@ -19,7 +19,7 @@ use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use serde_json::Value;
 
 use self::requests::Legal;
-use super::super::{Malformed, Outgoing, grammar, judge};
+use super::super::{EncodedRequest, MalformedDocument, grammar, judge};
 use super::{DEFAULTS, PROTOCOLS, TARGETS, response_context, tries};
 use crate::conversation::{Conversation, Protocol};
 
@@ -88,7 +88,7 @@ fn kind_of(reason: &str) -> String {
 }
 
 /// Writes a request as the gateway does.
-fn outgoing(target: Protocol, conversation: &Conversation) -> Outgoing {
+fn outgoing(target: Protocol, conversation: &Conversation) -> EncodedRequest {
     target.request_out(conversation, DEFAULTS)
 }
 
@@ -141,7 +141,11 @@ fn a_legal_request_is_legal_for_models_of_converse_that_take_more_settings() {
 }
 
 /// What a client of a protocol gets from a provider's events.
-fn streamed(source: Protocol, target: Protocol, events: &[streams::Event]) -> Result<Vec<u8>, Malformed> {
+fn streamed(
+    source: Protocol,
+    target: Protocol,
+    events: &[streams::Event],
+) -> Result<Vec<u8>, MalformedDocument> {
     let (mut reader, mut deltas) = (source.stream_in(), Vec::new());
     for (name, data) in events {
         reader.event(*name, data, &mut deltas)?;
@@ -177,7 +181,7 @@ fn told(source: Protocol, target: Protocol, answer: &streams::Answer) -> Wrong {
     }
     // The last call of a truncated answer may be partial.
     if !answer.is_cut() {
-        let parsed = |call: &grammar::Call| serde_json::from_str(&call.input).unwrap_or(Value::Null);
+        let parsed = |call: &grammar::ReceivedCall| serde_json::from_str(&call.input).unwrap_or(Value::Null);
         let mut got: Vec<(String, Value)> =
             transcript.calls.iter().map(|call| (call.name.clone(), parsed(call))).collect();
         let key = |call: &(String, Value)| (call.0.clone(), call.1.to_string());

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{deltas, events, response_context, written};
-use crate::conversation::{Delta, End, Protocol};
+use crate::conversation::{Delta, FinishReason, Protocol};
 use crate::protocols::failure_of;
 
 const CLIENTS: [Protocol; 3] = [Protocol::Messages, Protocol::Responses, Protocol::Native];
@@ -15,7 +15,7 @@ struct Read {
     thoughts: String,
     calls: Vec<(String, Value)>,
     ids: Vec<String>,
-    end: Option<End>,
+    end: Option<FinishReason>,
     failed: bool,
 }
 
@@ -91,7 +91,7 @@ fn calls_whose_pieces_alternate_reach_every_client_whole() {
     ];
     for read in Read::of_chat(&pieces) {
         assert_eq!(read.calls(), [("f", &json!({ "x": 1 })), ("g", &json!({ "y": 2 }))]);
-        assert_eq!((read.text.as_str(), read.end), ("Hm.", Some(End::ToolCalls)));
+        assert_eq!((read.text.as_str(), read.end), ("Hm.", Some(FinishReason::ToolCalls)));
     }
 }
 
@@ -103,7 +103,7 @@ fn a_name_may_come_late_and_a_call_that_never_gets_one_is_left_out() {
     }
     let never = [delta(json!({ "content": "Hi." })), piece(0, "a", "", "{}"), end("tool_calls")];
     for read in Read::of_chat(&never) {
-        assert_eq!((read.text.as_str(), read.calls.len(), read.end), ("Hi.", 0, Some(End::Stop)));
+        assert_eq!((read.text.as_str(), read.calls.len(), read.end), ("Hi.", 0, Some(FinishReason::Stop)));
     }
 }
 
@@ -149,7 +149,7 @@ fn calls_are_told_apart_whatever_numbers_and_ids_they_have() {
     let again = [piece(0, "", "f", "{\"x\":1}"), piece(0, "", "f", "{\"x\":2}"), end("stop")];
     for read in Read::of_chat(&again) {
         assert_eq!(read.calls(), [("f", &json!({ "x": 1 })), ("f", &json!({ "x": 2 }))]);
-        assert_eq!(read.end, Some(End::ToolCalls));
+        assert_eq!(read.end, Some(FinishReason::ToolCalls));
     }
     let repeated =
         [piece(0, "a", "f", "{\"x\""), piece(0, "a", "f", ":1}"), piece(0, "a", "f", ""), end("stop")];
@@ -168,7 +168,7 @@ fn what_comes_after_the_reason_of_the_end_is_part_of_the_answer() {
     ];
     for read in Read::of_chat(&pieces) {
         assert_eq!((read.text.as_str(), read.calls()), ("Hello.", vec![("f", &json!({}))]));
-        assert_eq!(read.end, Some(End::ToolCalls));
+        assert_eq!(read.end, Some(FinishReason::ToolCalls));
     }
 }
 
@@ -219,7 +219,7 @@ fn a_provider_that_broke_down_gives_no_plain_end() {
     assert!(failure_of(&answer).is_some_and(|failure| failure.message.contains("UNEXPECTED_TOOL_CALL")));
     let language = json!({ "candidates": [{ "content": {}, "finishReason": "LANGUAGE" }] });
     let answer = Protocol::Native.answer_in(language).expect("an answer");
-    assert_eq!(answer.choices[0].end, Some(End::Filtered));
+    assert_eq!(answer.choices[0].end, Some(FinishReason::Filtered));
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn chunks_have_the_id_of_the_first_though_the_provider_tells_its_own_later() {
     let told = [
         Delta::Text { choice: 0, text: "Hi".to_owned(), logprobs: None },
         Delta::Started { id: Some("theirs".to_owned()), model: None, created: Some(9) },
-        Delta::Ended { choice: 0, end: End::Stop },
+        Delta::Ended { choice: 0, end: FinishReason::Stop },
         Delta::Done,
     ];
     let stream = events(&written(Protocol::Chat, &told));
@@ -293,7 +293,7 @@ fn calls_before_a_stop_sequence_are_made_by_clients_of_chat() {
             signature: None,
         },
         Delta::CallInput { choice: 0, call: 0, text: "{}".to_owned() },
-        Delta::Ended { choice: 0, end: End::StopSequence(Some("END".to_owned())) },
+        Delta::Ended { choice: 0, end: FinishReason::StopSequence(Some("END".to_owned())) },
         Delta::Done,
     ];
     let stream = written(Protocol::Chat, &told);

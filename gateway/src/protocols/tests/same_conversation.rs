@@ -6,12 +6,12 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 
 use super::super::effort::effort_of;
-use super::super::{Defaults, Outgoing};
+use super::super::{Defaults, EncodedRequest};
 use super::{DEFAULTS, PROTOCOLS, tries};
 use crate::config::Thinking;
 use crate::conversation::{
-    Budget, Conversation, Format, Given, Input, Media, Part, PartKind, Place, Protocol, Reasoning, Role,
-    Source, Tool, ToolCall, ToolChoice, ToolKind, ToolResult, Turn,
+    Conversation, Format, Input, JsonPointer, Located, Media, MediaSource, Part, PartKind, Protocol,
+    Reasoning, Role, ThinkingBudget, Tool, ToolCall, ToolChoice, ToolKind, ToolResult, Turn,
 };
 
 /// Number of random conversations per protocol.
@@ -141,8 +141,8 @@ fn native() -> Value {
     })
 }
 
-fn nowhere<T>(given: &mut Given<T>) {
-    given.at = Place::default();
+fn nowhere<T>(given: &mut Located<T>) {
+    given.at = JsonPointer::default();
 }
 
 /// The conversation without places and protocol.
@@ -151,7 +151,7 @@ fn bare(mut conversation: Conversation) -> Conversation {
     conversation.own.clear();
     conversation.turns.iter_mut().for_each(bare_turn);
     for tool in &mut conversation.tools {
-        tool.at = Place::default();
+        tool.at = JsonPointer::default();
         assert!(matches!(tool.kind, ToolKind::Function { .. }));
     }
     conversation.stop.iter_mut().for_each(nowhere);
@@ -165,16 +165,16 @@ fn bare(mut conversation: Conversation) -> Conversation {
 }
 
 fn bare_turn(turn: &mut Turn) {
-    turn.at = Place::default();
+    turn.at = JsonPointer::default();
     turn.parts.iter_mut().for_each(bare_part);
 }
 
 fn bare_part(part: &mut Part) {
-    part.at = Place::default();
+    part.at = JsonPointer::default();
     match &mut part.kind {
         PartKind::Result(result) => result.parts.iter_mut().for_each(bare_part),
         PartKind::Call(call) => assert!(matches!(call.input, Input::Json(_))),
-        PartKind::Image(image) => assert!(matches!(image.source, Source::Inline(_))),
+        PartKind::Image(image) => assert!(matches!(image.source, MediaSource::Inline(_))),
         _ => {}
     }
 }
@@ -248,11 +248,11 @@ fn tools(tools: Vec<Tool>) -> Vec<ToolKind> {
 }
 
 fn some(kind: PartKind) -> Part {
-    Part { at: Place::default(), kind, cache: None }
+    Part { at: JsonPointer::default(), kind, cache: None }
 }
 
 fn turn(role: Role, parts: Vec<Part>) -> Turn {
-    Turn { at: Place::default(), role, name: None, parts }
+    Turn { at: JsonPointer::default(), role, name: None, parts }
 }
 
 fn text() -> impl Strategy<Value = String> {
@@ -267,7 +267,7 @@ fn text() -> impl Strategy<Value = String> {
 /// A question, and the model's answer: a text, calls with their results, or both.
 fn exchange() -> impl Strategy<Value = (Vec<Part>, Option<String>, Vec<(String, String)>)> {
     let image = Media {
-        source: Source::Inline("AA==".to_owned()),
+        source: MediaSource::Inline("AA==".to_owned()),
         media_type: Some("image/png".to_owned()),
         name: None,
         detail: None,
@@ -296,12 +296,12 @@ fn conversations_with_wishes() -> impl Strategy<Value = Conversation> {
     let effort = prop::option::of(select(vec!["low", "medium", "high"]));
     (conversations(), prop::option::of(format()), stop, effort).prop_map(
         |(conversation, format, stop, effort)| {
-            let given = |(index, text)| Given::new(text, format!("{STOP}{index}"));
+            let given = |(index, text)| Located::new(text, format!("{STOP}{index}"));
             Conversation {
-                format: format.map(|format| Given::new(format, "/format")),
+                format: format.map(|format| Located::new(format, "/format")),
                 stop: stop.into_iter().enumerate().map(given).collect(),
                 reasoning: Reasoning {
-                    effort: effort.map(|effort| Given::new(effort.to_owned(), EFFORT)),
+                    effort: effort.map(|effort| Located::new(effort.to_owned(), EFFORT)),
                     ..Reasoning::default()
                 },
                 ..conversation
@@ -325,7 +325,7 @@ fn close(schema: &mut Value) {
 }
 
 /// The places of the settings that a protocol can't express.
-fn unsaid(conversation: &Conversation, protocol: Protocol) -> Vec<Place> {
+fn unsaid(conversation: &Conversation, protocol: Protocol) -> Vec<JsonPointer> {
     let Conversation { stop, reasoning, tool_choice, .. } = conversation;
     let of_stop = |is_unsaid: fn(usize, &str) -> bool| {
         let stop = stop.iter().enumerate().filter(move |(index, stop)| is_unsaid(*index, &stop.value));
@@ -394,9 +394,9 @@ fn conversations() -> impl Strategy<Value = Conversation> {
             Conversation {
                 model: "m".to_owned(),
                 turns,
-                tools: vec![Tool { at: Place::default(), kind, cache: None }],
-                tool_choice: choice.map(|choice| Given::new(choice, "")),
-                max_tokens: Some(Given::new(most, "")),
+                tools: vec![Tool { at: JsonPointer::default(), kind, cache: None }],
+                tool_choice: choice.map(|choice| Located::new(choice, "")),
+                max_tokens: Some(Located::new(most, "")),
                 ..Conversation::default()
             }
         },
@@ -437,11 +437,11 @@ fn any_wish_is_the_same_in_every_protocol_that_can_say_it() {
         // Pretend another protocol: its own would also get back what its providers reject.
         let is_chat = protocol == Protocol::Chat;
         conversation.source = if is_chat { Protocol::Native } else { Protocol::Chat };
-        let Outgoing { body, mut dropped } = protocol.request_out(&conversation, defaults);
+        let EncodedRequest { body, mut dropped } = protocol.request_out(&conversation, defaults);
         dropped.sort();
         prop_assert_eq!(&dropped, &unsaid(&conversation, protocol), "{:#}", body);
         let back = read(protocol, &body)?;
-        let schema = |format: Option<Given<Format>>| match format.map(|format| format.value) {
+        let schema = |format: Option<Located<Format>>| match format.map(|format| format.value) {
             Some(Format::JsonSchema { schema, .. }) => Some(schema),
             _ => None,
         };
@@ -453,7 +453,7 @@ fn any_wish_is_the_same_in_every_protocol_that_can_say_it() {
             schema
         });
         prop_assert_eq!(schema(back.format), wished, "{:#}", body);
-        let is_said = |place: &Place| !dropped.contains(place);
+        let is_said = |place: &JsonPointer| !dropped.contains(place);
         let stop: Vec<&str> = back.stop.iter().map(|stop| &*stop.value).collect();
         let is_written = protocol != Protocol::Responses;
         let wished = conversation.stop.iter().filter(|stop| is_written && is_said(&stop.at));
@@ -461,7 +461,9 @@ fn any_wish_is_the_same_in_every_protocol_that_can_say_it() {
         let wished = conversation.reasoning.effort.filter(|effort| is_said(&effort.at));
         // A token budget stands for an effort level.
         let effort = match (back.reasoning.effort, back.reasoning.budget) {
-            (None, Some(Given { value: Budget::Tokens(tokens), .. })) => Some(effort_of(tokens).to_owned()),
+            (None, Some(Located { value: ThinkingBudget::Tokens(tokens), .. })) => {
+                Some(effort_of(tokens).to_owned())
+            }
             (effort, _) => effort.map(|effort| effort.value),
         };
         prop_assert_eq!(effort, wished.map(|effort| effort.value), "{:#}", body);
@@ -481,7 +483,7 @@ fn any_conversation_says_the_same_in_every_protocol() {
         if conversation.turns.iter().any(|turn| turn.parts.iter().any(has_blank)) {
             return Ok(());
         }
-        let Outgoing { body, dropped } = protocol.request_out(&conversation, DEFAULTS);
+        let EncodedRequest { body, dropped } = protocol.request_out(&conversation, DEFAULTS);
         prop_assert!(dropped.is_empty(), "{:?}", dropped);
         let back = read(protocol, &body)?;
         let says = said(&conversation);
@@ -489,7 +491,7 @@ fn any_conversation_says_the_same_in_every_protocol() {
         if !says.is_empty() {
             prop_assert_eq!(said(&back), says, "{:#}", body);
         }
-        let value = |given: Option<Given<ToolChoice>>| given.map(|given| given.value);
+        let value = |given: Option<Located<ToolChoice>>| given.map(|given| given.value);
         prop_assert_eq!(value(back.tool_choice), value(conversation.tool_choice), "{:#}", body);
         let most = back.max_tokens.map(|given| given.value);
         prop_assert_eq!(most, conversation.max_tokens.map(|given| given.value));

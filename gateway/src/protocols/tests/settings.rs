@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Defaults, Outgoing};
+use super::super::{Defaults, EncodedRequest};
 use super::DEFAULTS;
 use crate::config::{Capabilities, Roles, TokenLimit};
 use crate::conversation::Protocol::{self, Chat, Messages, Native, Responses};
@@ -11,7 +11,7 @@ fn sent_to(source: Protocol, target: Protocol, request: Value, server: Capabilit
     let stream = request["stream"] == true;
     let conversation = source.request_in(request, "m", stream).expect("a request");
     let defaults = Defaults { capabilities: server, ..DEFAULTS };
-    let Outgoing { body, dropped } = target.request_out(&conversation, defaults);
+    let EncodedRequest { body, dropped } = target.request_out(&conversation, defaults);
     (body, dropped.into_iter().map(Into::into).collect())
 }
 

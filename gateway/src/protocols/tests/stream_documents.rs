@@ -16,8 +16,8 @@ use super::documents::answers::Made;
 use super::every_member::is_like;
 use super::round_trip::marks;
 use super::{PROTOCOLS, TARGETS, deltas, events, response_context, tries, written};
-use crate::conversation::{Delta, Given, Part, PartKind, Protocol};
-use crate::protocols::Malformed;
+use crate::conversation::{Delta, Located, Part, PartKind, Protocol};
+use crate::protocols::MalformedDocument;
 use crate::protocols::sequence::settle_ends;
 use crate::wire::json::list;
 
@@ -97,7 +97,7 @@ fn any_stream_comes_back_with_the_same_meaning() {
         prop_assert!(still.iter().all(|citation| cited.contains(citation)), "{still:?} of {cited:?}");
         prop_assert_eq!(&before, &after, "{}", stream);
         for delta in read {
-            if let Delta::Extra(Given { value, at }) = delta {
+            if let Delta::Extra(Located { value, at }) = delta {
                 let told = format!("{}:{value}", Value::from(&**at));
                 prop_assert!(stream.contains(&told), "{told} is not told: {}", stream);
             }
@@ -110,7 +110,7 @@ fn any_stream_comes_back_with_the_same_meaning() {
 #[test]
 fn any_thought_of_a_stream_is_the_thought_of_the_whole_answer_in_every_protocol() {
     every_stream(&TARGETS, |Stream { source, document, deltas: read, .. }| {
-        let fail = |malformed: Malformed| TestCaseError::fail(malformed.to_string());
+        let fail = |malformed: MalformedDocument| TestCaseError::fail(malformed.to_string());
         let answer = source.answer_in(document.clone()).map_err(fail)?;
         let parts = answer.choices.first().map_or(&[][..], |choice| &choice.parts);
         let thought = |part: &Part| match &part.kind {

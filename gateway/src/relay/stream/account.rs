@@ -9,7 +9,7 @@ use crate::routing::UpstreamAttempt;
 use crate::usage::Charge;
 
 /// Who answers, and the charge for it.
-pub(crate) struct Account {
+pub(crate) struct StreamAccount {
     pub(crate) attempt: UpstreamAttempt,
     /// None once it is settled.
     pub(crate) charge: Option<Charge>,
@@ -18,7 +18,7 @@ pub(crate) struct Account {
     attempt_metrics: AttemptMetrics,
 }
 
-impl Account {
+impl StreamAccount {
     pub(crate) fn new(
         attempt: UpstreamAttempt,
         charge: Charge,

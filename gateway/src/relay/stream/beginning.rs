@@ -5,27 +5,27 @@ use std::time::Instant;
 use bytes::Buf as _;
 
 use super::super::event_reader::Malformed;
-use super::super::failure::Fault;
-use super::{Stream, Then, Waited};
+use super::super::failure::AttemptFailure;
+use super::{AfterFlush, Stream, WaitResult};
 
 impl Stream {
     /// Waits for the first event; meanwhile, the caller sends keep-alives to the client. Errors: the upstream failed before its
     /// first event, so failover is possible. An upstream that sends keep-alives itself counts as begun after a while: it is
     /// working. Of its keep-alives the client gets the latest, so that they don't pile up.
-    pub(crate) async fn begin(&mut self) -> Result<(), Fault> {
+    pub(crate) async fn begin(&mut self) -> Result<(), AttemptFailure> {
         let begun = Instant::now();
         loop {
             let (packet, ended) = match self.wait(self.idle_timeout).await {
-                Waited::Packet(packet) => (packet, false),
+                WaitResult::Packet(packet) => (packet, false),
                 // A last event may lack its blank line.
-                Waited::End => {
+                WaitResult::End => {
                     let last = self.reader.last();
-                    let broken = |why: Malformed| Fault::broken(&why.to_string(), &self.redactor);
+                    let broken = |why: Malformed| AttemptFailure::broken(&why.to_string(), &self.redactor);
                     (last.map_err(broken)?.unwrap_or_default(), true)
                 }
-                Waited::Broken => return Err(Fault::broken("was cut off", &self.redactor)),
-                Waited::Silence => return Err(Fault::silent(self.idle_timeout, &self.redactor)),
-                Waited::Gone => return Ok(()),
+                WaitResult::Broken => return Err(AttemptFailure::broken("was cut off", &self.redactor)),
+                WaitResult::Silence => return Err(AttemptFailure::silent(self.idle_timeout, &self.redactor)),
+                WaitResult::Gone => return Ok(()),
             };
             let before = self.out.len();
             let taken = self.take(packet).await;
@@ -41,10 +41,10 @@ impl Stream {
                 (has_content, None) if ended => {
                     self.complete = self.events.end(&mut self.out);
                     match (has_content, self.complete) {
-                        (_, true) => self.then = Then::End,
-                        (true, false) => self.fail(&Fault::broken("ended early", &self.redactor)),
+                        (_, true) => self.then = AfterFlush::End,
+                        (true, false) => self.fail(&AttemptFailure::broken("ended early", &self.redactor)),
                         (false, false) => {
-                            return Err(Fault::broken("ended before it started", &self.redactor));
+                            return Err(AttemptFailure::broken("ended before it started", &self.redactor));
                         }
                     }
                     return Ok(());

@@ -4,40 +4,40 @@ use bytes::{Bytes, BytesMut};
 
 use super::super::LONG_BODY;
 use super::super::event_reader::StreamEnd;
-use super::super::failure::Fault;
-use super::super::passthrough_stream::{Events, Framing, Passed};
-use super::super::stream_inspector::Progress;
+use super::super::failure::AttemptFailure;
+use super::super::passthrough_stream::{EventKind, EventProcessor, Framing};
+use super::super::stream_inspector::StreamProgress;
 use super::Stream;
-use crate::bounds::room::{NoRoom, Share};
+use crate::bounds::memory_budget::{Reservation, ReservationError};
 use crate::conversation::{Failure, Usage};
 use crate::wire::ApiError;
 
 /// The result of a packet's events.
 #[derive(Default)]
-struct Taken {
+struct PacketResult {
     /// Whether one of them was part of the answer.
     content: bool,
     /// What ends the stream; later events aren't read.
-    end: Option<End>,
+    end: Option<StreamInterruption>,
 }
 
-enum End {
+enum StreamInterruption {
     /// The upstream reported an error, or an event can't be parsed.
     Failed(Failure),
-    NoRoom(NoRoom),
+    NoRoom(ReservationError),
     Stopping(ApiError),
 }
 
 impl Stream {
     /// Processes a packet from the upstream. Returns whether it contained an event of the answer, and what ends the stream: an
     /// error that the upstream reported, or events that can't be parsed.
-    pub(super) async fn take(&mut self, packet: Bytes) -> (bool, Option<Fault>) {
+    pub(super) async fn take(&mut self, packet: Bytes) -> (bool, Option<AttemptFailure>) {
         let Self { reader, events, out, share, .. } = self;
-        let (mut taken, mut later) = (Taken::default(), Vec::new());
+        let (mut taken, mut later) = (PacketResult::default(), Vec::new());
         // Before the buffer grows.
         let memory = reader.memory_with(&packet) + out.capacity() + events.kept();
         if let Err(why) = share.hold(memory) {
-            return (false, Some(Fault::no_room(why, &self.redactor)));
+            return (false, Some(AttemptFailure::no_room(why, &self.redactor)));
         }
         let pushed = reader.push(packet, |block| {
             if block.len() > LONG_BODY || !later.is_empty() {
@@ -51,20 +51,26 @@ impl Stream {
             Box::pin(self.take_long(later, &mut taken)).await;
         }
         self.note_usage();
-        let room = self.share.hold(self.memory()).map_err(End::NoRoom);
+        let room = self.share.hold(self.memory()).map_err(StreamInterruption::NoRoom);
         let fault = match (taken.end.or(room.err()), pushed) {
-            (Some(End::Failed(failure)), _) => Some(Fault::of_event(failure, &self.redactor)),
-            (Some(End::NoRoom(why)), _) => Some(Fault::no_room(why, &self.redactor)),
-            (Some(End::Stopping(why)), _) => Some(Fault::stopping(&why)),
-            (None, Err(StreamEnd::Reported(failure))) => Some(Fault::of_event(failure, &self.redactor)),
-            (None, Err(StreamEnd::Malformed(why))) => Some(Fault::broken(&why.to_string(), &self.redactor)),
+            (Some(StreamInterruption::Failed(failure)), _) => {
+                Some(AttemptFailure::of_event(failure, &self.redactor))
+            }
+            (Some(StreamInterruption::NoRoom(why)), _) => Some(AttemptFailure::no_room(why, &self.redactor)),
+            (Some(StreamInterruption::Stopping(why)), _) => Some(AttemptFailure::stopping(&why)),
+            (None, Err(StreamEnd::Reported(failure))) => {
+                Some(AttemptFailure::of_event(failure, &self.redactor))
+            }
+            (None, Err(StreamEnd::Malformed(why))) => {
+                Some(AttemptFailure::broken(&why.to_string(), &self.redactor))
+            }
             (None, Ok(())) => None,
         };
         (taken.content, fault)
     }
 
     /// Processes a long event and those after it, in order.
-    async fn take_long(&mut self, blocks: Vec<Bytes>, taken: &mut Taken) {
+    async fn take_long(&mut self, blocks: Vec<Bytes>, taken: &mut PacketResult) {
         for block in blocks {
             if !taken.begin(&mut self.share, &*self.events, &block) {
                 return;
@@ -73,7 +79,7 @@ impl Stream {
                 taken.note(self.events.block(&block, &mut self.out));
                 continue;
             }
-            let away = Away::of(&*self.events);
+            let away = OffloadedEvents::of(&*self.events);
             let mut events = std::mem::replace(&mut self.events, Box::new(away));
             let mut out = std::mem::take(&mut self.out);
             let read = self.blocking_pool.work(move |_| {
@@ -85,50 +91,50 @@ impl Stream {
                     (self.events, self.out) = (events, out);
                     taken.note(passed);
                 }
-                Err(stopping) => taken.end = Some(End::Stopping(stopping)),
+                Err(stopping) => taken.end = Some(StreamInterruption::Stopping(stopping)),
             }
         }
     }
 }
 
-impl Taken {
+impl PacketResult {
     /// Whether to read an event. Its memory is reserved first: reading it takes more than its text.
-    fn begin(&mut self, share: &mut Share, events: &dyn Events, block: &Bytes) -> bool {
+    fn begin(&mut self, share: &mut Reservation, events: &dyn EventProcessor, block: &Bytes) -> bool {
         if self.end.is_none() {
             let held = share.hold(share.bytes().saturating_add(events.weight(block)));
-            self.end = held.err().map(End::NoRoom);
+            self.end = held.err().map(StreamInterruption::NoRoom);
         }
         self.end.is_none()
     }
 
-    fn note(&mut self, passed: Passed) {
+    fn note(&mut self, passed: EventKind) {
         match passed {
-            Passed::Content => self.content = true,
-            Passed::Life => {}
-            Passed::Error(failure) => self.end = Some(End::Failed(failure)),
+            EventKind::Content => self.content = true,
+            EventKind::Life => {}
+            EventKind::Error(failure) => self.end = Some(StreamInterruption::Failed(failure)),
         }
     }
 }
 
 /// Replaces the events of a stream while the blocking pool reads one. If the client disconnects meanwhile, it reports what was
 /// known before.
-struct Away {
+struct OffloadedEvents {
     framing: Framing,
     usage: Option<Usage>,
     pieces: u64,
     kept: usize,
 }
 
-impl Away {
-    fn of(events: &dyn Events) -> Self {
+impl OffloadedEvents {
+    fn of(events: &dyn EventProcessor) -> Self {
         let (usage, pieces) = (events.usage(), events.pieces());
         Self { framing: events.framing(), usage, pieces, kept: events.kept() }
     }
 }
 
-impl Events for Away {
-    fn block(&mut self, _: &Bytes, _: &mut BytesMut) -> Passed {
-        Passed::Life
+impl EventProcessor for OffloadedEvents {
+    fn block(&mut self, _: &Bytes, _: &mut BytesMut) -> EventKind {
+        EventKind::Life
     }
 
     fn end(&mut self, _: &mut BytesMut) -> bool {
@@ -142,8 +148,8 @@ impl Events for Away {
         self.framing
     }
 
-    fn progress(&self) -> Progress {
-        Progress::Underway
+    fn progress(&self) -> StreamProgress {
+        StreamProgress::Underway
     }
 
     fn usage(&self) -> Option<Usage> {

@@ -7,7 +7,7 @@ use super::super::passthrough_stream::PassthroughStream;
 use super::super::stream_inspector::StreamInspector;
 use super::super::translate_stream::StreamTranslation;
 use super::*;
-use crate::bounds::room::MemoryBudget;
+use crate::bounds::memory_budget::MemoryBudget;
 use crate::conversation::Protocol;
 
 fn stream_of(body: Body) -> Stream {
@@ -63,7 +63,7 @@ async fn silence_before_the_first_event_is_a_failure_that_lets_another_upstream_
     stream.idle_timeout = KEEP_ALIVE + Duration::from_secs(5);
     let begun = tokio::time::Instant::now();
     let fault = stream.begin().await.expect_err("silence");
-    assert_eq!((fault.verdict, begun.elapsed().as_secs()), (Verdict::Upstream, 20));
+    assert_eq!((fault.verdict, begun.elapsed().as_secs()), (FailureClass::Upstream, 20));
 }
 
 #[tokio::test]

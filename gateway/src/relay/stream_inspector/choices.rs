@@ -8,14 +8,14 @@ use crate::wire::lazy_json;
 
 /// A chat choice or a native candidate.
 #[derive(Default)]
-pub(super) struct Choice<'a> {
+pub(super) struct StreamChoice<'a> {
     index: Option<&'a RawValue>,
     finish_reason: Option<&'a RawValue>,
     /// The finish reason of a candidate.
     reason: Option<&'a RawValue>,
 }
 
-impl<'de> Deserialize<'de> for Choice<'de> {
+impl<'de> Deserialize<'de> for StreamChoice<'de> {
     /// Of duplicate members, the last one counts, as it does for the readers.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut choice = Self::default();
@@ -29,7 +29,7 @@ impl<'de> Deserialize<'de> for Choice<'de> {
     }
 }
 
-impl Choice<'_> {
+impl StreamChoice<'_> {
     /// A reason is a non-empty string.
     fn has_finished(&self, protocol: Protocol) -> bool {
         let reason = if protocol == Protocol::Native { self.reason } else { self.finish_reason };
@@ -39,13 +39,13 @@ impl Choice<'_> {
 
 /// The choices of a stream, one bit each; those beyond the last bit share it.
 #[derive(Debug, Default)]
-pub(super) struct Choices {
+pub(super) struct ChoiceTracker {
     begun: u128,
     finished: u128,
 }
 
-impl Choices {
-    pub(super) fn note(&mut self, protocol: Protocol, choices: &[Choice<'_>]) {
+impl ChoiceTracker {
+    pub(super) fn note(&mut self, protocol: Protocol, choices: &[StreamChoice<'_>]) {
         for (place, choice) in (0..).zip(choices) {
             let index: Option<u32> = choice.index.and_then(|index| index.get().parse().ok());
             let bit = 1 << index.unwrap_or(place).min(u128::BITS - 1);

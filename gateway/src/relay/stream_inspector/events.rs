@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use super::choices::Choice;
-use super::{EventAction, MOST_KEPT_BYTES, Progress, STREAMED, StreamInspector};
+use super::choices::StreamChoice;
+use super::{EventAction, MAX_KEPT_BYTES, STREAMED, StreamInspector, StreamProgress};
 use crate::wire::lazy_json::{self, members};
 
 /// Memory of a kept item beside its text, in bytes: its part of the list, and of the heap.
@@ -24,7 +24,7 @@ impl StreamInspector {
             return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
         }
         let null = choices.filter(|choices| choices.get() == "null");
-        let choices: Vec<Choice<'_>> =
+        let choices: Vec<StreamChoice<'_>> =
             choices.and_then(|choices| serde_json::from_str(choices.get()).ok()).unwrap_or_default();
         self.pieces += u64::from(!choices.is_empty());
         self.note(&choices);
@@ -83,7 +83,7 @@ impl StreamInspector {
         // A final event ends the stream even if its response can't be parsed.
         let is_end = matches!(kind, "response.completed" | "response.incomplete");
         if is_end {
-            self.progress = Progress::Ended;
+            self.progress = StreamProgress::Ended;
         } else if kind != "response.failed" {
             read.transpose()?;
         }
@@ -96,13 +96,13 @@ impl StreamInspector {
                 beyond.beside.clear();
             }
             if let Some(response) =
-                response.filter(|_| told.len() <= MOST_KEPT_BYTES && told.as_ptr() != data.as_ptr())
+                response.filter(|_| told.len() <= MAX_KEPT_BYTES && told.as_ptr() != data.as_ptr())
             {
                 self.begun = Some(response.to_owned());
             }
             let seen = self.failed(failure);
             // The stream has sent its final event.
-            self.progress = Progress::Ended;
+            self.progress = StreamProgress::Ended;
             return Ok(seen);
         }
         let Some(response) = response else { return Ok(EventAction::Pass) };
@@ -110,7 +110,7 @@ impl StreamInspector {
             if response.get().starts_with('{') {
                 self.ended_with = Some(lazy_json::place(data, response));
             }
-        } else if self.begun.is_none() && response.get().len() <= MOST_KEPT_BYTES {
+        } else if self.begun.is_none() && response.get().len() <= MAX_KEPT_BYTES {
             self.begun = Some(response.to_owned());
         }
         Ok(self.renamed(data, model))
@@ -119,7 +119,7 @@ impl StreamInspector {
     /// Keeps a finished item. If they exceed the limit, none is kept: a list with a gap would be a different answer.
     fn keep_item(&mut self, item: &RawValue) {
         let bytes = self.output_bytes.saturating_add(item.get().len() + ITEM_OVERHEAD);
-        if bytes <= MOST_KEPT_BYTES {
+        if bytes <= MAX_KEPT_BYTES {
             self.output.push(item.to_owned());
         } else {
             self.output = Vec::new();
@@ -150,7 +150,7 @@ impl StreamInspector {
                 return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
             }
             "content_block_delta" => self.pieces += 1,
-            "message_stop" => self.progress = self.progress.max(Progress::Ended),
+            "message_stop" => self.progress = self.progress.max(StreamProgress::Ended),
             _ => {}
         }
         self.take_usage(usage);
@@ -179,13 +179,13 @@ impl StreamInspector {
             return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
         }
         self.take_usage(usage);
-        let candidates: Vec<Choice<'_>> =
+        let candidates: Vec<StreamChoice<'_>> =
             candidates.and_then(|candidates| serde_json::from_str(candidates.get()).ok()).unwrap_or_default();
         self.pieces += u64::from(!candidates.is_empty());
         // This protocol has no final event after this.
         self.note(&candidates);
         if blocked {
-            self.progress = self.progress.max(Progress::Finished);
+            self.progress = self.progress.max(StreamProgress::Finished);
         }
         Ok(self.renamed(data, model))
     }

@@ -22,7 +22,7 @@ use crate::wire::Response;
 /// # Panics
 /// If the connection waits for something even though all bytes have arrived.
 pub fn asked(sent: &[u8], packet: usize) -> Vec<String> {
-    let asked = ReplyContext::default();
+    let asked = RecordingService::default();
     let socket = Packets { rest: sent.to_vec(), packet: packet.max(1) };
     let settings = Settings { header_timeout: Duration::MAX, draining: CancellationToken::new() };
     let served = serve(socket, asked.clone(), Client::default(), settings);
@@ -32,9 +32,9 @@ pub fn asked(sent: &[u8], packet: usize) -> Vec<String> {
 }
 
 #[derive(Clone, Default)]
-struct ReplyContext(Arc<Mutex<Vec<String>>>);
+struct RecordingService(Arc<Mutex<Vec<String>>>);
 
-impl Service for ReplyContext {
+impl Service for RecordingService {
     async fn answer(&self, request: Request, _: Client) -> Response {
         let (head, body) = request.into_parts();
         let body = match body.collect().await {

@@ -16,10 +16,10 @@ use httparse::{ParserConfig, Status};
 use crate::wire::ApiError;
 
 /// Maximum length of a request's head.
-pub(super) const MOST_BYTES: usize = 128 * 1024;
+pub(super) const MAX_BYTES: usize = 128 * 1024;
 /// Maximum length of a request's path and query: the longest URI that can be represented.
-const MOST_TARGET_BYTES: usize = 64 * 1024 - 2;
-const MOST_HEADERS: usize = 100;
+const MAX_TARGET_BYTES: usize = 64 * 1024 - 2;
+const MAX_HEADERS: usize = 100;
 /// Length of a date, such as `Sun, 09 Sep 2001 01:46:40 GMT`.
 const DATE_BYTES: usize = 29;
 
@@ -36,7 +36,7 @@ pub(super) struct ReplyContext {
 
 /// Why a head can't be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unreadable {
+pub(super) enum HeadError {
     Malformed,
     /// The client starts TLS on a plain socket.
     Tls,
@@ -48,7 +48,7 @@ pub(super) enum Unreadable {
     Expectation,
 }
 
-impl Unreadable {
+impl HeadError {
     pub(super) fn into_error(self) -> ApiError {
         let (code, message) = match self {
             Self::Malformed => (&ErrorCode::MALFORMED_REQUEST, "the request's head is not HTTP/1.1"),
@@ -77,7 +77,7 @@ impl Unreadable {
     /// Why a head that doesn't end within the limits is rejected.
     pub(super) fn of_endless(head: &[u8]) -> Self {
         let line = memchr::memchr(b'\n', head).unwrap_or(head.len());
-        if line > MOST_TARGET_BYTES { Self::TargetTooLong } else { Self::HeadersTooLarge }
+        if line > MAX_TARGET_BYTES { Self::TargetTooLong } else { Self::HeadersTooLarge }
     }
 }
 
@@ -91,33 +91,33 @@ pub(super) struct Head {
 }
 
 /// Parses a complete head. The header values are slices of these bytes.
-pub(super) fn read(head: &Bytes) -> Result<Head, Unreadable> {
-    let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+pub(super) fn read(head: &Bytes) -> Result<Head, HeadError> {
+    let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut []);
     match ParserConfig::default().parse_request_with_uninit_headers(&mut parsed, head, &mut headers) {
         Ok(Status::Complete(_)) => {}
-        Err(httparse::Error::TooManyHeaders) => return Err(Unreadable::HeadersTooLarge),
-        Ok(Status::Partial) | Err(_) => return Err(Unreadable::Malformed),
+        Err(httparse::Error::TooManyHeaders) => return Err(HeadError::HeadersTooLarge),
+        Ok(Status::Partial) | Err(_) => return Err(HeadError::Malformed),
     }
-    let target = parsed.path.ok_or(Unreadable::Malformed)?.as_bytes();
-    if target.len() > MOST_TARGET_BYTES {
-        return Err(Unreadable::TargetTooLong);
+    let target = parsed.path.ok_or(HeadError::Malformed)?.as_bytes();
+    if target.len() > MAX_TARGET_BYTES {
+        return Err(HeadError::TargetTooLong);
     }
     let mut request = http::Request::new(()).into_parts().0;
     request.method = parsed
         .method
         .and_then(|method| Method::from_bytes(method.as_bytes()).ok())
-        .ok_or(Unreadable::Malformed)?;
-    request.uri = Uri::from_maybe_shared(head.slice_ref(target)).map_err(|_| Unreadable::Malformed)?;
+        .ok_or(HeadError::Malformed)?;
+    request.uri = Uri::from_maybe_shared(head.slice_ref(target)).map_err(|_| HeadError::Malformed)?;
     request.version = if parsed.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
     request.headers = HeaderMap::with_capacity(parsed.headers.len());
     for header in &*parsed.headers {
         let name = HeaderName::from_bytes(header.name.as_bytes());
         let value = HeaderValue::from_maybe_shared(head.slice_ref(header.value));
-        let (Ok(name), Ok(value)) = (name, value) else { return Err(Unreadable::Malformed) };
+        let (Ok(name), Ok(value)) = (name, value) else { return Err(HeadError::Malformed) };
         request.headers.append(name, value);
     }
-    let (body, lasts) = of_request(request.version, &request.headers).map_err(|_| Unreadable::Malformed)?;
+    let (body, lasts) = of_request(request.version, &request.headers).map_err(|_| HeadError::Malformed)?;
     let is_old = request.version == Version::HTTP_10;
     check_host(&request)?;
     // HTTP/1.0 has no expectations.
@@ -125,7 +125,7 @@ pub(super) fn read(head: &Bytes) -> Result<Head, Unreadable> {
     let waits = match (expected.next(), expected.next()) {
         (None, _) => false,
         (Some(value), None) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => true,
-        _ => return Err(Unreadable::Expectation),
+        _ => return Err(HeadError::Expectation),
     };
     let asked = ReplyContext { is_head: request.method == Method::HEAD, is_old, lasts };
     Ok(Head { request, asked, body, waits })
@@ -133,12 +133,12 @@ pub(super) fn read(head: &Bytes) -> Result<Head, Unreadable> {
 
 /// This server doesn't distinguish hosts, but a proxy in front may, and both must interpret the request the
 /// same way.
-fn check_host(request: &Parts) -> Result<(), Unreadable> {
+fn check_host(request: &Parts) -> Result<(), HeadError> {
     let mut hosts = request.headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (None, _) if request.version == Version::HTTP_10 => Ok(()),
         (Some(host), None) if is_host(host.as_bytes()) => Ok(()),
-        _ => Err(Unreadable::Host),
+        _ => Err(HeadError::Host),
     }
 }
 

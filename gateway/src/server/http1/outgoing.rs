@@ -18,11 +18,11 @@ const COPIED: usize = 8 * 1024;
 /// Room for a head.
 const HEAD_BYTES: usize = 512;
 /// Ready data is collected up to this size before it is written.
-pub(super) const MOST_COLLECTED: usize = 32 * 1024;
+pub(super) const MAX_COLLECTED: usize = 32 * 1024;
 
 /// How the client recognizes the end of the body.
 #[derive(Debug, PartialEq, Eq)]
-enum Frames {
+enum BodyFraming {
     /// There is no body.
     None,
     /// This many bytes are left.
@@ -33,9 +33,9 @@ enum Frames {
 }
 
 /// A response being sent.
-pub(super) struct Outgoing {
+pub(super) struct ResponseWriter {
     body: Body,
-    frames: Frames,
+    frames: BodyFraming,
     /// Whether the connection can serve another request afterwards.
     lasts: bool,
     /// Written first.
@@ -50,26 +50,26 @@ pub(super) struct Outgoing {
     ended: Option<io::Result<()>>,
 }
 
-impl Outgoing {
+impl ResponseWriter {
     /// `is_head`: whether the client wants no body; `is_old`: whether it speaks HTTP/1.0, which has no chunks.
     pub(super) fn begin(response: Response, is_head: bool, is_old: bool, lasts: bool) -> Self {
         let (parts, body) = response.into_parts();
         let frames = match (stated(&parts.headers), body.size_hint().exact()) {
-            _ if !has_body(parts.status) => Frames::None,
-            (Some(length), _) | (None, Some(length)) => Frames::Length(length),
-            (None, None) if is_old => Frames::Close,
-            (None, None) => Frames::Chunked,
+            _ if !has_body(parts.status) => BodyFraming::None,
+            (Some(length), _) | (None, Some(length)) => BodyFraming::Length(length),
+            (None, None) if is_old => BodyFraming::Close,
+            (None, None) => BodyFraming::Chunked,
         };
-        let lasts = lasts && !head::closes(&parts.headers) && (is_head || frames != Frames::Close);
+        let lasts = lasts && !head::closes(&parts.headers) && (is_head || frames != BodyFraming::Close);
         let small = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
         let room = small.filter(|length| *length <= COPIED).unwrap_or_default();
         let mut out = Vec::with_capacity(HEAD_BYTES + room);
         head::write(parts.status, &parts.headers, &mut out);
         match &frames {
-            Frames::Length(length) if !parts.headers.contains_key(CONTENT_LENGTH) => {
+            BodyFraming::Length(length) if !parts.headers.contains_key(CONTENT_LENGTH) => {
                 _ = write!(out, "{CONTENT_LENGTH}: {length}\r\n");
             }
-            Frames::Chunked => head::header(&TRANSFER_ENCODING, b"chunked", &mut out),
+            BodyFraming::Chunked => head::header(&TRANSFER_ENCODING, b"chunked", &mut out),
             _ => {}
         }
         if !lasts && !head::closes(&parts.headers) {
@@ -78,7 +78,7 @@ impl Outgoing {
             head::header(&CONNECTION, b"keep-alive", &mut out);
         }
         out.extend_from_slice(b"\r\n");
-        let frames = if is_head { Frames::None } else { frames };
+        let frames = if is_head { BodyFraming::None } else { frames };
         let mut outgoing =
             Self { body, frames, lasts, out, written: 0, piece: Bytes::new(), behind: b"", ended: None };
         outgoing.end_if_whole();
@@ -93,7 +93,7 @@ impl Outgoing {
     /// Collects what the body has ready, up to some kilobytes. Pending: there may be more later.
     pub(super) fn poll_collect(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.ended.is_none() {
-            if self.out.len() >= MOST_COLLECTED || !self.piece.is_empty() {
+            if self.out.len() >= MAX_COLLECTED || !self.piece.is_empty() {
                 return Poll::Ready(());
             }
             match Pin::new(&mut self.body).poll_frame(context) {
@@ -117,9 +117,9 @@ impl Outgoing {
             return;
         }
         match &mut self.frames {
-            Frames::None => return,
-            Frames::Close => {}
-            Frames::Length(left) => {
+            BodyFraming::None => return,
+            BodyFraming::Close => {}
+            BodyFraming::Length(left) => {
                 let room = usize::try_from(*left).unwrap_or(usize::MAX);
                 if data.len() > room {
                     data.truncate(room);
@@ -127,7 +127,7 @@ impl Outgoing {
                 }
                 *left -= data.len() as u64;
             }
-            Frames::Chunked => {
+            BodyFraming::Chunked => {
                 _ = write!(self.out, "{:x}\r\n", data.len());
                 self.behind = b"\r\n";
             }
@@ -143,9 +143,9 @@ impl Outgoing {
     /// A body of known length is not polled beyond it.
     fn end_if_whole(&mut self) {
         let is_whole = match self.frames {
-            Frames::None => true,
-            Frames::Length(left) => left == 0,
-            Frames::Chunked | Frames::Close => self.body.is_end_stream(),
+            BodyFraming::None => true,
+            BodyFraming::Length(left) => left == 0,
+            BodyFraming::Chunked | BodyFraming::Close => self.body.is_end_stream(),
         };
         if is_whole && self.ended.is_none() {
             self.end();
@@ -154,10 +154,10 @@ impl Outgoing {
 
     fn end(&mut self) {
         self.ended = Some(match self.frames {
-            Frames::Length(1..) => Err(io::Error::other("an answer is shorter than it says")),
+            BodyFraming::Length(1..) => Err(io::Error::other("an answer is shorter than it says")),
             _ => Ok(()),
         });
-        if self.frames == Frames::Chunked {
+        if self.frames == BodyFraming::Chunked {
             // After the long piece, if there is one.
             if self.piece.is_empty() {
                 self.out.extend_from_slice(b"0\r\n\r\n");

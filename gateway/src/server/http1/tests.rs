@@ -377,7 +377,7 @@ fn the_handbook_states_the_memory_of_a_gateway() {
     const MIB: usize = 1024 * KIB;
     let page = include_str!("../../../../docs/handbook/strangers.md");
     let config = Config::default();
-    let buffers = head::MOST_BYTES + wire::LONG_PACKET + outgoing::MOST_COLLECTED + PIECE;
+    let buffers = head::MAX_BYTES + wire::LONG_PACKET + outgoing::MAX_COLLECTED + PIECE;
     let held = config.max_held_bytes + config.max_held_bytes / 2;
     let buffered = buffers * config.max_connections;
     let (fixed, program) = (2 * 64 * MIB, 64 * MIB);

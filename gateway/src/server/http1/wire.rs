@@ -6,15 +6,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use gatewright_connect::http1::{Framing, Seen};
+use gatewright_connect::http1::{Framing, ScanOffset};
 use http::request::Parts;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::io::poll_read_buf;
 use tokio_util::sync::WaitForCancellationFuture;
 
 use super::deadline::Deadline;
-use super::head::{self, Head, ReplyContext, Unreadable};
-use super::outgoing::Outgoing;
+use super::head::{self, Head, HeadError, ReplyContext};
+use super::outgoing::ResponseWriter;
 
 /// Bytes per read. The buffer is on the stack: a waiting connection has none.
 const PACKET: usize = 16 * 1024;
@@ -28,7 +28,7 @@ pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// The next event on a connection.
 pub(super) enum Next {
     Request(Box<(Parts, ReplyContext)>),
-    Unreadable(Unreadable),
+    Unreadable(HeadError),
     /// No further request.
     Ended,
 }
@@ -37,7 +37,7 @@ pub(super) struct Wire<S> {
     socket: S,
     /// Data that has been read but not yet consumed.
     held: BytesMut,
-    seen: Seen,
+    seen: ScanOffset,
     /// The part of the request's body that is still to come.
     body: Framing,
     /// Whether the client waits to be asked for the body.
@@ -54,7 +54,7 @@ impl<S> Wire<S> {
         Self {
             socket,
             held,
-            seen: Seen::default(),
+            seen: ScanOffset::default(),
             body: Framing::Done,
             waits: false,
             queued,
@@ -101,7 +101,7 @@ impl<S> Wire<S> {
     /// Takes the head at the beginning of the data, if it is complete.
     fn take_head(&mut self) -> Option<Next> {
         if self.held.starts_with(TLS_HANDSHAKE) {
-            return Some(Next::Unreadable(Unreadable::Tls));
+            return Some(Next::Unreadable(HeadError::Tls));
         }
         // Some clients send an empty line after a body (RFC 9112, 2.2). More than one is not accepted.
         if !self.has_skipped {
@@ -114,11 +114,11 @@ impl<S> Wire<S> {
             self.has_skipped = empty > 0;
         }
         if self.has_skipped && matches!(self.held.first(), Some(b'\r' | b'\n')) {
-            return Some(Next::Unreadable(Unreadable::Malformed));
+            return Some(Next::Unreadable(HeadError::Malformed));
         }
-        let Some(end) = self.seen.end(&self.held, head::MOST_BYTES) else {
-            let is_endless = self.held.len() >= head::MOST_BYTES;
-            return is_endless.then(|| Next::Unreadable(Unreadable::of_endless(&self.held)));
+        let Some(end) = self.seen.end(&self.held, head::MAX_BYTES) else {
+            let is_endless = self.held.len() >= head::MAX_BYTES;
+            return is_endless.then(|| Next::Unreadable(HeadError::of_endless(&self.held)));
         };
         let head = self.take(end);
         self.has_skipped = false;
@@ -233,7 +233,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     pub(super) fn poll_send(
         &mut self,
         context: &mut Context<'_>,
-        answer: &mut Outgoing,
+        answer: &mut ResponseWriter,
     ) -> Poll<io::Result<()>> {
         loop {
             let collected = answer.poll_collect(context);

@@ -18,19 +18,19 @@ const SEPARATOR: u8 = b'~';
 /// Maximum length of a model id with faults, in bytes.
 const LONGEST: usize = 4096;
 /// Maximum number of separators in it that are tried: a fault's value may contain some.
-const MOST_SEPARATORS: usize = 64;
+const MAX_SEPARATORS: usize = 64;
 
 /// The faults requested.
 #[derive(Debug, Default)]
 pub(super) struct FaultInjection {
     in_header: Option<HeaderValue>,
     after_model: Option<String>,
-    answers: Answers,
+    answers: Responder,
 }
 
 /// The provider that answers the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Answers {
+enum Responder {
     Simulator,
     /// Another provider, at least for requests that the simulator doesn't answer.
     Another,
@@ -66,9 +66,9 @@ impl FaultInjection {
             model => model.as_ref().and_then(of_model),
         };
         let answers = match is_simulated {
-            Some(true) => Answers::Simulator,
-            Some(false) => Answers::Another,
-            None => Answers::Nobody,
+            Some(true) => Responder::Simulator,
+            Some(false) => Responder::Another,
+            None => Responder::Nobody,
         };
         Self { in_header, after_model, answers }
     }
@@ -82,9 +82,9 @@ impl FaultInjection {
         let mut faults = configured.clone();
         for (text, param) in in_header.into_iter().chain(after_model) {
             match self.answers {
-                Answers::Simulator => faults.extend(read(text, param)?),
-                Answers::Another => return Err(not_simulated(param)),
-                Answers::Nobody => {}
+                Responder::Simulator => faults.extend(read(text, param)?),
+                Responder::Another => return Err(not_simulated(param)),
+                Responder::Nobody => {}
             }
         }
         Ok(faults.of(operation))
@@ -138,7 +138,7 @@ fn separator(routes: &Routes, name: &str) -> Option<usize> {
     if name.len() > LONGEST || routes.find(name).is_some() {
         return None;
     }
-    let mut places = name.rmatch_indices(char::from(SEPARATOR)).map(|(at, _)| at).take(MOST_SEPARATORS);
+    let mut places = name.rmatch_indices(char::from(SEPARATOR)).map(|(at, _)| at).take(MAX_SEPARATORS);
     places.find(|at| routes.find(&name[..*at]).is_some())
 }
 

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use crate::bounds::client_schema::{ClientSchema, OutOfBounds};
-use crate::simulator::conversation::Format;
+use crate::simulator::conversation::ReplyFormat;
 use crate::wire::json::text;
 
 /// `schema`: the protocol's JSON Schema field, and its `pointer`.
-pub(crate) fn format(format: &Value, schema: &Value, pointer: &str) -> Result<Format, OutOfBounds> {
+pub(crate) fn format(format: &Value, schema: &Value, pointer: &str) -> Result<ReplyFormat, OutOfBounds> {
     Ok(match text(&format["type"]) {
-        "json_object" => Format::JsonObject,
-        "json_schema" => Format::JsonSchema(ClientSchema::read(schema, pointer)?),
-        _ => Format::Text,
+        "json_object" => ReplyFormat::JsonObject,
+        "json_schema" => ReplyFormat::JsonSchema(ClientSchema::read(schema, pointer)?),
+        _ => ReplyFormat::Text,
     })
 }

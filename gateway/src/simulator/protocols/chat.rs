@@ -10,12 +10,14 @@ use super::answer_format::format;
 use super::logprobs::Logprobs;
 use super::media;
 use super::service_tier::served_tier;
-use super::tools::{Called, CustomTools, Form, Tools, call_id};
+use super::tools::{CustomTools, ToolInvocation, ToolLayout, Tools, call_id};
 use crate::app::App;
 use crate::bounds::budget::Budget;
 use crate::clock::unix_seconds;
 use crate::models;
-use crate::simulator::conversation::{Content, Finish, Prompt, Reply, ToolCall, Turn, Usage};
+use crate::simulator::conversation::{
+    Finish, Prompt, PromptTurn, Reply, ReplyContent, ReplyUsage, SimulatedCall,
+};
 use crate::simulator::{self, tokens};
 use crate::wire::json::{content, limit, list, text, texts};
 use crate::wire::sse::{self, Event};
@@ -31,13 +33,13 @@ pub(crate) fn create(app: &App, call: &Call, budget: &Budget) -> Result<Response
     let logprobs = (body["logprobs"] == true).then(|| Logprobs::new(limit(&body["top_logprobs"])));
     if let Some(logprobs) = logprobs {
         for reply in &replies {
-            if let Content::Text(text) = &reply.content {
+            if let ReplyContent::Text(text) = &reply.content {
                 logprobs.charge(text, 1, budget)?;
             }
         }
     }
     // The prompt is read once, whatever the number of choices.
-    let usage = usage(Usage {
+    let usage = usage(ReplyUsage {
         input: replies.first().map_or(0, |reply| reply.usage.input),
         output: replies.iter().map(|reply| reply.usage.output).sum(),
     });
@@ -90,16 +92,16 @@ fn choice_logprobs(content: Option<Value>) -> Value {
 fn choice(index: usize, reply: Reply, custom: &CustomTools, logprobs: Option<Logprobs>) -> Value {
     let finish = finish_reason(reply.finish, custom);
     let told = match &reply.content {
-        Content::Text(text) => logprobs.map(|logprobs| logprobs.of(text)),
-        Content::ToolCalls(_) => None,
+        ReplyContent::Text(text) => logprobs.map(|logprobs| logprobs.of(text)),
+        ReplyContent::ToolCalls(_) => None,
     };
     let message = match reply.content {
-        Content::Text(text) => json!({ "role": "assistant", "content": text, "refusal": null }),
-        Content::ToolCalls(calls) if custom.are_functions() => {
+        ReplyContent::Text(text) => json!({ "role": "assistant", "content": text, "refusal": null }),
+        ReplyContent::ToolCalls(calls) if custom.are_functions() => {
             let call = calls.into_iter().next().map(|call| function_call(&call.name, &call.arguments));
             json!({ "role": "assistant", "content": null, "refusal": null, "function_call": call })
         }
-        Content::ToolCalls(calls) => {
+        ReplyContent::ToolCalls(calls) => {
             let calls: Vec<Value> = calls.into_iter().map(|call| call_json(custom.called(call))).collect();
             json!({ "role": "assistant", "content": null, "refusal": null, "tool_calls": calls })
         }
@@ -111,13 +113,13 @@ fn function_call(name: &str, arguments: &str) -> Value {
     json!({ "name": name, "arguments": arguments })
 }
 
-fn call_json(call: Called) -> Value {
+fn call_json(call: ToolInvocation) -> Value {
     let id = call_id();
     match call {
-        Called::Function { name, arguments } => {
+        ToolInvocation::Function { name, arguments } => {
             json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
         }
-        Called::Custom { name, input } => {
+        ToolInvocation::Custom { name, input } => {
             json!({ "id": id, "type": "custom", "custom": { "name": name, "input": input } })
         }
     }
@@ -177,7 +179,7 @@ type Deltas = Box<dyn Iterator<Item = (Value, Option<Value>, Option<&'static str
 fn deltas(reply: Reply, custom: &CustomTools, logprobs: Option<Logprobs>) -> Deltas {
     let last = std::iter::once((json!({}), None, Some(finish_reason(reply.finish, custom))));
     match reply.content {
-        Content::Text(text) => {
+        ReplyContent::Text(text) => {
             let first = std::iter::once((json!({ "role": "assistant", "content": "" }), None, None));
             let pieces = tokens::owned_pieces(text).enumerate().map(move |(place, piece)| {
                 let told = logprobs.map(|logprobs| json!([logprobs.token(place, &piece)]));
@@ -185,13 +187,13 @@ fn deltas(reply: Reply, custom: &CustomTools, logprobs: Option<Logprobs>) -> Del
             });
             Box::new(first.chain(pieces).chain(last))
         }
-        Content::ToolCalls(calls) => {
+        ReplyContent::ToolCalls(calls) => {
             let first = std::iter::once((json!({ "role": "assistant", "content": null }), None, None));
             if custom.are_functions() {
                 let pieces = calls.into_iter().take(1).flat_map(function_call_deltas);
                 return Box::new(first.chain(pieces.map(|delta| (delta, None, None))).chain(last));
             }
-            let calls: Vec<Called> = calls.into_iter().map(|call| custom.called(call)).collect();
+            let calls: Vec<ToolInvocation> = calls.into_iter().map(|call| custom.called(call)).collect();
             let pieces = calls.into_iter().enumerate().flat_map(|(index, call)| call_deltas(index, call));
             Box::new(first.chain(pieces.map(|delta| (delta, None, None))).chain(last))
         }
@@ -199,7 +201,7 @@ fn deltas(reply: Reply, custom: &CustomTools, logprobs: Option<Logprobs>) -> Del
 }
 
 /// The deltas of a function call: its name, then its arguments in pieces.
-fn function_call_deltas(call: ToolCall) -> impl Iterator<Item = Value> + Send {
+fn function_call_deltas(call: SimulatedCall) -> impl Iterator<Item = Value> + Send {
     let head = json!({ "function_call": function_call(&call.name, "") });
     let pieces =
         tokens::owned_pieces(call.arguments).map(|piece| json!({ "function_call": { "arguments": piece } }));
@@ -207,10 +209,10 @@ fn function_call_deltas(call: ToolCall) -> impl Iterator<Item = Value> + Send {
 }
 
 /// The deltas of a tool call: its id and name, then its text in pieces.
-fn call_deltas(index: usize, call: Called) -> impl Iterator<Item = Value> + Send {
+fn call_deltas(index: usize, call: ToolInvocation) -> impl Iterator<Item = Value> + Send {
     let (kind, member, name, text) = match call {
-        Called::Function { name, arguments } => ("function", "arguments", name, arguments),
-        Called::Custom { name, input } => ("custom", "input", name, input),
+        ToolInvocation::Function { name, arguments } => ("function", "arguments", name, arguments),
+        ToolInvocation::Custom { name, input } => ("custom", "input", name, input),
     };
     let head = json!({ "tool_calls": [{
         "index": index, "id": call_id(), "type": kind, kind: { "name": name, member: "" },
@@ -220,7 +222,7 @@ fn call_deltas(index: usize, call: Called) -> impl Iterator<Item = Value> + Send
     std::iter::once(head).chain(pieces)
 }
 
-fn usage(usage: Usage) -> Value {
+fn usage(usage: ReplyUsage) -> Value {
     json!({
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
@@ -240,7 +242,7 @@ fn finish_reason(finish: Finish, custom: &CustomTools) -> &'static str {
 }
 
 fn prompt(body: &Value) -> Result<(Prompt, CustomTools), ApiError> {
-    let (tools, tool_choice, custom) = Tools::read(body, Form::Nested)?.into_parts();
+    let (tools, tool_choice, custom) = Tools::read(body, ToolLayout::Nested)?.into_parts();
     let prompt = Prompt {
         turns: turns(&body["messages"]),
         tool_choice,
@@ -258,7 +260,7 @@ fn prompt(body: &Value) -> Result<(Prompt, CustomTools), ApiError> {
     Ok((prompt, custom))
 }
 
-fn turns(messages: &Value) -> Vec<Turn> {
+fn turns(messages: &Value) -> Vec<PromptTurn> {
     let mut called: HashMap<&str, &str> = HashMap::new();
     for call in list(messages).flat_map(|message| list(&message["tool_calls"])) {
         if let (Some(id), Some(name)) = (call["id"].as_str(), callee(call)["name"].as_str()) {
@@ -268,17 +270,17 @@ fn turns(messages: &Value) -> Vec<Turn> {
     let turn = |message: &Value| {
         let content = content(&message["content"]);
         match text(&message["role"]) {
-            "user" => Turn::User(content),
+            "user" => PromptTurn::User(content),
             "assistant" => {
                 let calls: String =
                     list(&message["tool_calls"]).map(|call| callee(call).to_string()).collect();
                 let function = &message["function_call"];
                 let function = if function.is_object() { function.to_string() } else { String::new() };
-                Turn::Assistant(content + &calls + &function)
+                PromptTurn::Assistant(content + &calls + &function)
             }
-            "function" => Turn::tool_result(message["name"].as_str(), content),
-            "tool" => Turn::tool_result(called.get(text(&message["tool_call_id"])).copied(), content),
-            _ => Turn::Instruction(content),
+            "function" => PromptTurn::tool_result(message["name"].as_str(), content),
+            "tool" => PromptTurn::tool_result(called.get(text(&message["tool_call_id"])).copied(), content),
+            _ => PromptTurn::Instruction(content),
         }
     };
     list(messages).map(turn).collect()

@@ -7,11 +7,11 @@ use gatewright::limits::integer;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, BudgetExceeded};
 use crate::clock::unix_seconds;
 use crate::models;
 use crate::simulator::image;
-use crate::store::{Kind, LIFETIME};
+use crate::store::{FileKind, LIFETIME};
 use crate::wire::json::text;
 use crate::wire::{ApiError, Call, Response, json_response};
 
@@ -47,7 +47,7 @@ pub(crate) async fn create(app: &App, call: &Call) -> Result<Response, ApiError>
             Ok(pictures.collect::<Result<_, _>>()?)
         });
         // If the client disconnects meanwhile, no unrecorded files are left behind.
-        let keeping = tokio::spawn(room.keep(Kind::Png, drawn.await?, LIFETIME));
+        let keeping = tokio::spawn(room.keep(FileKind::Png, drawn.await?, LIFETIME));
         let failed = |_| ApiError::new(&ErrorCode::SERVER_ERROR, "the images cannot be stored");
         let (files, public) = (keeping.await.map_err(failed)??, app.public_url(call));
         let image = |file| {
@@ -67,7 +67,7 @@ fn pictures(
     count: u32,
     budget: &Budget,
     draw: impl Fn(u32) -> Vec<u8>,
-) -> impl Iterator<Item = Result<Vec<u8>, Exceeded>> {
+) -> impl Iterator<Item = Result<Vec<u8>, BudgetExceeded>> {
     (0..count).map(move |variation| budget.work(0).map(|()| draw(variation)))
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, BudgetExceeded};
 use crate::simulator::seed::Seed;
 use crate::simulator::tokens;
 
@@ -29,7 +29,7 @@ impl Logprobs {
     }
 
     /// Charges the log probabilities of a text that appears this many times in a response.
-    pub(crate) fn charge(self, text: &str, times: usize, budget: &Budget) -> Result<(), Exceeded> {
+    pub(crate) fn charge(self, text: &str, times: usize, budget: &Budget) -> Result<(), BudgetExceeded> {
         budget.make(tokens::count(text).saturating_mul(ENTRY * (1 + self.top) * times))
     }
 

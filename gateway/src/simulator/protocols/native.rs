@@ -12,7 +12,9 @@ use crate::app::App;
 use crate::bounds::budget::Budget;
 use crate::bounds::client_schema::{ClientSchema, OutOfBounds};
 use crate::models;
-use crate::simulator::conversation::{Content, Finish, Format, Prompt, Reply, Tool, ToolChoice, Turn};
+use crate::simulator::conversation::{
+    Finish, FunctionTool, Prompt, PromptTurn, Reply, ReplyContent, ReplyFormat, SimulatedToolChoice,
+};
 use crate::simulator::{self, tokens};
 use crate::wire::json::{limit, list, text, texts};
 use crate::wire::sse::{self, Event};
@@ -101,10 +103,10 @@ fn candidate(index: usize, parts: &[Value], finish: Option<&str>) -> Value {
     candidate
 }
 
-fn parts(content: Content) -> Vec<Value> {
+fn parts(content: ReplyContent) -> Vec<Value> {
     match content {
-        Content::Text(text) => vec![json!({ "text": text })],
-        Content::ToolCalls(calls) => calls
+        ReplyContent::Text(text) => vec![json!({ "text": text })],
+        ReplyContent::ToolCalls(calls) => calls
             .into_iter()
             .map(|call| {
                 let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
@@ -118,7 +120,7 @@ fn parts(content: Content) -> Vec<Value> {
 fn pieces(index: usize, reply: Reply) -> Box<dyn Iterator<Item = Value> + Send> {
     let finish = finish_reason(reply.finish);
     match reply.content {
-        Content::Text(text) => {
+        ReplyContent::Text(text) => {
             let mut pieces = tokens::owned_pieces(text).peekable();
             let mut ended = false;
             Box::new(std::iter::from_fn(move || {
@@ -130,7 +132,7 @@ fn pieces(index: usize, reply: Reply) -> Box<dyn Iterator<Item = Value> + Send> 
                 Some(candidate(index, &[json!({ "text": piece })], ended.then_some(finish)))
             }))
         }
-        calls @ Content::ToolCalls(_) => {
+        calls @ ReplyContent::ToolCalls(_) => {
             Box::new(std::iter::once(candidate(index, &parts(calls), Some(finish))))
         }
     }
@@ -152,10 +154,10 @@ fn prompt(body: &Value, pointer: &str) -> Result<Prompt, ApiError> {
         let functions = list(&declaring["functionDeclarations"]).enumerate();
         functions.map(move |(index, function)| (tool, index, function))
     });
-    let mut tools: Vec<Tool> = declared
+    let mut tools: Vec<FunctionTool> = declared
         .map(|(tool, index, function)| {
             let at = format!("{pointer}/tools/{tool}/functionDeclarations/{index}");
-            Ok(Tool {
+            Ok(FunctionTool {
                 name: text(&function["name"]).to_owned(),
                 parameters: schema(
                     (&function["parametersJsonSchema"], "parametersJsonSchema"),
@@ -166,8 +168,8 @@ fn prompt(body: &Value, pointer: &str) -> Result<Prompt, ApiError> {
         })
         .collect::<Result<_, OutOfBounds>>()?;
     let tool_choice = match text(&calling["mode"]) {
-        "" | "MODE_UNSPECIFIED" | "AUTO" | "VALIDATED" => ToolChoice::Auto,
-        "NONE" => ToolChoice::None,
+        "" | "MODE_UNSPECIFIED" | "AUTO" | "VALIDATED" => SimulatedToolChoice::Auto,
+        "NONE" => SimulatedToolChoice::None,
         "ANY" => {
             tools.retain(|tool| allowed.is_empty() || allowed.contains(&tool.name));
             if tools.is_empty() {
@@ -175,7 +177,7 @@ fn prompt(body: &Value, pointer: &str) -> Result<Prompt, ApiError> {
                 return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message)
                     .param("toolConfig.functionCallingConfig"));
             }
-            ToolChoice::Required
+            SimulatedToolChoice::Required
         }
         other => {
             let message = format!("mode is {other:?}, not one of AUTO, ANY, NONE, VALIDATED");
@@ -183,10 +185,10 @@ fn prompt(body: &Value, pointer: &str) -> Result<Prompt, ApiError> {
                 .param("toolConfig.functionCallingConfig.mode"));
         }
     };
-    let instruction = content(&body["systemInstruction"], Turn::Instruction);
+    let instruction = content(&body["systemInstruction"], PromptTurn::Instruction);
     let contents = list(&body["contents"]).flat_map(|turn| match text(&turn["role"]) {
-        "model" => content(turn, Turn::Assistant),
-        _ => content(turn, Turn::User),
+        "model" => content(turn, PromptTurn::Assistant),
+        _ => content(turn, PromptTurn::User),
     });
     Ok(Prompt {
         turns: instruction.into_iter().chain(contents).collect(),
@@ -201,7 +203,7 @@ fn prompt(body: &Value, pointer: &str) -> Result<Prompt, ApiError> {
 }
 
 /// The requested answer format. `pointer`: the place of `generationConfig` in the body.
-fn format(config: &Value, pointer: &str) -> Result<Format, ApiError> {
+fn format(config: &Value, pointer: &str) -> Result<ReplyFormat, ApiError> {
     let wanted = schema(
         (&config["responseJsonSchema"], "responseJsonSchema"),
         (&config["responseSchema"], "responseSchema"),
@@ -214,10 +216,12 @@ fn format(config: &Value, pointer: &str) -> Result<Format, ApiError> {
         "text/x.enum" if list(&wanted.value()["enum"]).len() == 0 => {
             return refuse("text/x.enum needs a responseSchema with the values in enum".to_owned());
         }
-        "text/x.enum" => Format::Word(wanted),
-        "" | "text/plain" | "application/json" if !wanted.value().is_null() => Format::JsonSchema(wanted),
-        "application/json" => Format::JsonObject,
-        "" | "text/plain" => Format::Text,
+        "text/x.enum" => ReplyFormat::Word(wanted),
+        "" | "text/plain" | "application/json" if !wanted.value().is_null() => {
+            ReplyFormat::JsonSchema(wanted)
+        }
+        "application/json" => ReplyFormat::JsonObject,
+        "" | "text/plain" => ReplyFormat::Text,
         other => {
             return refuse(format!(
                 "responseMimeType is {other:?}, not one of text/plain, application/json, text/x.enum"
@@ -227,16 +231,16 @@ fn format(config: &Value, pointer: &str) -> Result<Format, ApiError> {
 }
 
 /// What one content says: its texts as one turn (2.5), and the calls and results among its parts.
-fn content(content: &Value, speaker: fn(String) -> Turn) -> Vec<Turn> {
+fn content(content: &Value, speaker: fn(String) -> PromptTurn) -> Vec<PromptTurn> {
     let mut turns = Vec::new();
     let mut texts: Vec<&str> = Vec::new();
     let mut place = 0;
     for part in list(&content["parts"]) {
         let (answer, call) = (&part["functionResponse"], &part["functionCall"]);
         if answer.is_object() {
-            turns.push(Turn::tool_result(answer["name"].as_str(), answer["response"].to_string()));
+            turns.push(PromptTurn::tool_result(answer["name"].as_str(), answer["response"].to_string()));
         } else if call.is_object() {
-            turns.push(Turn::Assistant(call.to_string()));
+            turns.push(PromptTurn::Assistant(call.to_string()));
         } else if let Some(text) = part["text"].as_str() {
             if texts.is_empty() {
                 place = turns.len();

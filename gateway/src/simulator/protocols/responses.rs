@@ -9,20 +9,20 @@ use gatewright::{ErrorCode, limits};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use self::record::{Item, Made, Progress, Record, usage};
+use self::record::{ResponseProgress, SimulatedItem, SimulatedResponse, TurnResult, usage};
 use super::answer_format::format;
 use super::logprobs::Logprobs;
 use super::media;
-use super::tools::{Called, CustomTools, Form, Tools, call_id};
+use super::tools::{CustomTools, ToolInvocation, ToolLayout, Tools, call_id};
 use crate::app::App;
-use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, BudgetExceeded};
 use crate::clock::unix_seconds;
 use crate::compaction;
 use crate::models;
-use crate::simulator::conversation::{Content, Finish, Prompt, Turn, Usage};
+use crate::simulator::conversation::{Finish, Prompt, PromptTurn, ReplyContent, ReplyUsage};
 use crate::simulator::{self, tokens};
-use crate::store::Storing;
-use crate::stored_responses::{Conversation, Items, conversation, new_id};
+use crate::store::PendingStore;
+use crate::stored_responses::{InputItems, StoredConversation, conversation, new_id};
 use crate::wire::json::{content, limit, list, text};
 use crate::wire::sse::{self, Event};
 use crate::wire::{ApiError, Call, Response, json_response};
@@ -41,7 +41,7 @@ pub(crate) fn create(app: &App, call: &Call, budget: &Budget) -> Result<Response
         let message = "background responses are not supported: omit background or send false, and use stream for long answers";
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("background"));
     }
-    let Conversation { items, earlier } = conversation(app, call, &body, budget)?;
+    let StoredConversation { items, earlier } = conversation(app, call, &body, budget)?;
     let unmatched = limits::unmatched_calls(&items, earlier);
     if !unmatched.is_empty() {
         return Err(ApiError::violations(unmatched));
@@ -51,7 +51,7 @@ pub(crate) fn create(app: &App, call: &Call, budget: &Budget) -> Result<Response
         Some(item) if item["type"] == "compaction_trigger" => compacted(&prompt, budget)?,
         _ => answered(&prompt, &custom, logprobs(&body), budget)?,
     };
-    let record = Record {
+    let record = SimulatedResponse {
         id: format!("resp_{}", Uuid::new_v4().simple()),
         created: unix_seconds(),
         model,
@@ -60,7 +60,7 @@ pub(crate) fn create(app: &App, call: &Call, budget: &Budget) -> Result<Response
     record.charge(budget)?;
     let is_stored = record.request["store"] != false;
     if is_stored {
-        let documents = Items::new(items).answered(&record.json(&Progress::Ended(&made)));
+        let documents = InputItems::new(items).answered(&record.json(&ResponseProgress::Ended(&made)));
         app.history.keep(call.caller.id(), record.id.clone(), Some(documents), None);
     }
     let mut response = if record.request["stream"] == true {
@@ -68,10 +68,10 @@ pub(crate) fn create(app: &App, call: &Call, budget: &Budget) -> Result<Response
         let events = events::of(&record, made).map(|event| Event::named(&event));
         sse::respond(events.chain(terminator), app.config.event_delay)
     } else {
-        json_response(&record.json(&Progress::Ended(&made)))
+        json_response(&record.json(&ResponseProgress::Ended(&made)))
     };
     if is_stored {
-        response.extensions_mut().insert(Storing);
+        response.extensions_mut().insert(PendingStore);
     }
     Ok(response)
 }
@@ -80,7 +80,7 @@ pub(crate) fn create(app: &App, call: &Call, budget: &Budget) -> Result<Response
 pub(crate) fn compact(app: &App, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     models::text_model(text(&body["model"]), call.operation)?;
-    let Conversation { items, .. } = conversation(app, call, &body, budget)?;
+    let StoredConversation { items, .. } = conversation(app, call, &body, budget)?;
     if items.is_empty() {
         let message = "there is nothing to compact: send input or previous_response_id";
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("input"));
@@ -108,40 +108,40 @@ fn answered(
     custom: &CustomTools,
     logprobs: Option<Logprobs>,
     budget: &Budget,
-) -> Result<Made, Exceeded> {
+) -> Result<TurnResult, BudgetExceeded> {
     let reply = simulator::reply(prompt, budget)?;
-    if let (Content::Text(text), Some(logprobs)) = (&reply.content, logprobs) {
+    if let (ReplyContent::Text(text), Some(logprobs)) = (&reply.content, logprobs) {
         logprobs.charge(text, LOGPROBS_AT_ONCE, budget)?;
     }
     let items = match reply.content {
-        Content::Text(text) => vec![Item::Message { id: new_id("msg"), text, logprobs }],
-        Content::ToolCalls(calls) => calls
+        ReplyContent::Text(text) => vec![SimulatedItem::Message { id: new_id("msg"), text, logprobs }],
+        ReplyContent::ToolCalls(calls) => calls
             .into_iter()
             .map(|call| {
                 let called = custom.called(call);
-                let kind = if matches!(called, Called::Custom { .. }) { "ctc" } else { "fc" };
-                Item::Call { id: new_id(kind), call_id: call_id(), called }
+                let kind = if matches!(called, ToolInvocation::Custom { .. }) { "ctc" } else { "fc" };
+                SimulatedItem::Call { id: new_id(kind), call_id: call_id(), called }
             })
             .collect(),
     };
-    Ok(Made { items, finish: reply.finish, usage: reply.usage })
+    Ok(TurnResult { items, finish: reply.finish, usage: reply.usage })
 }
 
 /// One opaque item that replaces the conversation and contains the user's texts.
-fn compacted(prompt: &Prompt, budget: &Budget) -> Result<Made, Exceeded> {
+fn compacted(prompt: &Prompt, budget: &Budget) -> Result<TurnResult, BudgetExceeded> {
     let said: Vec<&str> = prompt
         .turns
         .iter()
         .filter_map(|turn| match turn {
-            Turn::User(text) | Turn::Summary(text) => Some(text.as_str()),
+            PromptTurn::User(text) | PromptTurn::Summary(text) => Some(text.as_str()),
             _ => None,
         })
         .collect();
     let summary: String = said.join("\n").chars().take(SUMMARY).collect();
-    let usage = Usage { input: prompt.tokens(budget)?, output: tokens::count(&summary) };
+    let usage = ReplyUsage { input: prompt.tokens(budget)?, output: tokens::count(&summary) };
     let id = new_id("cmp");
-    let items = vec![Item::Compaction { id, content: compaction::sealed(&summary) }];
-    Ok(Made { items, finish: Finish::Stop, usage })
+    let items = vec![SimulatedItem::Compaction { id, content: compaction::sealed(&summary) }];
+    Ok(TurnResult { items, finish: Finish::Stop, usage })
 }
 
 fn prompt(body: &Value, items: &[Value]) -> Result<(Prompt, CustomTools), ApiError> {
@@ -153,11 +153,11 @@ fn prompt(body: &Value, items: &[Value]) -> Result<(Prompt, CustomTools), ApiErr
             called.entry(id).or_insert(name);
         }
     }
-    let mut turns: Vec<Turn> = Vec::new();
-    turns.extend(body["instructions"].as_str().map(|text| Turn::Instruction(text.to_owned())));
+    let mut turns: Vec<PromptTurn> = Vec::new();
+    turns.extend(body["instructions"].as_str().map(|text| PromptTurn::Instruction(text.to_owned())));
     turns.extend(items.iter().filter_map(|item| turn(item, &called)));
     let wanted = &body["text"]["format"];
-    let (tools, tool_choice, custom) = Tools::read(body, Form::Flat)?.into_parts();
+    let (tools, tool_choice, custom) = Tools::read(body, ToolLayout::Flat)?.into_parts();
     let prompt = Prompt {
         turns,
         tool_choice,
@@ -173,27 +173,27 @@ fn prompt(body: &Value, items: &[Value]) -> Result<(Prompt, CustomTools), ApiErr
 
 /// The turn of an item. `called`: tool names by call id. Unknown kinds of items contain nothing that the simulated
 /// provider needs.
-fn turn(item: &Value, called: &HashMap<&str, &str>) -> Option<Turn> {
+fn turn(item: &Value, called: &HashMap<&str, &str>) -> Option<PromptTurn> {
     match item["type"].as_str() {
         None | Some("message") => {
             let content = content(&item["content"]);
             Some(match text(&item["role"]) {
-                "user" => Turn::User(content),
-                "assistant" => Turn::Assistant(content),
-                _ => Turn::Instruction(content),
+                "user" => PromptTurn::User(content),
+                "assistant" => PromptTurn::Assistant(content),
+                _ => PromptTurn::Instruction(content),
             })
         }
         Some("function_call") => {
-            Some(Turn::Assistant(format!("{}{}", text(&item["name"]), text(&item["arguments"]))))
+            Some(PromptTurn::Assistant(format!("{}{}", text(&item["name"]), text(&item["arguments"]))))
         }
         Some("custom_tool_call") => {
-            Some(Turn::Assistant(format!("{}{}", text(&item["name"]), text(&item["input"]))))
+            Some(PromptTurn::Assistant(format!("{}{}", text(&item["name"]), text(&item["input"]))))
         }
         Some("function_call_output" | "custom_tool_call_output") => {
             let name = called.get(text(&item["call_id"])).copied();
-            Some(Turn::tool_result(name, content(&item["output"])))
+            Some(PromptTurn::tool_result(name, content(&item["output"])))
         }
-        Some("compaction") => compaction::summary(item).map(Turn::Summary),
+        Some("compaction") => compaction::summary(item).map(PromptTurn::Summary),
         Some(_) => None,
     }
 }

@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::bounds::client_schema::{ClientSchema, OutOfBounds, check_pattern};
-use crate::simulator::conversation::{Tool, ToolCall, ToolChoice};
+use crate::simulator::conversation::{FunctionTool, SimulatedCall, SimulatedToolChoice};
 use crate::wire::ApiError;
 use crate::wire::json::{list, text};
 
 /// Where a protocol puts the fields of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ToolLayout {
     /// Chat: nested under its kind, `{"type": "custom", "custom": {…}}`.
     Nested,
     /// Responses: next to its kind.
     Flat,
 }
 
-impl Form {
+impl ToolLayout {
     fn members(self, tool: &Value) -> &Value {
         match self {
             Self::Nested => &tool[text(&tool["type"])],
@@ -42,8 +42,8 @@ impl Form {
 /// argument, [`INPUT`].
 #[derive(Debug)]
 pub(crate) struct Tools {
-    pub(crate) list: Vec<Tool>,
-    pub(crate) choice: ToolChoice,
+    pub(crate) list: Vec<FunctionTool>,
+    pub(crate) choice: SimulatedToolChoice,
     custom: CustomTools,
 }
 
@@ -60,14 +60,14 @@ pub(crate) struct CustomTools {
 const INPUT: &str = "input";
 
 /// A tool call as the protocols write it.
-pub(crate) enum Called {
+pub(crate) enum ToolInvocation {
     /// `arguments`: a JSON document.
     Function { name: String, arguments: String },
     /// `input`: any text.
     Custom { name: String, input: String },
 }
 
-impl Called {
+impl ToolInvocation {
     /// The call before any of its text.
     pub(crate) fn begun(&self) -> Self {
         match self {
@@ -81,11 +81,13 @@ impl Tools {
     /// The tools of a request and the tool choice. Tools of unknown kinds are accepted and never called.
     /// Errors: a schema or grammar exceeds the limits, or the tool choice is invalid, names a missing tool, or requires
     /// a tool when there is none.
-    pub(crate) fn read(body: &Value, form: Form) -> Result<Self, ApiError> {
-        if form == Form::Nested && list(&body["tools"]).next().is_none() && body["functions"].is_array() {
+    pub(crate) fn read(body: &Value, form: ToolLayout) -> Result<Self, ApiError> {
+        if form == ToolLayout::Nested && list(&body["tools"]).next().is_none() && body["functions"].is_array()
+        {
             return Self::read_functions(body);
         }
-        let mut tools = Self { list: Vec::new(), choice: ToolChoice::Auto, custom: CustomTools::default() };
+        let mut tools =
+            Self { list: Vec::new(), choice: SimulatedToolChoice::Auto, custom: CustomTools::default() };
         let mut names = HashSet::new();
         for (index, tool) in list(&body["tools"]).enumerate() {
             let members = form.members(tool);
@@ -106,7 +108,7 @@ impl Tools {
                 }
                 _ => continue,
             };
-            tools.list.push(Tool { name: name.to_owned(), parameters });
+            tools.list.push(FunctionTool { name: name.to_owned(), parameters });
         }
         tools.choose(&body["tool_choice"], form)?;
         Ok(tools)
@@ -115,20 +117,22 @@ impl Tools {
     /// The legacy `functions` of a chat request and `function_call`, the choice among them.
     fn read_functions(body: &Value) -> Result<Self, ApiError> {
         let custom = CustomTools { are_functions: true, ..CustomTools::default() };
-        let mut tools = Self { list: Vec::new(), choice: ToolChoice::Auto, custom };
+        let mut tools = Self { list: Vec::new(), choice: SimulatedToolChoice::Auto, custom };
         let mut names = HashSet::new();
         for (index, function) in list(&body["functions"]).enumerate() {
             let name = text(&function["name"]);
             if names.insert(name) {
                 let at = format!("/functions/{index}/parameters");
                 let parameters = ClientSchema::read(&function["parameters"], &at)?;
-                tools.list.push(Tool { name: name.to_owned(), parameters });
+                tools.list.push(FunctionTool { name: name.to_owned(), parameters });
             }
         }
         let choice = &body["function_call"];
         match (choice.as_str(), choice["name"].as_str()) {
-            (Some("none"), _) => tools.choice = ToolChoice::None,
-            (_, Some(name)) if names.contains(name) => tools.choice = ToolChoice::Named(name.to_owned()),
+            (Some("none"), _) => tools.choice = SimulatedToolChoice::None,
+            (_, Some(name)) if names.contains(name) => {
+                tools.choice = SimulatedToolChoice::Named(name.to_owned())
+            }
             (_, Some(name)) => {
                 let name: String = name.chars().take(LONGEST_NAME).collect();
                 let message =
@@ -140,16 +144,16 @@ impl Tools {
         Ok(tools)
     }
 
-    fn choose(&mut self, choice: &Value, form: Form) -> Result<(), ApiError> {
+    fn choose(&mut self, choice: &Value, form: ToolLayout) -> Result<(), ApiError> {
         let kind = text(&choice["type"]);
         self.choice = match choice {
             Value::String(word) => match word.as_str() {
-                "auto" => ToolChoice::Auto,
-                "none" => ToolChoice::None,
-                "required" => ToolChoice::Required,
+                "auto" => SimulatedToolChoice::Auto,
+                "none" => SimulatedToolChoice::None,
+                "required" => SimulatedToolChoice::Required,
                 _ => return Err(refuse("tool_choice must be none, auto or required")),
             },
-            _ if is_called(choice) => ToolChoice::Named(self.named(choice, form)?.to_owned()),
+            _ if is_called(choice) => SimulatedToolChoice::Named(self.named(choice, form)?.to_owned()),
             _ if kind == "allowed_tools" => {
                 let allowed = form.members(choice);
                 let names: Result<HashSet<&str>, ApiError> = list(&allowed["tools"])
@@ -158,18 +162,22 @@ impl Tools {
                     .collect();
                 let names = names?;
                 self.list.retain(|tool| names.contains(tool.name.as_str()));
-                if allowed["mode"] == "required" { ToolChoice::Required } else { ToolChoice::Auto }
+                if allowed["mode"] == "required" {
+                    SimulatedToolChoice::Required
+                } else {
+                    SimulatedToolChoice::Auto
+                }
             }
-            _ => ToolChoice::Auto,
+            _ => SimulatedToolChoice::Auto,
         };
-        if self.choice == ToolChoice::Required && self.list.is_empty() {
+        if self.choice == SimulatedToolChoice::Required && self.list.is_empty() {
             return Err(refuse("tool_choice is required, but tools has no tool that can be called"));
         }
         Ok(())
     }
 
     /// The name of the tool that a tool choice refers to by kind and name; the kind is one that [`is_called`].
-    fn named<'c>(&self, choice: &'c Value, form: Form) -> Result<&'c str, ApiError> {
+    fn named<'c>(&self, choice: &'c Value, form: ToolLayout) -> Result<&'c str, ApiError> {
         let (kind, name) = (text(&choice["type"]), text(&form.members(choice)["name"]));
         let is_custom = self.custom.names.contains(name);
         let is_there = self.list.iter().any(|tool| tool.name == name) && is_custom == (kind == "custom");
@@ -182,7 +190,7 @@ impl Tools {
     }
 
     /// Splits the tools into those for the simulated provider and the data to convert its calls.
-    pub(crate) fn into_parts(self) -> (Vec<Tool>, ToolChoice, CustomTools) {
+    pub(crate) fn into_parts(self) -> (Vec<FunctionTool>, SimulatedToolChoice, CustomTools) {
         (self.list, self.choice, self.custom)
     }
 }
@@ -207,19 +215,19 @@ impl CustomTools {
     }
 
     /// Converts a call of the simulated provider for the protocols.
-    pub(crate) fn called(&self, call: ToolCall) -> Called {
-        let ToolCall { name, arguments } = call;
+    pub(crate) fn called(&self, call: SimulatedCall) -> ToolInvocation {
+        let SimulatedCall { name, arguments } = call;
         if !self.names.contains(&name) {
-            return Called::Function { name, arguments };
+            return ToolInvocation::Function { name, arguments };
         }
         let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
-        Called::Custom { name, input: text(&arguments[INPUT]).to_owned() }
+        ToolInvocation::Custom { name, input: text(&arguments[INPUT]).to_owned() }
     }
 }
 
 /// The arguments of the function that stands in for a custom tool. A `regex` grammar is enforced; a `lark` one isn't (see
 /// gaps.md). `at`: where the format is, as a JSON Pointer.
-fn input_schema(format: &Value, form: Form, at: &str) -> Result<ClientSchema, OutOfBounds> {
+fn input_schema(format: &Value, form: ToolLayout, at: &str) -> Result<ClientSchema, OutOfBounds> {
     let grammar = form.members(format);
     let mut input = json!({ "type": "string" });
     if grammar["syntax"] == "regex" {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::layers::Layers;
 use super::pattern::{self, Pattern};
-use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, BudgetExceeded};
 
 /// Steps to create a validator for candidates.
 const JUDGE: usize = 10_000;
@@ -43,7 +43,7 @@ impl Judge {
         layers: &Layers<'_>,
         pattern: Option<(&str, &Pattern)>,
         budget: &Budget,
-    ) -> Result<Self, Exceeded> {
+    ) -> Result<Self, BudgetExceeded> {
         budget.work(JUDGE)?;
         let mut parts = Vec::new();
         for keywords in &layers.keywords {
@@ -74,7 +74,7 @@ impl Judge {
         &self,
         candidates: impl Iterator<Item = Value>,
         budget: &Budget,
-    ) -> Result<Value, Exceeded> {
+    ) -> Result<Value, BudgetExceeded> {
         let mut last = Value::Null;
         for candidate in candidates {
             let bytes = candidate.as_str().map_or(0, str::len) + 1;
@@ -91,7 +91,7 @@ impl Judge {
 }
 
 /// Whether a keyword's value is cheap to validate with on its own: it has no references, expressions or formats.
-fn stands_alone(value: &Value, budget: &Budget) -> Result<bool, Exceeded> {
+fn stands_alone(value: &Value, budget: &Budget) -> Result<bool, BudgetExceeded> {
     budget.work(JUDGE_LOOK)?;
     match value {
         Value::String(text) => budget.work(text.len()).map(|()| true),
@@ -109,8 +109,8 @@ fn stands_alone(value: &Value, budget: &Budget) -> Result<bool, Exceeded> {
 /// Whether a condition holds for all items; stops when the budget is exhausted.
 fn all<T>(
     values: impl IntoIterator<Item = T>,
-    mut holds: impl FnMut(T) -> Result<bool, Exceeded>,
-) -> Result<bool, Exceeded> {
+    mut holds: impl FnMut(T) -> Result<bool, BudgetExceeded>,
+) -> Result<bool, BudgetExceeded> {
     for value in values {
         if !holds(value)? {
             return Ok(false);

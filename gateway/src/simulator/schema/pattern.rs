@@ -2,7 +2,7 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, BudgetExceeded};
 
 /// Maximum length of a string generated for `minLength` or `pattern`, in characters.
 pub(super) const LENGTH: usize = 4_096;
@@ -32,7 +32,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    pub(super) fn read(source: &str, budget: &Budget) -> Result<Self, Exceeded> {
+    pub(super) fn read(source: &str, budget: &Budget) -> Result<Self, BudgetExceeded> {
         let byte = if asks_for_tables(source) { READ_TABLES } else { READ };
         budget.work(source.len().saturating_mul(byte))?;
         let hir = regex_syntax::parse(source).ok();
@@ -57,10 +57,10 @@ impl Pattern {
 
     /// A short text that matches, with at least `shortest` characters if the repetitions allow it. `None` if every
     /// match exceeds [`LENGTH`] characters.
-    pub(super) fn example(&self, shortest: usize, budget: &Budget) -> Result<Option<String>, Exceeded> {
+    pub(super) fn example(&self, shortest: usize, budget: &Budget) -> Result<Option<String>, BudgetExceeded> {
         let Some(hir) = &self.hir else { return Ok(None) };
         let spread = |extra: usize| {
-            let mut writing = Writing { text: String::new(), budget };
+            let mut writing = PatternWriter { text: String::new(), budget };
             Ok(writing.matched(hir, extra)?.then_some(writing.text))
         };
         // All extensible repetitions get the same extra length until the text is long enough. The text only grows with
@@ -108,14 +108,14 @@ fn states(hir: &Hir) -> usize {
 }
 
 /// A text under construction that will match.
-struct Writing<'a> {
+struct PatternWriter<'a> {
     text: String,
     budget: &'a Budget,
 }
 
-impl Writing<'_> {
+impl PatternWriter<'_> {
     /// Whether the text is still short enough; if not, it is incomplete.
-    fn matched(&mut self, hir: &Hir, extra: usize) -> Result<bool, Exceeded> {
+    fn matched(&mut self, hir: &Hir, extra: usize) -> Result<bool, BudgetExceeded> {
         self.budget.work(1)?;
         match hir.kind() {
             HirKind::Empty | HirKind::Look(_) => {}

@@ -8,7 +8,7 @@ use ring::hmac;
 
 use super::PREFIX;
 use crate::clock::unix_seconds;
-use crate::store::file_name::{FileName, KeptFile};
+use crate::store::file_name::{FileName, StoredFile};
 use crate::wire::ApiError;
 
 /// Signs the URLs.
@@ -20,7 +20,7 @@ impl Signer {
     }
 
     /// Path and query of a file.
-    pub(super) fn address(&self, KeptFile { name, expires }: &KeptFile) -> String {
+    pub(super) fn address(&self, StoredFile { name, expires }: &StoredFile) -> String {
         let signature = hmac::sign(&self.0, signed_text(name.as_str(), *expires).as_bytes());
         format!("{PREFIX}{name}?exp={expires}&sig={}", BASE64_URL_SAFE_NO_PAD.encode(signature))
     }

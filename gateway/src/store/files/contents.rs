@@ -17,7 +17,7 @@ use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _};
 
-use super::failure::Failure;
+use super::failure::FileError;
 use crate::crash;
 use crate::disk::{private_folder, sync_folder};
 use crate::store::bucket::Bucket;
@@ -38,11 +38,11 @@ pub(crate) struct Contents {
 }
 
 /// Pieces of a file, in order.
-pub(crate) type Pieces = BoxStream<'static, Result<Bytes, Failure>>;
+pub(crate) type FileStream = BoxStream<'static, Result<Bytes, FileError>>;
 
 /// Something found among the files.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FileEntry {
     pub(super) name: FileName,
     /// When it was written, in seconds since 1970.
     pub(super) written: u64,
@@ -75,16 +75,16 @@ impl Contents {
     }
 
     /// Errors: the folder is missing. A write would then create a new one, accessible to everybody.
-    async fn in_place(&self) -> Result<(), Failure> {
+    async fn in_place(&self) -> Result<(), FileError> {
         let Some(folder) = &self.folder else { return Ok(()) };
         match tokio::fs::metadata(folder).await {
             Ok(_) => Ok(()),
-            Err(error) => Err(Failure::away(folder, &error)),
+            Err(error) => Err(FileError::away(folder, &error)),
         }
     }
 
     /// Writes a file.
-    pub(super) async fn write(&self, name: &FileName, contents: Vec<u8>) -> Result<(), Failure> {
+    pub(super) async fn write(&self, name: &FileName, contents: Vec<u8>) -> Result<(), FileError> {
         self.in_place().await?;
         crash::point();
         self.store.put(&path(name), contents.into()).await?;
@@ -93,14 +93,14 @@ impl Contents {
     }
 
     /// A writer for a file whose bytes arrive over time. The file appears once the writer has been shut down.
-    pub(super) async fn writer(&self, name: &FileName) -> Result<BufWriter, Failure> {
+    pub(super) async fn writer(&self, name: &FileName) -> Result<BufWriter, FileError> {
         self.in_place().await?;
         let writer = BufWriter::with_capacity(Arc::clone(&self.store), path(name), PART);
         Ok(writer.with_max_concurrency(1))
     }
 
     /// The size of a file, in bytes; `None` if no file has this name.
-    pub(super) async fn size(&self, name: &FileName) -> Result<Option<u64>, Failure> {
+    pub(super) async fn size(&self, name: &FileName) -> Result<Option<u64>, FileError> {
         match self.store.head(&path(name)).await {
             Ok(meta) => Ok(Some(meta.size)),
             Err(object_store::Error::NotFound { .. }) => self.in_place().await.map(|()| None),
@@ -109,16 +109,16 @@ impl Contents {
     }
 
     /// Reads a part of a file in pieces, each on demand.
-    pub(super) async fn read(&self, name: &FileName, part: Range<u64>) -> Result<Pieces, Failure> {
+    pub(super) async fn read(&self, name: &FileName, part: Range<u64>) -> Result<FileStream, FileError> {
         let options = GetOptions { range: Some(GetRange::Bounded(part)), ..GetOptions::default() };
         let found = self.store.get_opts(&path(name), options).await?;
         // A truncated file would yield empty pieces forever.
-        let is_cut = |piece: Bytes| if piece.is_empty() { Err(Failure::cut()) } else { Ok(piece) };
-        Ok(found.into_stream().map(move |piece| piece.map_err(Failure::from).and_then(is_cut)).boxed())
+        let is_cut = |piece: Bytes| if piece.is_empty() { Err(FileError::cut()) } else { Ok(piece) };
+        Ok(found.into_stream().map(move |piece| piece.map_err(FileError::from).and_then(is_cut)).boxed())
     }
 
     /// Removes a file, if it is there.
-    pub(super) async fn remove(&self, name: &FileName) -> Result<(), Failure> {
+    pub(super) async fn remove(&self, name: &FileName) -> Result<(), FileError> {
         crash::point();
         let removed = self.store.delete(&path(name)).await;
         crash::point();
@@ -129,18 +129,18 @@ impl Contents {
     }
 
     /// All files. Anything without a valid file name belongs to somebody else.
-    pub(super) fn list(&self) -> BoxStream<'static, Result<Found, Failure>> {
+    pub(super) fn list(&self) -> BoxStream<'static, Result<FileEntry, FileError>> {
         let found = self.store.list(None).try_filter_map(async |meta| {
             let name = meta.location.as_ref().parse().ok();
             let written = u64::try_from(meta.last_modified.timestamp()).unwrap_or(0);
-            Ok(name.map(|name| Found { name, written }))
+            Ok(name.map(|name| FileEntry { name, written }))
         });
-        found.map_err(Failure::from).boxed()
+        found.map_err(FileError::from).boxed()
     }
 
     /// Removes unfinished files of processes that have ended: those not written to since `before`, a time since 1970, at
     /// most `most`. Returns how many.
-    pub(super) async fn remove_unfinished(&self, before: Duration, most: usize) -> Result<usize, Failure> {
+    pub(super) async fn remove_unfinished(&self, before: Duration, most: usize) -> Result<usize, FileError> {
         let Some(folder) = self.folder.clone() else { return Ok(0) };
         let removed = tokio::task::spawn_blocking(move || {
             let mut removed = 0;

@@ -5,42 +5,42 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::store::durable::Taken;
+use crate::store::traits::FileTotals;
 
 /// How long a count is valid. It doesn't include files that other gateways store in the meantime.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// By the id of the API key.
 #[derive(Default)]
-pub(super) struct Counts(Mutex<HashMap<Arc<str>, Count>>);
+pub(super) struct Counts(Mutex<HashMap<Arc<str>, KeyFileCount>>);
 
-struct Count {
+struct KeyFileCount {
     since: Instant,
-    all: Taken,
-    own: Taken,
+    all: FileTotals,
+    own: FileTotals,
 }
 
 impl Counts {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Count>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, KeyFileCount>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What all files take and those of an API key, if that was counted recently.
-    pub(super) fn fresh(&self, owner: &str) -> Option<(Taken, Taken)> {
+    pub(super) fn fresh(&self, owner: &str) -> Option<(FileTotals, FileTotals)> {
         let counts = self.lock();
         let count = counts.get(owner).filter(|count| count.since.elapsed() < FRESH)?;
         Some((count.all, count.own))
     }
 
     /// Caches a count.
-    pub(super) fn note(&self, owner: &Arc<str>, since: Instant, (all, own): (Taken, Taken)) {
+    pub(super) fn note(&self, owner: &Arc<str>, since: Instant, (all, own): (FileTotals, FileTotals)) {
         let mut counts = self.lock();
         counts.retain(|_, count| count.since.elapsed() < FRESH);
-        counts.insert(Arc::clone(owner), Count { since, all, own });
+        counts.insert(Arc::clone(owner), KeyFileCount { since, all, own });
     }
 
     /// Adds files stored since the count.
-    pub(super) fn add(&self, owner: &str, files: Taken) {
+    pub(super) fn add(&self, owner: &str, files: FileTotals) {
         for (key, count) in &mut *self.lock() {
             count.all = count.all.with(files);
             if **key == *owner {
@@ -54,8 +54,8 @@ impl Counts {
 mod tests {
     use super::*;
 
-    fn taken(files: u64, bytes: u64) -> Taken {
-        Taken { files, bytes }
+    fn taken(files: u64, bytes: u64) -> FileTotals {
+        FileTotals { files, bytes }
     }
 
     #[test]

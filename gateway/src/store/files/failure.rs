@@ -5,7 +5,7 @@ use std::io;
 
 use gatewright::ErrorCode;
 
-use crate::store::durable::StoreError;
+use crate::store::traits::StoreError;
 use crate::wire::ApiError;
 
 /// The `retry-after` of a failure that an operator must resolve.
@@ -14,24 +14,24 @@ const WAIT_S: u64 = 30;
 /// Why the contents of a file can't be written or read.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct Failure {
+pub(crate) struct FileError {
     is_full: bool,
     message: String,
 }
 
-impl From<object_store::Error> for Failure {
+impl From<object_store::Error> for FileError {
     fn from(error: object_store::Error) -> Self {
         Self::of(&error)
     }
 }
 
-impl From<io::Error> for Failure {
+impl From<io::Error> for FileError {
     fn from(error: io::Error) -> Self {
         Self::of(&error)
     }
 }
 
-impl Failure {
+impl FileError {
     fn of(error: &(dyn Error + 'static)) -> Self {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::store::Kind;
+use crate::store::FileKind;
 use crate::store::files::tests::{in_folder, keep, keep_for, names, refusal, served};
 use crate::store::small_disk::{make_read_only, may_mount, mount};
 
@@ -33,8 +33,8 @@ async fn on_a_small_disk() {
 
     is_full(keep(&files, "key", &[1_000, 300_000]).await.expect_err("a full disk"), folder.path());
     nothing_else_stays().await;
-    let mut room = files.reserve(&"key".into(), MostOfKey::ALL, 0).await.expect("room");
-    let mut file = room.write(Kind::Mp4).await.expect("begun");
+    let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 0).await.expect("room");
+    let mut file = room.write(FileKind::Mp4).await.expect("begun");
     let piece = vec![7; 1024 * 1024];
     let mut written = Ok(());
     while written.is_ok() {

@@ -2,18 +2,18 @@
 
 use gatewright::ErrorCode;
 
-use super::Files;
-use crate::store::durable::{Expiring, Taken};
+use super::GeneratedFiles;
+use crate::store::traits::{ExpiringFile, FileTotals};
 use crate::wire::ApiError;
 
 /// The `retry-after` if the space is taken by unfinished work rather than files.
 const SHORT_WAIT_S: u64 = 1;
 /// How many files are examined to predict when there will be room.
-const MOST_LOOKED_AT: u32 = 1_000;
+const MAX_LOOKED_AT: u32 = 1_000;
 
 /// Which limit is reached.
 #[derive(Clone, Copy)]
-pub(super) enum Bound<'o> {
+pub(super) enum ExceededBound<'o> {
     /// The space that all keys share.
     All,
     /// The share of it for the API key with this id (0048).
@@ -23,17 +23,17 @@ pub(super) enum Bound<'o> {
 }
 
 /// A request for space, with the limit it must stay within.
-pub(super) struct Full<'o> {
-    pub(super) bound: Bound<'o>,
-    pub(super) taken: Taken,
+pub(super) struct BoundCheck<'o> {
+    pub(super) bound: ExceededBound<'o>,
+    pub(super) taken: FileTotals,
     /// Promised to work in progress, in bytes, including this request.
     pub(super) promised: u64,
     /// Requested, in bytes.
     pub(super) more: u64,
-    pub(super) most: Taken,
+    pub(super) most: FileTotals,
 }
 
-impl<'o> Bound<'o> {
+impl<'o> ExceededBound<'o> {
     /// The id of the API key whose files count; `None`: all files count.
     fn owner(self) -> Option<&'o str> {
         match self {
@@ -43,7 +43,7 @@ impl<'o> Bound<'o> {
     }
 }
 
-impl Full<'_> {
+impl BoundCheck<'_> {
     pub(super) fn is_full(&self) -> bool {
         self.taken.files >= self.most.files || self.missing() > 0
     }
@@ -60,23 +60,23 @@ impl Full<'_> {
     }
 
     /// The error for the request.
-    pub(super) async fn refusal(self, files: &Files) -> ApiError {
+    pub(super) async fn refusal(self, files: &GeneratedFiles) -> ApiError {
         let Self { taken, promised, more, most, .. } = self;
         let held = taken.bytes.saturating_add(promised).saturating_sub(more);
         let full = match (taken.files >= most.files, self.bound) {
-            (true, Bound::All) => format!("there are {} generated files, the maximum", taken.files),
-            (true, Bound::Part(_) | Bound::Limit(_)) => {
+            (true, ExceededBound::All) => format!("there are {} generated files, the maximum", taken.files),
+            (true, ExceededBound::Part(_) | ExceededBound::Limit(_)) => {
                 format!("this API key has {} generated files, its maximum", taken.files)
             }
-            (false, Bound::All) => format!(
+            (false, ExceededBound::All) => format!(
                 "{held} of the {} bytes for generated files are in use, and this needs about {more}",
                 most.bytes
             ),
-            (false, Bound::Part(_)) => format!(
+            (false, ExceededBound::Part(_)) => format!(
                 "generated files of this API key use {held} of the {} bytes that one key may use, and this needs about {more}",
                 most.bytes
             ),
-            (false, Bound::Limit(_)) => format!(
+            (false, ExceededBound::Limit(_)) => format!(
                 "generated files of this API key use {held} of the {} bytes that its limit file_bytes allows, and this needs \
                     about {more}",
                 most.bytes
@@ -84,14 +84,14 @@ impl Full<'_> {
         };
         // If its own share or limit is exceeded, the key itself is the cause.
         let code = match self.bound {
-            Bound::All => &ErrorCode::FILE_STORAGE_FULL,
-            Bound::Part(_) | Bound::Limit(_) => &ErrorCode::RATE_LIMIT_EXCEEDED,
+            ExceededBound::All => &ErrorCode::FILE_STORAGE_FULL,
+            ExceededBound::Part(_) | ExceededBound::Limit(_) => &ErrorCode::RATE_LIMIT_EXCEEDED,
         };
         if more > most.bytes {
             // Waiting doesn't help.
             let message = match self.bound {
-                Bound::All | Bound::Part(_) => full,
-                Bound::Limit(_) => format!("{full}; request less, or use a key with a larger limit"),
+                ExceededBound::All | ExceededBound::Part(_) => full,
+                ExceededBound::Limit(_) => format!("{full}; request less, or use a key with a larger limit"),
             };
             return ApiError::new(code, message);
         }
@@ -101,12 +101,12 @@ impl Full<'_> {
     }
 
     /// Seconds until there is room.
-    async fn wait(&self, files: &Files) -> u64 {
+    async fn wait(&self, files: &GeneratedFiles) -> u64 {
         let (mut missing, mut is_one_too_many) = (self.missing(), self.taken.files >= self.most.files);
         let mut wait = SHORT_WAIT_S;
         // If the store has become unavailable, there is no better estimate.
-        let files = files.store.first_to_expire(self.bound.owner(), MOST_LOOKED_AT).await.unwrap_or_default();
-        for Expiring { file, left } in files {
+        let files = files.store.first_to_expire(self.bound.owner(), MAX_LOOKED_AT).await.unwrap_or_default();
+        for ExpiringFile { file, left } in files {
             if missing == 0 && !is_one_too_many {
                 break;
             }

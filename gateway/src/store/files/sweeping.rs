@@ -8,12 +8,12 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 
-use super::Files;
-use super::contents::Found;
-use super::failure::Failure;
+use super::GeneratedFiles;
+use super::contents::FileEntry;
+use super::failure::FileError;
 use crate::clock::unix_millis;
-use crate::store::durable::StoreError;
 use crate::store::file_name::FileName;
+use crate::store::traits::StoreError;
 use crate::supervised::supervise;
 
 /// Interval between sweeps for expired files, plus or minus a fifth so that gateways don't all sweep at the same
@@ -22,9 +22,9 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// Every how many turns leftovers are looked for.
 const TURNS: u32 = 30;
 /// Maximum number of files removed in a turn.
-const MOST_A_TURN: u32 = 200;
+const MAX_A_TURN: u32 = 200;
 /// Maximum number of files examined in a turn that looks for leftovers.
-const MOST_LOOKED_AT: usize = 2_000;
+const MAX_LOOKED_AT: usize = 2_000;
 /// How many files are removed concurrently.
 const AT_ONCE: usize = 8;
 /// A file not written to for this long is no longer being worked on, and won't be recorded any more.
@@ -32,23 +32,23 @@ pub(super) const LEFT: Duration = Duration::from_hours(1);
 
 /// Why a turn ended early.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unswept {
+pub(super) enum SweepError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Contents(#[from] Failure),
+    Contents(#[from] FileError),
 }
 
 /// Where the last search for leftovers stopped.
-pub(super) type Listing = Option<BoxStream<'static, Result<Found, Failure>>>;
+pub(super) type Listing = Option<BoxStream<'static, Result<FileEntry, FileError>>>;
 
 /// Starts sweeping, until the files are dropped. Needs a Tokio runtime.
-pub(super) fn start(files: &Arc<Files>) {
+pub(super) fn start(files: &Arc<GeneratedFiles>) {
     let files = Arc::downgrade(files);
     supervise("files", PAUSE, move || follow(Weak::clone(&files)));
 }
 
-async fn follow(files: Weak<Files>) {
+async fn follow(files: Weak<GeneratedFiles>) {
     let (mut turn, mut listing, mut failing) = (0_u32, None, false);
     while let Some(files) = files.upgrade() {
         let swept = files.turn(turn.is_multiple_of(TURNS), &mut listing).await;
@@ -66,19 +66,19 @@ async fn follow(files: Weak<Files>) {
     }
 }
 
-impl Files {
+impl GeneratedFiles {
     /// One turn. True if all expired files are removed.
-    async fn turn(&self, with_left_over: bool, listing: &mut Listing) -> Result<bool, Unswept> {
+    async fn turn(&self, with_left_over: bool, listing: &mut Listing) -> Result<bool, SweepError> {
         let removed = self.remove_expired().await?;
         if with_left_over {
-            self.remove_left_over(LEFT, MOST_LOOKED_AT, listing).await?;
+            self.remove_left_over(LEFT, MAX_LOOKED_AT, listing).await?;
         }
-        Ok(removed < usize::try_from(MOST_A_TURN).unwrap_or(usize::MAX))
+        Ok(removed < usize::try_from(MAX_A_TURN).unwrap_or(usize::MAX))
     }
 
     /// Removes expired files, the oldest first, as many as a turn may. Returns how many.
     pub(super) async fn remove_expired(&self) -> Result<usize, StoreError> {
-        let first = self.store.first_to_expire(None, MOST_A_TURN).await?;
+        let first = self.store.first_to_expire(None, MAX_A_TURN).await?;
         let expired = first.into_iter().filter(|one| one.left == 0).map(|one| one.file.name);
         // Contents are removed first: a file that can't be removed still takes up space.
         let removed: Vec<_> = stream::iter(expired)
@@ -100,7 +100,7 @@ impl Files {
         left: Duration,
         most: usize,
         listing: &mut Listing,
-    ) -> Result<(), Unswept> {
+    ) -> Result<(), SweepError> {
         // Uses the earlier of the store's clock and this machine's, which may be the folder's: a wrong clock then never
         // removes a file that another gateway is still writing.
         let now = unix_millis().min(self.store.clock().await?);
@@ -113,7 +113,7 @@ impl Files {
         for _ in 0..most {
             // At the end of the list, the next turn starts over.
             let Some(found) = rest.next().await else { return Ok(()) };
-            let Found { name, written } = found?;
+            let FileEntry { name, written } = found?;
             if written <= before.as_secs() && !self.store.has_file(&name).await? && self.remove(&name).await {
                 tracing::info!(%name, "removed an unreferenced file");
             }

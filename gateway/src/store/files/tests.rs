@@ -8,18 +8,18 @@ use gatewright::operations::ErrorStyle;
 use tokio::time::Instant;
 
 use super::*;
-use crate::store::{KeptFile, Kind, MemoryStore, SqlStore};
+use crate::store::{FileKind, MemoryStore, SqlStore, StoredFile};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-impl Files {
+impl GeneratedFiles {
     /// Files in memory.
     pub(crate) fn in_memory(max_bytes: usize) -> Arc<Self> {
         Self::new(Contents::in_memory(), Arc::new(MemoryStore::default()), key(), max_bytes)
     }
 
     /// The size of a file's contents.
-    pub(crate) async fn size(&self, file: &KeptFile) -> u64 {
+    pub(crate) async fn size(&self, file: &StoredFile) -> u64 {
         self.contents.size(&file.name).await.expect("readable").expect("a file")
     }
 }
@@ -29,10 +29,10 @@ fn key() -> hmac::Key {
 }
 
 /// Files in a folder with a database, as a gateway has them.
-pub(super) fn in_folder(folder: &Path, max_bytes: usize) -> Arc<Files> {
+pub(super) fn in_folder(folder: &Path, max_bytes: usize) -> Arc<GeneratedFiles> {
     let contents = Contents::in_folder(&folder.join("files")).expect("a folder");
     let store = SqlStore::in_file(&folder.join("a.db")).expect("a database");
-    Files::new(contents, Arc::new(store), key(), max_bytes)
+    GeneratedFiles::new(contents, Arc::new(store), key(), max_bytes)
 }
 
 fn parts(address: &str) -> (String, Vec<(String, String)>) {
@@ -41,7 +41,7 @@ fn parts(address: &str) -> (String, Vec<(String, String)>) {
 }
 
 /// The contents served at a file's URL, or the error's status.
-pub(super) async fn served(files: &Files, file: &KeptFile) -> Result<Vec<u8>, u16> {
+pub(super) async fn served(files: &GeneratedFiles, file: &StoredFile) -> Result<Vec<u8>, u16> {
     let (name, query) = parts(&files.address(file));
     let status = |error: ApiError| error.into_response(ErrorStyle::Standard).status().as_u16();
     let open = files.open(&name, &query).await.map_err(status)?;
@@ -50,22 +50,22 @@ pub(super) async fn served(files: &Files, file: &KeptFile) -> Result<Vec<u8>, u1
 }
 
 pub(super) async fn keep(
-    files: &Arc<Files>,
+    files: &Arc<GeneratedFiles>,
     owner: &str,
     sizes: &[usize],
-) -> Result<Vec<KeptFile>, ApiError> {
+) -> Result<Vec<StoredFile>, ApiError> {
     keep_for(files, owner, sizes, MINUTE).await
 }
 
 pub(super) async fn keep_for(
-    files: &Arc<Files>,
+    files: &Arc<GeneratedFiles>,
     owner: &str,
     sizes: &[usize],
     lifetime: Duration,
-) -> Result<Vec<KeptFile>, ApiError> {
+) -> Result<Vec<StoredFile>, ApiError> {
     let contents = sizes.iter().map(|size| vec![7; *size]).collect();
-    let room = files.reserve(&owner.into(), MostOfKey::ALL, 0).await?;
-    room.keep(Kind::Png, contents, lifetime).await
+    let room = files.reserve(&owner.into(), KeyFileQuota::ALL, 0).await?;
+    room.keep(FileKind::Png, contents, lifetime).await
 }
 
 /// Status and `retry-after` of a refusal.
@@ -101,7 +101,7 @@ async fn files_and_their_addresses_outlive_the_process() {
     let stored = serde_json::to_string(&kept[1]).expect("JSON");
     drop(first);
     let second = in_folder(folder.path(), 100);
-    let file: KeptFile = serde_json::from_str(&stored).expect("a file");
+    let file: StoredFile = serde_json::from_str(&stored).expect("a file");
     assert_eq!((second.address(&file), served(&second, &file).await), (address, Ok(vec![7; 4])));
     // Files stored before count.
     let refused = keep(&second, "key", &[94]).await.expect_err("no room");
@@ -109,7 +109,7 @@ async fn files_and_their_addresses_outlive_the_process() {
     // Another key produces other signatures.
     let contents = Contents::in_folder(&folder.path().join("files")).expect("a folder");
     let other = hmac::Key::new(hmac::HMAC_SHA256, b"another key");
-    let stranger = Files::new(contents, Arc::new(MemoryStore::default()), other, 100);
+    let stranger = GeneratedFiles::new(contents, Arc::new(MemoryStore::default()), other, 100);
     let (name, query) = parts(&stranger.address(&file));
     let error = second.open(&name, &query).await.err().expect("not signed by it");
     assert_eq!(refusal(error).0, 403);
@@ -128,7 +128,7 @@ async fn an_address_past_its_hour_is_gone_also_while_the_file_is_there() {
 #[tokio::test]
 async fn no_file_gives_way_before_its_hour_and_the_refusal_says_when_there_is_room() {
     // Section 8: a URL is valid for its hour.
-    let files = Files::in_memory(10);
+    let files = GeneratedFiles::in_memory(10);
     let kept = keep(&files, "key", &[4, 4]).await.expect("room");
     let refused = keep(&files, "key", &[3]).await.expect_err("no room");
     assert!(matches!(refusal(refused), (503, Some(1..=60))));
@@ -154,16 +154,16 @@ async fn a_key_takes_no_more_than_its_part_of_the_room() {
     let files = in_folder(folder.path(), 100);
     let (mine, other) = ("mine".into(), "other".into());
     keep(&files, "mine", &[30]).await.expect("room");
-    let room = files.reserve(&mine, MostOfKey::part(50), 20).await.expect("the rest of its part");
-    let refused = files.reserve(&mine, MostOfKey::part(50), 1).await.err().expect("beyond its part");
+    let room = files.reserve(&mine, KeyFileQuota::part(50), 20).await.expect("the rest of its part");
+    let refused = files.reserve(&mine, KeyFileQuota::part(50), 1).await.err().expect("beyond its part");
     assert!(refused.to_string().contains("this API key"), "{refused}");
     assert!(matches!(refusal(refused), (429, Some(1..=60))));
-    files.reserve(&other, MostOfKey::part(50), 50).await.expect("the part of another");
+    files.reserve(&other, KeyFileQuota::part(50), 50).await.expect("the part of another");
     // Alone, it may use the rest, too.
-    files.reserve(&mine, MostOfKey::ALL, 50).await.expect("all of it");
+    files.reserve(&mine, KeyFileQuota::ALL, 50).await.expect("all of it");
     drop(room);
-    assert_eq!(files.reserve(&mine, MostOfKey::part(50), 0).await.expect("nothing").most(), 50);
-    let refused = files.reserve(&mine, MostOfKey::part(50), 51).await.err().expect("never");
+    assert_eq!(files.reserve(&mine, KeyFileQuota::part(50), 0).await.expect("nothing").most(), 50);
+    let refused = files.reserve(&mine, KeyFileQuota::part(50), 51).await.err().expect("never");
     assert_eq!(refusal(refused), (429, None), "no wait helps");
     assert_eq!(files.promised(), (0, 0));
 }
@@ -172,12 +172,12 @@ async fn a_key_takes_no_more_than_its_part_of_the_room() {
 async fn a_key_takes_no_more_than_its_limit_at_all_gateways_of_a_store_together() {
     let folder = tempfile::tempdir().expect("a folder");
     let gateways = [in_folder(folder.path(), 100), in_folder(folder.path(), 100)];
-    let limited = |hundredths, bytes| MostOfKey { hundredths, bytes: Some(bytes) };
+    let limited = |hundredths, bytes| KeyFileQuota { hundredths, bytes: Some(bytes) };
     let mine = "mine".into();
     for (files, bytes) in gateways.iter().zip([12, 5]) {
         let room = files.reserve(&mine, limited(100, 20), bytes).await.expect("within its limit");
         let contents = vec![vec![7; usize::try_from(bytes).expect("small")]];
-        room.keep(Kind::Png, contents, MINUTE).await.expect("kept");
+        room.keep(FileKind::Png, contents, MINUTE).await.expect("kept");
     }
     for files in &gateways {
         let room = files.reserve(&mine, limited(100, 20), 3).await.expect("the rest of it");
@@ -193,7 +193,7 @@ async fn a_key_takes_no_more_than_its_limit_at_all_gateways_of_a_store_together(
         assert!(refused.to_string().ends_with("request less, or use a key with a larger limit"), "{refused}");
         assert_eq!(refusal(refused), (429, None), "no wait helps");
         // Other keys are unaffected.
-        files.reserve(&"other".into(), MostOfKey::ALL, 83).await.expect("the rest of the room");
+        files.reserve(&"other".into(), KeyFileQuota::ALL, 83).await.expect("the rest of the room");
     }
     // The smaller of the key's limit and its share applies.
     let largest = async |most| gateways[0].reserve(&mine, most, 0).await.expect("nothing").most();
@@ -207,13 +207,13 @@ async fn a_key_takes_no_more_than_its_limit_at_all_gateways_of_a_store_together(
 
 #[tokio::test]
 async fn a_reservation_grows_as_far_as_there_is_room() {
-    let files = Files::in_memory(10);
+    let files = GeneratedFiles::in_memory(10);
     let owner = "key".into();
-    let mut room = files.reserve(&owner, MostOfKey::ALL, 0).await.expect("room");
+    let mut room = files.reserve(&owner, KeyFileQuota::ALL, 0).await.expect("room");
     assert_eq!(room.most(), 10);
     room.grow(8).await.expect("room");
     room.grow(3).await.expect("it has more already");
-    let other = files.reserve(&owner, MostOfKey::ALL, 2).await.expect("the rest");
+    let other = files.reserve(&owner, KeyFileQuota::ALL, 2).await.expect("the rest");
     assert_eq!(refusal(room.grow(9).await.expect_err("no room")), (503, Some(1)), "work under way may end");
     drop(other);
     room.grow(9).await.expect("room again");
@@ -232,13 +232,16 @@ async fn files_of_one_answer_are_kept_all_or_none() {
 
 #[tokio::test]
 async fn work_in_progress_holds_its_room_until_it_ends() {
-    let (files, owner) = (Files::in_memory(10), "key".into());
-    let room = files.reserve(&owner, MostOfKey::ALL, 8).await.expect("room");
-    assert!(files.reserve(&owner, MostOfKey::ALL, 3).await.is_err());
+    let (files, owner) = (GeneratedFiles::in_memory(10), "key".into());
+    let room = files.reserve(&owner, KeyFileQuota::ALL, 8).await.expect("room");
+    assert!(files.reserve(&owner, KeyFileQuota::ALL, 3).await.is_err());
     drop(room);
-    let room = files.reserve(&owner, MostOfKey::ALL, 8).await.expect("given back");
-    room.keep(Kind::Mp4, vec![vec![0; 2]], MINUTE).await.expect("room");
-    assert!(files.reserve(&owner, MostOfKey::ALL, 8).await.is_ok(), "what was promised and not used is free");
+    let room = files.reserve(&owner, KeyFileQuota::ALL, 8).await.expect("given back");
+    room.keep(FileKind::Mp4, vec![vec![0; 2]], MINUTE).await.expect("room");
+    assert!(
+        files.reserve(&owner, KeyFileQuota::ALL, 8).await.is_ok(),
+        "what was promised and not used is free"
+    );
 }
 
 #[tokio::test]
@@ -247,8 +250,8 @@ async fn all_that_is_promised_at_once_fits() {
     let files = in_folder(folder.path(), 100);
     let owner = "key".into();
     let work = (0..40).map(async |_| {
-        let room = files.reserve(&owner, MostOfKey::ALL, 10).await.ok()?;
-        room.keep(Kind::Png, vec![vec![7; 10]], MINUTE).await.ok()
+        let room = files.reserve(&owner, KeyFileQuota::ALL, 10).await.ok()?;
+        room.keep(FileKind::Png, vec![vec![7; 10]], MINUTE).await.ok()
     });
     let kept = futures_util::future::join_all(work).await.into_iter().flatten().count();
     // A file counts twice while it is being recorded: that may reject one, but never lets too many in.
@@ -262,9 +265,9 @@ async fn all_that_is_promised_at_once_fits() {
 async fn a_file_is_there_when_it_is_whole_and_not_before() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100 * 1024 * 1024);
-    let mut room = files.reserve(&"key".into(), MostOfKey::ALL, 0).await.expect("room");
+    let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 0).await.expect("room");
     let piece = vec![7; 1024 * 1024];
-    let mut file = room.write(Kind::Mp4).await.expect("begun");
+    let mut file = room.write(FileKind::Mp4).await.expect("begun");
     for _ in 0..12 {
         file.put(&piece).await.expect("written");
     }
@@ -274,7 +277,7 @@ async fn a_file_is_there_when_it_is_whole_and_not_before() {
     while !names(folder.path()).is_empty() {
         tokio::task::yield_now().await;
     }
-    let mut file = room.write(Kind::Mp4).await.expect("begun again");
+    let mut file = room.write(FileKind::Mp4).await.expect("begun again");
     for _ in 0..12 {
         file.put(&piece).await.expect("written");
     }
@@ -288,9 +291,9 @@ async fn a_file_is_there_when_it_is_whole_and_not_before() {
 async fn a_file_that_is_written_waits_for_a_store_that_is_away() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 1_000);
-    let mut room = files.reserve(&"key".into(), MostOfKey::ALL, 100).await.expect("room");
+    let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 100).await.expect("room");
     let (database, away) = (folder.path().join("a.db"), folder.path().join("away"));
-    let mut file = room.write(Kind::Mp4).await.expect("begun");
+    let mut file = room.write(FileKind::Mp4).await.expect("begun");
     file.put(&[7; 100]).await.expect("written");
     std::fs::rename(&database, &away).expect("taken");
     let deadline = Instant::now() + MINUTE;
@@ -311,9 +314,9 @@ async fn a_file_that_is_written_waits_for_a_store_that_is_away() {
     assert_eq!(written, [kept.name.to_string()], "it is written once");
     assert_eq!(served(&files, &kept).await.expect("a file").len(), 100);
     // After the deadline, the caller gets an error.
-    let mut room = files.reserve(&"key".into(), MostOfKey::ALL, 100).await.expect("room");
+    let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 100).await.expect("room");
     std::fs::rename(&database, &away).expect("taken");
-    let file = room.write(Kind::Mp4).await.expect("begun");
+    let file = room.write(FileKind::Mp4).await.expect("begun");
     assert!(file.finish(MINUTE, Instant::now()).await.is_err());
 }
 
@@ -322,8 +325,8 @@ async fn a_file_that_is_written_waits_for_a_store_that_is_away() {
 async fn a_file_that_waited_for_the_store_for_too_long_is_not_recorded_any_more() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 1_000);
-    let mut room = files.reserve(&"key".into(), MostOfKey::ALL, 100).await.expect("room");
-    let file = room.write(Kind::Mp4).await.expect("begun");
+    let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 100).await.expect("room");
+    let file = room.write(FileKind::Mp4).await.expect("begun");
     std::fs::rename(folder.path().join("a.db"), folder.path().join("away")).expect("taken");
     tokio::time::pause();
     let begun = Instant::now();
@@ -338,11 +341,11 @@ async fn what_a_crash_left_is_removed_and_nothing_else() {
     let kept = keep(&files, "key", &[3]).await.expect("room");
     let lies = folder.path().join("files");
     // A file that was never recorded, partial files, and something that is not the gateway's.
-    let unknown = lies.join(FileName::random(Kind::Mp4).as_str());
-    let part = lies.join(format!("{}#1", FileName::random(Kind::Mp4)));
+    let unknown = lies.join(FileName::random(FileKind::Mp4).as_str());
+    let part = lies.join(format!("{}#1", FileName::random(FileKind::Mp4)));
     let (fresh, fresh_part) = (
-        lies.join(FileName::random(Kind::Mp4).as_str()),
-        lies.join(format!("{}#2", FileName::random(Kind::Mp4))),
+        lies.join(FileName::random(FileKind::Mp4).as_str()),
+        lies.join(format!("{}#2", FileName::random(FileKind::Mp4))),
     );
     let (foreign, foreign_part) = (lies.join("README"), lies.join("README#1"));
     for file in [&unknown, &part, &fresh, &fresh_part, &foreign, &foreign_part] {
@@ -365,7 +368,7 @@ async fn a_listing_goes_on_where_it_stopped() {
     let files = in_folder(folder.path(), 100);
     let lies = folder.path().join("files");
     for _ in 0..12 {
-        let file = lies.join(FileName::random(Kind::Png).as_str());
+        let file = lies.join(FileName::random(FileKind::Png).as_str());
         std::fs::write(&file, "x").expect("written");
         age(&file, sweeping::LEFT + MINUTE);
     }
@@ -425,9 +428,9 @@ async fn without_the_store_no_file_is_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100);
     let kept = keep(&files, "key", &[3]).await.expect("room");
-    let room = files.reserve(&"key".into(), MostOfKey::ALL, 10).await.expect("room");
+    let room = files.reserve(&"key".into(), KeyFileQuota::ALL, 10).await.expect("room");
     std::fs::rename(folder.path().join("a.db"), folder.path().join("b.db")).expect("taken away");
-    let refused = room.keep(Kind::Png, vec![vec![7; 10]], MINUTE).await.expect_err("no store");
+    let refused = room.keep(FileKind::Png, vec![vec![7; 10]], MINUTE).await.expect_err("no store");
     assert_eq!((refusal(refused), files.promised()), ((503, Some(30)), (0, 0)));
     // It may have been recorded as far as we know; a later sweep removes it.
     assert_eq!(names(folder.path()).len(), 2);

@@ -8,11 +8,11 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::contents::PART;
-use super::failure::Failure;
-use super::room::Room;
+use super::failure::FileError;
+use super::reservation::FileReservation;
 use super::sweeping::LEFT;
 use crate::crash;
-use crate::store::file_name::{FileName, KeptFile, Kind};
+use crate::store::file_name::{FileKind, FileName, StoredFile};
 use crate::wire::ApiError;
 
 /// Pause before recording a file is retried if the store doesn't accept it.
@@ -21,24 +21,24 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LATEST: Duration = LEFT.checked_div(2).expect("not zero");
 
 /// A file being written. It disappears unless it is finished.
-pub(crate) struct Writing<'r> {
-    room: &'r mut Room,
+pub(crate) struct FileWriter<'r> {
+    room: &'r mut FileReservation,
     name: FileName,
     bytes: u64,
     /// `None`: finished or abandoned.
     writer: Option<BufWriter>,
 }
 
-impl Room {
+impl FileReservation {
     /// Begins a file. If it is not finished, the space stays reserved.
-    pub(crate) async fn write(&mut self, kind: Kind) -> Result<Writing<'_>, ApiError> {
+    pub(crate) async fn write(&mut self, kind: FileKind) -> Result<FileWriter<'_>, ApiError> {
         let name = FileName::random(kind);
-        let writer = self.files.contents.writer(&name).await.map_err(Failure::unwritten)?;
-        Ok(Writing { room: self, name, bytes: 0, writer: Some(writer) })
+        let writer = self.files.contents.writer(&name).await.map_err(FileError::unwritten)?;
+        Ok(FileWriter { room: self, name, bytes: 0, writer: Some(writer) })
     }
 }
 
-impl Writing<'_> {
+impl FileWriter<'_> {
     /// Writes more. Errors: there is no room for it, or it cannot be written.
     pub(crate) async fn put(&mut self, more: &[u8]) -> Result<(), ApiError> {
         let before = self.bytes;
@@ -50,7 +50,7 @@ impl Writing<'_> {
             if ends_part {
                 crash::point();
             }
-            writer.write_all(more).await.map_err(|error| Failure::from(error).unwritten())?;
+            writer.write_all(more).await.map_err(|error| FileError::from(error).unwritten())?;
             if ends_part {
                 crash::point();
             }
@@ -65,10 +65,10 @@ impl Writing<'_> {
         mut self,
         lifetime: Duration,
         deadline: Instant,
-    ) -> Result<KeptFile, ApiError> {
+    ) -> Result<StoredFile, ApiError> {
         if let Some(mut writer) = self.writer.take() {
             crash::point();
-            writer.shutdown().await.map_err(|error| Failure::from(error).unwritten())?;
+            writer.shutdown().await.map_err(|error| FileError::from(error).unwritten())?;
             crash::point();
         }
         let (written, deadline) = ([(self.name.clone(), self.bytes)], deadline.min(Instant::now() + LATEST));
@@ -81,11 +81,11 @@ impl Writing<'_> {
             tokio::time::sleep(PAUSE).await;
         };
         let [(name, _)] = written;
-        Ok(KeptFile { name, expires })
+        Ok(StoredFile { name, expires })
     }
 }
 
-impl Drop for Writing<'_> {
+impl Drop for FileWriter<'_> {
     fn drop(&mut self) {
         if let (Some(mut writer), Ok(runtime)) = (self.writer.take(), Handle::try_current()) {
             runtime.spawn(async move { writer.abort().await });

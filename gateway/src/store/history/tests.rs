@@ -2,12 +2,12 @@
 
 use super::*;
 
-fn documents(bytes: usize) -> Documents {
-    Documents { response: vec![b' '; bytes].into(), items: Bytes::from_static(b"[]"), tree: 0 }
+fn documents(bytes: usize) -> ResponseDocuments {
+    ResponseDocuments { response: vec![b' '; bytes].into(), items: Bytes::from_static(b"[]"), tree: 0 }
 }
 
-fn holder() -> Holder {
-    Holder { upstream: "one".into(), key: None, model: "mine".into() }
+fn holder() -> StoringUpstream {
+    StoringUpstream { upstream: "one".into(), key: None, model: "mine".into() }
 }
 
 fn owner() -> Arc<str> {
@@ -31,7 +31,7 @@ fn assert_empty(history: &History) {
 #[test]
 fn a_response_that_was_removed_takes_no_room() {
     let history = History::new(false);
-    for number in 0..3 * MOST_COPIES {
+    for number in 0..3 * MAX_COPIES {
         keep(&history, "a", number);
         keep(&history, "b", 0);
         history.keep(&owner(), "c".to_owned(), None, Some(holder()));
@@ -45,7 +45,7 @@ fn a_response_that_was_removed_takes_no_room() {
 #[test]
 fn the_oldest_responses_give_way() {
     let history = History::new(false);
-    for number in 0..=MOST_COPIES {
+    for number in 0..=MAX_COPIES {
         keep(&history, &number.to_string(), number);
     }
     assert!(history.get("key", "0").is_none());
@@ -56,7 +56,7 @@ fn the_oldest_responses_give_way() {
 fn the_place_of_a_response_stays_known_when_its_copy_gives_way() {
     let history = History::new(false);
     history.keep(&owner(), "held".to_owned(), Some(documents(1)), Some(holder()));
-    for number in 0..MOST_COPIES {
+    for number in 0..MAX_COPIES {
         assert_eq!(copy(&history, "held"), Some(1), "{number}");
         keep(&history, &number.to_string(), number);
     }
@@ -73,27 +73,27 @@ fn what_a_store_said_before_a_copy_gave_way_or_was_deleted_is_not_learned() {
     history.keep(&owner(), "held".to_owned(), Some(documents(1)), Some(holder()));
     let before = history.glance("key", "held");
     assert!(before.stamp.is_some());
-    assert!(history.learn("key", "held", before, Some(holder()), Found::Same));
+    assert!(history.learn("key", "held", before, Some(holder()), CopyLookup::Same));
     assert_eq!(copy(&history, "held"), Some(1));
     let before = history.glance("key", "held");
-    for number in 0..MOST_COPIES {
+    for number in 0..MAX_COPIES {
         keep(&history, &number.to_string(), 1);
     }
-    assert!(!history.learn("key", "held", before, Some(holder()), Found::Same));
+    assert!(!history.learn("key", "held", before, Some(holder()), CopyLookup::Same));
     // Two requests look up the same response; one finds it, then it is deleted.
-    let other = |stamp| Found::Other { stamp, documents: documents(2) };
+    let other = |stamp| CopyLookup::Other { stamp, documents: documents(2) };
     let before = history.glance("key", "new");
     assert!(history.learn("key", "new", before, None, other(1)) && history.remove("key", "new"));
     assert!(!history.learn("key", "new", before, None, other(1)));
     assert!(history.get("key", "new").is_none());
     let again = history.glance("key", "new");
-    assert!(history.learn("key", "new", again, None, Found::None));
+    assert!(history.learn("key", "new", again, None, CopyLookup::None));
 }
 
 #[test]
 fn places_are_bounded_in_number_and_size() {
     let history = History::new(false);
-    for number in 0..=MOST_PLACES {
+    for number in 0..=MAX_PLACES {
         history.keep(&owner(), number.to_string(), None, Some(holder()));
     }
     assert!(history.get("key", "0").is_none() && history.get("key", "1").is_some());
@@ -143,6 +143,6 @@ fn a_response_that_is_stored_anew_takes_its_room_once() {
 #[test]
 fn the_handbook_states_the_memory_that_this_takes() {
     let page = include_str!("../../../../docs/handbook/strangers.md");
-    let row = format!("| copies of stored responses | fixed | {} MiB |", MOST_BYTES / 1024 / 1024);
+    let row = format!("| copies of stored responses | fixed | {} MiB |", MAX_BYTES / 1024 / 1024);
     assert!(page.contains(&row), "{row}");
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::clock::unix_millis;
-use crate::store::durable::{Copy, CopyChange};
-use crate::store::history::{CopyNote, Documents, LONGEST};
+use crate::store::history::{CopyNote, LONGEST, ResponseDocuments};
 use crate::store::sealing::Sealer;
+use crate::store::traits::{Copy, CopyChange};
 
 /// Two numbers.
 const HEAD: usize = 16;
@@ -45,12 +45,17 @@ pub(super) async fn sealed(sealer: &Arc<Sealer>, note: CopyNote) -> CopyChange {
 }
 
 /// None if it was sealed with another pepper, or modified.
-pub(super) async fn open(sealer: &Arc<Sealer>, owner: &str, id: &str, content: Vec<u8>) -> Option<Documents> {
+pub(super) async fn open(
+    sealer: &Arc<Sealer>,
+    owner: &str,
+    id: &str,
+    content: Vec<u8>,
+) -> Option<ResponseDocuments> {
     read(sealer.open_apart(place(owner, id), content, HEAD + LONGEST).await.ok()?)
 }
 
-fn written(documents: &Documents) -> Vec<u8> {
-    let Documents { response, items, tree } = documents;
+fn written(documents: &ResponseDocuments) -> Vec<u8> {
+    let ResponseDocuments { response, items, tree } = documents;
     let mut text = Vec::with_capacity(HEAD + response.len() + items.len());
     text.extend_from_slice(&(*tree as u64).to_be_bytes());
     text.extend_from_slice(&(response.len() as u64).to_be_bytes());
@@ -59,7 +64,7 @@ fn written(documents: &Documents) -> Vec<u8> {
     text
 }
 
-fn read(text: Vec<u8>) -> Option<Documents> {
+fn read(text: Vec<u8>) -> Option<ResponseDocuments> {
     let number = |at: usize| {
         let bytes = text.get(at..at + 8)?.try_into().ok()?;
         usize::try_from(u64::from_be_bytes(bytes)).ok()
@@ -68,6 +73,6 @@ fn read(text: Vec<u8>) -> Option<Documents> {
     let mut response = Bytes::from(text).split_off(HEAD);
     (length <= response.len()).then(|| {
         let items = response.split_off(length);
-        Documents { response, items, tree }
+        ResponseDocuments { response, items, tree }
     })
 }

@@ -10,43 +10,43 @@ use tokio::sync::Mutex;
 
 use super::{BATCH, HistoryKeeper, copies};
 use crate::clock::{millis, unix_millis};
-use crate::store::durable::{COPIES_KEPT_FOR, Copy, CopyChange, StoreError};
-use crate::store::history::{Change, Holder, Noted, Place};
-use crate::store::spool::{Kept, Kind, Spool};
+use crate::store::history::{HistoryChange, LocationChange, ResponseLocation, StoringUpstream};
+use crate::store::spool::{EntryKind, Spool, SpoolEntry};
+use crate::store::traits::{COPIES_KEPT_FOR, Copy, CopyChange, StoreError};
 
 /// See the module.
 pub(super) struct Spooling {
     spool: Arc<Spool>,
     /// Locked while more are written: a later caller then finds them done.
-    items: Mutex<Items>,
+    items: Mutex<SpoolEntries>,
 }
 
 /// Items, with the number of the last change in each.
 #[derive(Default)]
-struct Items {
-    kept: Vec<(u64, Kept)>,
+struct SpoolEntries {
+    kept: Vec<(u64, SpoolEntry)>,
     /// What the spool could not accept.
     refused: Option<(u64, Bytes)>,
 }
 
 /// What an earlier process left behind.
-pub(super) struct Left {
+pub(super) struct RecoveredChanges {
     pub(super) copies: Vec<CopyChange>,
-    pub(super) places: Vec<Change>,
-    kept: Kept,
+    pub(super) places: Vec<LocationChange>,
+    kept: SpoolEntry,
 }
 
 /// The format of changes in an item: a line of JSON, and the contents of the copies.
 #[derive(Default)]
-struct Item {
-    lines: Vec<Line>,
+struct SpooledChanges {
+    lines: Vec<ChangeLine>,
     contents: Vec<u8>,
 }
 
 /// A change, in the order of the changes.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum ChangeLine {
     Copy { owner: String, id: String, stamp: i64, kept: u64, bytes: usize },
     NoCopy { owner: String, id: String },
     Place { owner: String, id: String, upstream: String, key: Option<i64>, model: String },
@@ -59,14 +59,14 @@ impl Spooling {
     }
 
     /// What earlier processes left behind, the oldest first.
-    pub(super) fn left(&self) -> VecDeque<Left> {
-        let all = self.spool.inherited(Kind::Changes).into_iter().filter_map(|one| {
+    pub(super) fn left(&self) -> VecDeque<RecoveredChanges> {
+        let all = self.spool.inherited(EntryKind::Changes).into_iter().filter_map(|one| {
             let changes = read(&one.content);
             if changes.is_none() {
                 one.leave("it has no changes of stored responses");
             }
             let (copies, places) = changes?;
-            Some(Left { copies, places, kept: one.kept })
+            Some(RecoveredChanges { copies, places, kept: one.kept })
         });
         all.collect()
     }
@@ -77,7 +77,7 @@ impl Spooling {
         items.refused.take_if(|(last, _)| *last <= count);
         let stored = items.kept.extract_if(.., |(last, _)| *last <= count).map(|(_, item)| item).collect();
         drop(items);
-        Kept::remove_all(stored).await;
+        SpoolEntry::remove_all(stored).await;
     }
 }
 
@@ -94,7 +94,7 @@ impl HistoryKeeper {
                 None => self.next_item(count).await,
             };
             let Some((number, content)) = next else { return };
-            let Some(written) = spooling.spool.keep(Kind::Changes, content.clone()).await else {
+            let Some(written) = spooling.spool.keep(EntryKind::Changes, content.clone()).await else {
                 items.refused = Some((number, content));
                 return;
             };
@@ -104,13 +104,13 @@ impl HistoryKeeper {
 
     /// The next of the first `count` changes as one item, with the number of the last one.
     async fn next_item(&self, count: u64) -> Option<(u64, Bytes)> {
-        let (mut item, mut last) = (Item::default(), None);
+        let (mut item, mut last) = (SpooledChanges::default(), None);
         while item.contents.len() < BATCH
             && let Some((number, change)) = self.history.next_unspooled(count)
         {
             match change {
-                Noted::Place(change) => item.add_place(&change),
-                Noted::Copy(note) => item.add_copy(&copies::sealed(&self.sealer, note).await),
+                HistoryChange::Place(change) => item.add_place(&change),
+                HistoryChange::Copy(note) => item.add_copy(&copies::sealed(&self.sealer, note).await),
             }
             last = Some(number);
         }
@@ -123,7 +123,7 @@ impl HistoryKeeper {
     }
 
     /// Hands the store what earlier processes left behind.
-    pub(super) async fn hand_over(&self, left: &mut VecDeque<Left>) -> Result<(), StoreError> {
+    pub(super) async fn hand_over(&self, left: &mut VecDeque<RecoveredChanges>) -> Result<(), StoreError> {
         while let Some(one) = left.front() {
             self.store.change_copies(&one.copies).await?;
             self.store.change_places(&one.places).await?;
@@ -134,36 +134,40 @@ impl HistoryKeeper {
     }
 }
 
-impl Left {
+impl RecoveredChanges {
     pub(super) fn changes(&self) -> u64 {
         (self.copies.len() + self.places.len()) as u64
     }
 }
 
-impl Item {
+impl SpooledChanges {
     fn add_copy(&mut self, change: &CopyChange) {
         let text = |text: &Arc<str>| text.to_string();
         self.lines.push(match change {
             CopyChange::Kept(Copy { owner, id, stamp, kept, content }) => {
                 self.contents.extend_from_slice(content);
                 let bytes = content.len();
-                Line::Copy { owner: text(owner), id: text(id), stamp: *stamp, kept: *kept, bytes }
+                ChangeLine::Copy { owner: text(owner), id: text(id), stamp: *stamp, kept: *kept, bytes }
             }
-            CopyChange::Removed { owner, id } => Line::NoCopy { owner: text(owner), id: text(id) },
+            CopyChange::Removed { owner, id } => ChangeLine::NoCopy { owner: text(owner), id: text(id) },
         });
     }
 
-    fn add_place(&mut self, change: &Change) {
+    fn add_place(&mut self, change: &LocationChange) {
         let text = |text: &Arc<str>| text.to_string();
         self.lines.push(match change {
-            Change::Kept(Place { id, owner, holder: Holder { upstream, key, model } }) => Line::Place {
+            LocationChange::Kept(ResponseLocation {
+                id,
+                owner,
+                holder: StoringUpstream { upstream, key, model },
+            }) => ChangeLine::Place {
                 owner: text(owner),
                 id: text(id),
                 upstream: text(upstream),
                 key: *key,
                 model: text(model),
             },
-            Change::Removed(id) => Line::NoPlace { id: text(id) },
+            LocationChange::Removed(id) => ChangeLine::NoPlace { id: text(id) },
         });
     }
 
@@ -176,14 +180,14 @@ impl Item {
 }
 
 /// The changes of an item, except copies that are too old. None: its content is something else.
-fn read(content: &[u8]) -> Option<(Vec<CopyChange>, Vec<Change>)> {
+fn read(content: &[u8]) -> Option<(Vec<CopyChange>, Vec<LocationChange>)> {
     let end = memchr::memchr(b'\n', content)?;
     let (lines, mut contents) = (&content[..end], &content[end + 1..]);
     let kept_after = unix_millis().saturating_sub(millis(COPIES_KEPT_FOR));
     let (mut copies, mut places) = (Vec::new(), Vec::new());
-    for line in serde_json::from_slice::<Vec<Line>>(lines).ok()? {
+    for line in serde_json::from_slice::<Vec<ChangeLine>>(lines).ok()? {
         match line {
-            Line::Copy { owner, id, stamp, kept, bytes } => {
+            ChangeLine::Copy { owner, id, stamp, kept, bytes } => {
                 let (content, rest) = contents.split_at_checked(bytes)?;
                 contents = rest;
                 let (owner, id, content) = (owner.into(), id.into(), content.to_vec());
@@ -191,14 +195,18 @@ fn read(content: &[u8]) -> Option<(Vec<CopyChange>, Vec<Change>)> {
                     copies.push(CopyChange::Kept(Copy { owner, id, stamp, kept, content }));
                 }
             }
-            Line::NoCopy { owner, id } => {
+            ChangeLine::NoCopy { owner, id } => {
                 copies.push(CopyChange::Removed { owner: owner.into(), id: id.into() });
             }
-            Line::Place { owner, id, upstream, key, model } => {
-                let holder = Holder { upstream: upstream.into(), key, model: model.into() };
-                places.push(Change::Kept(Place { id: id.into(), owner: owner.into(), holder }));
+            ChangeLine::Place { owner, id, upstream, key, model } => {
+                let holder = StoringUpstream { upstream: upstream.into(), key, model: model.into() };
+                places.push(LocationChange::Kept(ResponseLocation {
+                    id: id.into(),
+                    owner: owner.into(),
+                    holder,
+                }));
             }
-            Line::NoPlace { id } => places.push(Change::Removed(id.into())),
+            ChangeLine::NoPlace { id } => places.push(LocationChange::Removed(id.into())),
         }
     }
     Some((copies, places))
@@ -217,15 +225,19 @@ mod tests {
             CopyChange::Kept(Copy { owner, id, stamp: -7, kept, content })
         };
         let (now, too_long) = (unix_millis(), millis(COPIES_KEPT_FOR + Duration::from_secs(1)));
-        let mut item = Item::default();
+        let mut item = SpooledChanges::default();
         item.add_copy(&copy("a", now, b"one\n"));
         item.add_copy(&copy("old", now - too_long, b"old"));
         item.add_copy(&CopyChange::Removed { owner: "key".into(), id: "b".into() });
         item.add_copy(&copy("c", now, b""));
         item.add_copy(&copy("d", now, b"two"));
-        let holder = Holder { upstream: "one".into(), key: Some(2), model: "mine".into() };
-        item.add_place(&Change::Kept(Place { id: "a".into(), owner: "key".into(), holder }));
-        item.add_place(&Change::Removed("b".into()));
+        let holder = StoringUpstream { upstream: "one".into(), key: Some(2), model: "mine".into() };
+        item.add_place(&LocationChange::Kept(ResponseLocation {
+            id: "a".into(),
+            owner: "key".into(),
+            holder,
+        }));
+        item.add_place(&LocationChange::Removed("b".into()));
         let written = item.written();
         let (copies, places) = read(&written).expect("changes");
         let shown = |change: &CopyChange| match change {
@@ -239,7 +251,9 @@ mod tests {
             ("d".to_owned(), -7, now, b"two".to_vec()),
         ];
         assert_eq!(copies.iter().map(shown).collect::<Vec<_>>(), expected);
-        let [Change::Kept(place), Change::Removed(id)] = &places[..] else { panic!("{places:?}") };
+        let [LocationChange::Kept(place), LocationChange::Removed(id)] = &places[..] else {
+            panic!("{places:?}")
+        };
         assert_eq!((&*place.id, &*place.owner, place.holder.key, &**id), ("a", "key", Some(2), "b"));
         assert_eq!((&*place.holder.upstream, &*place.holder.model), ("one", "mine"));
         for broken in [&written[..written.len() - 1], b"", b"[]", b"{}\n"] {

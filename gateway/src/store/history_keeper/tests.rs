@@ -1,29 +1,29 @@
 use super::*;
-use crate::store::history::{Documents, Holder};
+use crate::store::history::{ResponseDocuments, StoringUpstream};
 use crate::store::{MemoryStore, SqlStore};
 
-fn holder() -> Holder {
-    Holder { upstream: "one".into(), key: Some(2), model: "mine".into() }
+fn holder() -> StoringUpstream {
+    StoringUpstream { upstream: "one".into(), key: Some(2), model: "mine".into() }
 }
 
-fn documents(text: &str) -> Documents {
+fn documents(text: &str) -> ResponseDocuments {
     let response = format!("{{\"output\":[\"{text}\"]}}").into();
-    Documents { response, items: "[\"asked\"]".into(), tree: 7 }
+    ResponseDocuments { response, items: "[\"asked\"]".into(), tree: 7 }
 }
 
-fn database(folder: &tempfile::TempDir) -> Arc<dyn Store> {
+fn database(folder: &tempfile::TempDir) -> Arc<dyn DurableStore> {
     Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"))
 }
 
 /// A gateway's history with its keeper running.
-fn history(store: &Arc<dyn Store>) -> (Arc<History>, Arc<HistoryKeeper>) {
+fn history(store: &Arc<dyn DurableStore>) -> (Arc<History>, Arc<HistoryKeeper>) {
     let history = Arc::new(History::new(true));
     let keeper =
         HistoryKeeper::start(Arc::clone(&history), Arc::clone(store), Sealer::new([7; 32]), || 100, None);
     (history, keeper)
 }
 
-fn keep(history: &History, id: &str, text: &str, holder: Option<Holder>) {
+fn keep(history: &History, id: &str, text: &str, holder: Option<StoringUpstream>) {
     history.keep(&"key".into(), id.to_owned(), Some(documents(text)), holder);
 }
 
@@ -117,7 +117,7 @@ async fn a_wait_for_others_does_not_mean_that_the_store_is_away() {
     keep(&first, "a", "one", None);
     assert!(writing.written().await);
     let others =
-        reading.look_ups.acquire_many(u32::try_from(MOST_LOOK_UPS).expect("a few")).await.expect("places");
+        reading.look_ups.acquire_many(u32::try_from(MAX_LOOK_UPS).expect("a few")).await.expect("places");
     assert!(reading.seek("key", "a").await.is_err() && !reading.health.rests());
     drop(others);
     assert_eq!(sought(&second, &reading, "a").await, Some((Some("one".to_owned()), false)));
@@ -131,7 +131,7 @@ async fn a_store_that_is_busy_or_away_stops_nobody_for_long_and_loses_no_respons
     keep(&history, "a", "one", None);
     assert!(keeper.written().await);
     let turns =
-        keeper.look_ups.acquire_many(u32::try_from(MOST_LOOK_UPS).expect("a few")).await.expect("all turns");
+        keeper.look_ups.acquire_many(u32::try_from(MAX_LOOK_UPS).expect("a few")).await.expect("all turns");
     let begun = std::time::Instant::now();
     assert_eq!(sought(&history, &keeper, "a").await, Some((Some("one".to_owned()), false)));
     assert!(keeper.seek("key", "unknown").await.is_err());
@@ -168,7 +168,7 @@ async fn nothing_of_a_conversation_can_be_read_in_the_database_without_the_peppe
 
 #[tokio::test]
 async fn a_store_in_memory_is_asked_for_nothing() {
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let store: Arc<dyn DurableStore> = Arc::new(MemoryStore::default());
     let history = Arc::new(History::new(false));
     let keeper = HistoryKeeper::start(Arc::clone(&history), store, Sealer::new([7; 32]), || 100, None);
     keep(&history, "a", "one", None);

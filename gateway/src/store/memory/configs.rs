@@ -3,10 +3,10 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use super::{MemoryStore, done};
-use crate::store::durable::{ConfigRevision, ConfigStore, MOST_REVISIONS, NewConfig, Stored};
+use crate::store::traits::{ConfigStore, MAX_REVISIONS, NewConfig, StoreFuture, StoredRevision};
 
 /// The revisions and their documents, the oldest first.
-pub(super) type Configs = Vec<(ConfigRevision, String)>;
+pub(super) type Configs = Vec<(StoredRevision, String)>;
 
 impl MemoryStore {
     fn kept_configs(&self) -> MutexGuard<'_, Configs> {
@@ -15,26 +15,26 @@ impl MemoryStore {
 }
 
 impl ConfigStore for MemoryStore {
-    fn config_revisions(&self, most: usize) -> Stored<'_, Vec<ConfigRevision>> {
+    fn config_revisions(&self, most: usize) -> StoreFuture<'_, Vec<StoredRevision>> {
         done(self.kept_configs().iter().rev().take(most).map(|(revision, _)| revision.clone()).collect())
     }
 
-    fn config_document(&self, number: u64) -> Stored<'_, Option<String>> {
+    fn config_document(&self, number: u64) -> StoreFuture<'_, Option<String>> {
         let kept = self.kept_configs();
         let found = kept.iter().find(|(revision, _)| revision.number == number);
         done(found.map(|(_, document)| document.clone()))
     }
 
-    fn add_config<'s>(&'s self, new: NewConfig<'s>, after: Option<u64>) -> Stored<'s, Option<u64>> {
+    fn add_config<'s>(&'s self, new: NewConfig<'s>, after: Option<u64>) -> StoreFuture<'s, Option<u64>> {
         let mut kept = self.kept_configs();
         let newest = kept.last().map_or(0, |(revision, _)| revision.number);
         if after.is_some_and(|after| after != newest) {
             return done(None);
         }
         let NewConfig { made, author, repeats, document } = new;
-        let revision = ConfigRevision { number: newest + 1, made, author: author.to_owned(), repeats };
+        let revision = StoredRevision { number: newest + 1, made, author: author.to_owned(), repeats };
         kept.push((revision, document.to_owned()));
-        let beyond = kept.len().saturating_sub(MOST_REVISIONS);
+        let beyond = kept.len().saturating_sub(MAX_REVISIONS);
         kept.drain(..beyond);
         done(Some(newest + 1))
     }

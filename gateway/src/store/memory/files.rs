@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::{MemoryStore, done};
 use crate::clock::{unix_millis, unix_seconds};
-use crate::store::durable::{Expiring, FileRecord, FileStore, Stored, Taken};
 use crate::store::file_name::FileName;
+use crate::store::traits::{ExpiringFile, FileRecord, FileStore, FileTotals, StoreFuture};
 
 /// By expiry first.
 pub(super) type Records = BTreeMap<(u64, FileName), FileRecord>;
@@ -25,11 +25,11 @@ fn remove<'n>(records: &mut Records, names: impl Iterator<Item = &'n FileName>) 
 }
 
 impl FileStore for MemoryStore {
-    fn clock(&self) -> Stored<'_, u64> {
+    fn clock(&self) -> StoreFuture<'_, u64> {
         done(unix_millis())
     }
 
-    fn add_files<'s>(&'s self, files: &'s [FileRecord], lifetime: Duration) -> Stored<'s, u64> {
+    fn add_files<'s>(&'s self, files: &'s [FileRecord], lifetime: Duration) -> StoreFuture<'s, u64> {
         let mut records = self.records();
         let expires = unix_seconds().saturating_add(lifetime.as_secs());
         remove(&mut records, files.iter().map(|file| &file.name));
@@ -37,8 +37,8 @@ impl FileStore for MemoryStore {
         done(expires)
     }
 
-    fn taken_by_files<'s>(&'s self, owner: &'s str) -> Stored<'s, (Taken, Taken)> {
-        let (mut all, mut own) = (Taken::default(), Taken::default());
+    fn taken_by_files<'s>(&'s self, owner: &'s str) -> StoreFuture<'s, (FileTotals, FileTotals)> {
+        let (mut all, mut own) = (FileTotals::default(), FileTotals::default());
         for file in self.records().values() {
             let of_owner = (*file.owner == *owner).then_some(&mut own);
             for taken in [Some(&mut all), of_owner].into_iter().flatten() {
@@ -49,20 +49,26 @@ impl FileStore for MemoryStore {
         done((all, own))
     }
 
-    fn first_to_expire<'s>(&'s self, owner: Option<&'s str>, most: u32) -> Stored<'s, Vec<Expiring>> {
+    fn first_to_expire<'s>(
+        &'s self,
+        owner: Option<&'s str>,
+        most: u32,
+    ) -> StoreFuture<'s, Vec<ExpiringFile>> {
         let (records, now) = (self.records(), unix_seconds());
         let wanted = records.iter().filter(|(_, file)| owner.is_none_or(|owner| *file.owner == *owner));
         let wanted = wanted.take(usize::try_from(most).unwrap_or(usize::MAX));
-        let expiring = wanted
-            .map(|((expires, _), file)| Expiring { file: file.clone(), left: expires.saturating_sub(now) });
+        let expiring = wanted.map(|((expires, _), file)| ExpiringFile {
+            file: file.clone(),
+            left: expires.saturating_sub(now),
+        });
         done(expiring.collect())
     }
 
-    fn has_file<'s>(&'s self, name: &'s FileName) -> Stored<'s, bool> {
+    fn has_file<'s>(&'s self, name: &'s FileName) -> StoreFuture<'s, bool> {
         done(self.records().keys().any(|(_, other)| other == name))
     }
 
-    fn remove_files<'s>(&'s self, names: &'s [FileName]) -> Stored<'s, ()> {
+    fn remove_files<'s>(&'s self, names: &'s [FileName]) -> StoreFuture<'s, ()> {
         remove(&mut self.records(), names.iter());
         done(())
     }

@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use super::{MemoryStore, done, now};
 use crate::clock::millis;
-use crate::store::durable::{
-    ANSWER_OVERHEAD, AnswerRoom, Keyed, Lease, ReplayStore, Reserved, Stored, UNANSWERED_FOR,
+use crate::store::traits::{
+    ANSWER_OVERHEAD, AnswerQuota, KeyedRequest, Lease, ReplaySlot, ReplayStore, StoreFuture, UNANSWERED_FOR,
 };
 
 /// Requests in progress, and the newest answers of each operation.
 #[derive(Debug, Default)]
-pub(crate) struct Answers(Mutex<Kept>);
+pub(crate) struct MemoryReplays(Mutex<ReplayState>);
 
 #[derive(Debug, Default)]
-struct Kept {
-    requests: HashMap<String, Request>,
+struct ReplayState {
+    requests: HashMap<String, PendingReplay>,
     /// The answers of operations, oldest first.
     shelves: HashMap<&'static str, Shelf>,
 }
 
 #[derive(Debug)]
-struct Request {
-    keyed: Keyed,
+struct PendingReplay {
+    keyed: KeyedRequest,
     lease: i64,
     /// When it expires, in milliseconds of a monotonic clock.
     due: u64,
@@ -33,53 +33,53 @@ struct Request {
 
 #[derive(Debug, Default)]
 struct Shelf {
-    answers: VecDeque<Answer>,
-    taken: Taken,
+    answers: VecDeque<ReplayAnswer>,
+    taken: ReplayUsage,
     /// For each API key that has answers here.
-    taken_by: HashMap<Arc<str>, Taken>,
+    taken_by: HashMap<Arc<str>, ReplayUsage>,
 }
 
 /// The space that answers take.
 #[derive(Debug, Default, Clone, Copy)]
-struct Taken {
+struct ReplayUsage {
     answers: usize,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Answer {
+struct ReplayAnswer {
     slot: String,
     lease: i64,
     owner: Arc<str>,
     bytes: usize,
 }
 
-impl Request {
-    fn reserved(&self, keyed: &Keyed) -> Reserved {
+impl PendingReplay {
+    fn reserved(&self, keyed: &KeyedRequest) -> ReplaySlot {
         if self.keyed.fingerprint != keyed.fingerprint {
-            return Reserved::Other;
+            return ReplaySlot::Other;
         }
-        self.answer.clone().map_or(Reserved::UnderWay, Reserved::Answered)
+        self.answer.clone().map_or(ReplaySlot::UnderWay, ReplaySlot::Answered)
     }
 }
 
-impl Kept {
+impl ReplayState {
     /// The request that a key belongs to, unless it has expired.
-    fn find(&self, slot: &str, now: u64) -> Option<&Request> {
+    fn find(&self, slot: &str, now: u64) -> Option<&PendingReplay> {
         self.requests.get(slot).filter(|request| request.due > now)
     }
 
     /// The request of a lease, while it is in progress.
-    fn under_way(&mut self, lease: &Lease) -> Option<&mut Request> {
+    fn under_way(&mut self, lease: &Lease) -> Option<&mut PendingReplay> {
         let request = self.requests.get_mut(&lease.id)?;
         (request.lease == lease.number && request.answer.is_none()).then_some(request)
     }
 
-    fn shelve(&mut self, keyed: &Keyed, lease: i64, bytes: usize, room: AnswerRoom) {
-        let Kept { requests, shelves } = self;
+    fn shelve(&mut self, keyed: &KeyedRequest, lease: i64, bytes: usize, room: AnswerQuota) {
+        let ReplayState { requests, shelves } = self;
         let place = shelves.entry(keyed.operation).or_default();
         let owner = Arc::clone(&keyed.owner);
-        place.add(Answer { slot: keyed.slot.clone(), lease, owner, bytes });
+        place.add(ReplayAnswer { slot: keyed.slot.clone(), lease, owner, bytes });
         let room = room.in_memory();
         while let Some(gone) = place.give_way(&keyed.owner, room) {
             // Its key may belong to another request by now.
@@ -91,14 +91,14 @@ impl Kept {
 }
 
 impl Shelf {
-    fn add(&mut self, answer: Answer) {
+    fn add(&mut self, answer: ReplayAnswer) {
         self.taken.add(answer.bytes);
         self.taken_by.entry(Arc::clone(&answer.owner)).or_default().add(answer.bytes);
         self.answers.push_back(answer);
     }
 
     /// Evicts the oldest answer if there are too many, or the owner's oldest if the owner has too many.
-    fn give_way(&mut self, owner: &Arc<str>, room: AnswerRoom) -> Option<Answer> {
+    fn give_way(&mut self, owner: &Arc<str>, room: AnswerQuota) -> Option<ReplayAnswer> {
         let at = if self.taken.is_over(room.of_all()) {
             0
         } else if self.taken_by.get(owner).is_some_and(|taken| taken.is_over(room.of_key())) {
@@ -118,14 +118,14 @@ impl Shelf {
     }
 
     /// Keeps only answers that still belong to a request.
-    fn retain(&mut self, holds: impl Fn(&Answer) -> bool) {
+    fn retain(&mut self, holds: impl Fn(&ReplayAnswer) -> bool) {
         for answer in std::mem::take(self).answers.into_iter().filter(holds) {
             self.add(answer);
         }
     }
 }
 
-impl Taken {
+impl ReplayUsage {
     fn add(&mut self, bytes: usize) {
         self.answers += 1;
         self.bytes += bytes;
@@ -141,16 +141,16 @@ impl Taken {
     }
 }
 
-impl Answers {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+impl MemoryReplays {
+    fn lock(&self) -> MutexGuard<'_, ReplayState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn reserve(&self, keyed: &Keyed, lasts: Duration) -> Reserved {
+    pub(crate) fn reserve(&self, keyed: &KeyedRequest, lasts: Duration) -> ReplaySlot {
         self.reserve_as(keyed, rand::random(), lasts)
     }
 
-    fn reserve_as(&self, keyed: &Keyed, lease: i64, lasts: Duration) -> Reserved {
+    fn reserve_as(&self, keyed: &KeyedRequest, lease: i64, lasts: Duration) -> ReplaySlot {
         let (now, mut kept) = (now(), self.lock());
         let due = now.saturating_add(millis(lasts));
         if let Some(request) = kept.find(&keyed.slot, now)
@@ -158,8 +158,9 @@ impl Answers {
         {
             return request.reserved(keyed);
         }
-        kept.requests.insert(keyed.slot.clone(), Request { keyed: keyed.clone(), lease, due, answer: None });
-        Reserved::First(Lease { id: keyed.slot.clone(), number: lease })
+        kept.requests
+            .insert(keyed.slot.clone(), PendingReplay { keyed: keyed.clone(), lease, due, answer: None });
+        ReplaySlot::First(Lease { id: keyed.slot.clone(), number: lease })
     }
 
     pub(crate) fn keep_answer(
@@ -167,7 +168,7 @@ impl Answers {
         lease: &Lease,
         answer: &[u8],
         lasts: Duration,
-        room: AnswerRoom,
+        room: AnswerQuota,
     ) -> bool {
         let mut kept = self.lock();
         let due = now().saturating_add(millis(lasts));
@@ -197,11 +198,11 @@ impl Answers {
 
     pub(crate) fn forget(&self) {
         let (now, mut kept) = (now(), self.lock());
-        let Kept { requests, shelves } = &mut *kept;
+        let ReplayState { requests, shelves } = &mut *kept;
         let unanswered = now.saturating_sub(millis(UNANSWERED_FOR));
         requests.retain(|_, request| request.due > if request.answer.is_some() { now } else { unanswered });
         for shelf in shelves.values_mut() {
-            let holds = |answer: &Answer| {
+            let holds = |answer: &ReplayAnswer| {
                 requests.get(&answer.slot).is_some_and(|request| request.lease == answer.lease)
             };
             shelf.retain(holds);
@@ -210,7 +211,7 @@ impl Answers {
 }
 
 #[cfg(test)]
-impl Answers {
+impl MemoryReplays {
     fn age(&self, by: Duration) {
         for request in self.lock().requests.values_mut() {
             request.due = request.due.saturating_sub(millis(by));
@@ -219,7 +220,12 @@ impl Answers {
 }
 
 impl ReplayStore for MemoryStore {
-    fn reserve_as<'s>(&'s self, keyed: &'s Keyed, number: i64, lasts: Duration) -> Stored<'s, Reserved> {
+    fn reserve_as<'s>(
+        &'s self,
+        keyed: &'s KeyedRequest,
+        number: i64,
+        lasts: Duration,
+    ) -> StoreFuture<'s, ReplaySlot> {
         done(self.answers.reserve_as(keyed, number, lasts))
     }
 
@@ -228,28 +234,28 @@ impl ReplayStore for MemoryStore {
         lease: &'s Lease,
         answer: &'s [u8],
         lasts: Duration,
-        room: AnswerRoom,
-    ) -> Stored<'s, bool> {
+        room: AnswerQuota,
+    ) -> StoreFuture<'s, bool> {
         done(self.answers.keep_answer(lease, answer, lasts, room))
     }
 
-    fn free_key<'s>(&'s self, lease: &'s Lease) -> Stored<'s, ()> {
+    fn free_key<'s>(&'s self, lease: &'s Lease) -> StoreFuture<'s, ()> {
         self.answers.free_key(lease);
         done(())
     }
 
-    fn renew_keys<'s>(&'s self, leases: &'s [Lease], last: Duration) -> Stored<'s, ()> {
+    fn renew_keys<'s>(&'s self, leases: &'s [Lease], last: Duration) -> StoreFuture<'s, ()> {
         self.answers.renew_keys(leases, last);
         done(())
     }
 
-    fn forget_replays(&self) -> Stored<'_, ()> {
+    fn forget_replays(&self) -> StoreFuture<'_, ()> {
         self.answers.forget();
         done(())
     }
 
     #[cfg(test)]
-    fn age_replays(&self, by: Duration) -> Stored<'_, ()> {
+    fn age_replays(&self, by: Duration) -> StoreFuture<'_, ()> {
         self.answers.age(by);
         done(())
     }

@@ -6,36 +6,37 @@ use std::time::Duration;
 
 use super::{MemoryStore, done, now};
 use crate::clock::{millis, unix_millis, unix_seconds};
-use crate::store::durable::{
-    Attempted, Delivery, DeliveryStore, Due, Full, KNOWN_FOR, LONGEST_LIST, Lease, MOST_TASKS, MOST_TOLD,
-    Most, Notice, Resumed, State, Status, Stored, TOLD_FOR, Task, TaskStore,
+use crate::store::traits::{
+    Delivery, DeliveryOutcome, DeliveryStore, DueDelivery, KNOWN_FOR, LONGEST_LIST, Lease, MAX_TASKS,
+    MAX_TOLD, Notice, Quota, QuotaExceeded, ResumedTask, Status, StoreFuture, TOLD_FOR, Task, TaskState,
+    TaskStore,
 };
 
 /// Maximum number of ended tasks; the oldest are removed first.
-const MOST_ENDED: usize = MOST_TASKS;
+const MAX_ENDED: usize = MAX_TASKS;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Queues(Mutex<Kept>);
+pub(super) struct Queues(Mutex<QueueState>);
 
 #[derive(Debug, Default)]
-struct Kept {
-    tasks: HashMap<String, KeptTask>,
-    deliveries: HashMap<String, KeptDelivery>,
+struct QueueState {
+    tasks: HashMap<String, MemoryTask>,
+    deliveries: HashMap<String, MemoryDelivery>,
     /// Number of tasks and notifications created.
     count: u64,
 }
 
 /// When something ended.
 #[derive(Debug, Clone, Copy)]
-struct Ended {
+struct EndedAt {
     /// By [`now`].
     at: u64,
     /// Seconds since 1970, shown to operators.
     shown: u64,
 }
 
-impl Ended {
+impl EndedAt {
     fn now() -> Self {
         Self { at: now(), shown: unix_seconds() }
     }
@@ -46,26 +47,26 @@ impl Ended {
 }
 
 #[derive(Debug)]
-struct KeptTask {
+struct MemoryTask {
     number: u64,
     task: Task,
     announced: bool,
     task_payload: Option<String>,
     lease: i64,
     due: u64,
-    ended: Option<Ended>,
+    ended: Option<EndedAt>,
 }
 
 #[derive(Debug)]
-struct KeptDelivery {
+struct MemoryDelivery {
     number: u64,
     delivery: Delivery,
     lease: i64,
     due: u64,
-    ended: Option<Ended>,
+    ended: Option<EndedAt>,
 }
 
-impl KeptDelivery {
+impl MemoryDelivery {
     /// It waits, and is due after this time.
     fn wait(&mut self, time: Duration) {
         self.due = now().saturating_add(millis(time));
@@ -76,59 +77,59 @@ impl KeptDelivery {
 
     /// It was delivered or given up.
     fn end(&mut self, status: Status) {
-        let ended = Ended::now();
+        let ended = EndedAt::now();
         self.ended = Some(ended);
         (self.delivery.status, self.delivery.due, self.delivery.ended) = (status, None, Some(ended.shown));
     }
 }
 
 impl Queues {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl QueueState {
     fn next_number(&mut self) -> u64 {
         self.count += 1;
         self.count
     }
 
     /// The task of a lease that is the latest one, while the task is in progress.
-    fn at(&mut self, lease: &Lease) -> Option<&mut KeptTask> {
+    fn at(&mut self, lease: &Lease) -> Option<&mut MemoryTask> {
         self.tasks.get_mut(&lease.id).filter(|kept| kept.lease == lease.number && kept.ended.is_none())
     }
 
-    fn in_progress(&self) -> impl Iterator<Item = &KeptTask> {
+    fn in_progress(&self) -> impl Iterator<Item = &MemoryTask> {
         self.tasks.values().filter(|kept| kept.ended.is_none())
     }
 
-    fn pending(&self) -> impl Iterator<Item = &KeptDelivery> {
+    fn pending(&self) -> impl Iterator<Item = &MemoryDelivery> {
         self.deliveries.values().filter(|kept| kept.delivery.status == Status::Pending)
     }
 
-    fn full(&self, owner: &str, announced: bool, most: Most) -> Option<Full> {
+    fn full(&self, owner: &str, announced: bool, most: Quota) -> Option<QuotaExceeded> {
         if self.in_progress().filter(|kept| *kept.task.owner == *owner).count() >= most.of_key {
-            return Some(Full::OfKey(most.of_key));
+            return Some(QuotaExceeded::OfKey(most.of_key));
         }
         if self.in_progress().count() >= most.of_all {
-            return Some(Full::OfAll(most.of_all));
+            return Some(QuotaExceeded::OfAll(most.of_all));
         }
         let own_notices = || {
             let promised = self.in_progress().filter(|kept| kept.announced && *kept.task.owner == *owner);
             promised.count() + self.pending().filter(|kept| kept.delivery.notice.owner == owner).count()
         };
         if announced && own_notices() >= most.notices_of_key {
-            return Some(Full::NoticesOfKey(most.notices_of_key));
+            return Some(QuotaExceeded::NoticesOfKey(most.notices_of_key));
         }
         let notices = || self.in_progress().filter(|kept| kept.announced).count() + self.pending().count();
-        (announced && notices() >= most.notices).then_some(Full::Notices(most.notices))
+        (announced && notices() >= most.notices).then_some(QuotaExceeded::Notices(most.notices))
     }
 
     /// For all keys, or for one.
     fn forget_oldest_tasks(&mut self, owner: Option<&str>, most: usize) {
         let is_meant =
-            |kept: &KeptTask| kept.ended.is_some() && owner.is_none_or(|owner| *kept.task.owner == *owner);
+            |kept: &MemoryTask| kept.ended.is_some() && owner.is_none_or(|owner| *kept.task.owner == *owner);
         let ended = self.tasks.values().filter(|kept| is_meant(kept));
         let mut numbers: Vec<u64> = ended.map(|kept| kept.number).collect();
         if let Some(excess) = numbers.len().checked_sub(most).filter(|excess| *excess > 0) {
@@ -142,7 +143,7 @@ impl Kept {
     fn forget_oldest_deliveries(&mut self, status: Status) {
         let told = self.deliveries.values().filter(|kept| kept.delivery.status == status);
         let mut numbers: Vec<u64> = told.map(|kept| kept.number).collect();
-        if let Some(excess) = numbers.len().checked_sub(MOST_TOLD).filter(|excess| *excess > 0) {
+        if let Some(excess) = numbers.len().checked_sub(MAX_TOLD).filter(|excess| *excess > 0) {
             let (_, last, _) = numbers.select_nth_unstable(excess - 1);
             let last = *last;
             self.deliveries.retain(|_, kept| kept.delivery.status != status || kept.number > last);
@@ -159,7 +160,7 @@ impl Kept {
             due: None,
             ended: None,
         };
-        let mut kept = KeptDelivery { number: self.next_number(), delivery, lease: 0, due: 0, ended: None };
+        let mut kept = MemoryDelivery { number: self.next_number(), delivery, lease: 0, due: 0, ended: None };
         kept.wait(Duration::ZERO);
         self.deliveries.insert(notice.id.clone(), kept);
     }
@@ -170,18 +171,18 @@ impl TaskStore for MemoryStore {
         &'s self,
         task: &'s Task,
         announced: bool,
-        most: Most,
+        most: Quota,
         lasts: Duration,
-    ) -> Stored<'s, Result<Lease, Full>> {
+    ) -> StoreFuture<'s, Result<Lease, QuotaExceeded>> {
         let mut kept = self.queues.lock();
         if let Some(full) = kept.full(&task.owner, announced, most) {
             return done(Err(full));
         }
-        kept.forget_oldest_tasks(Some(&task.owner), most.ended_of_key(MOST_ENDED));
+        kept.forget_oldest_tasks(Some(&task.owner), most.ended_of_key(MAX_ENDED));
         let (number, task) = (kept.next_number(), task.clone());
         let lease = Lease { id: task.id.clone(), number: 1 };
         let due = now().saturating_add(millis(lasts));
-        let new = KeptTask { number, task, announced, task_payload: None, lease: 1, due, ended: None };
+        let new = MemoryTask { number, task, announced, task_payload: None, lease: 1, due, ended: None };
         kept.tasks.insert(lease.id.clone(), new);
         done(Ok(lease))
     }
@@ -189,11 +190,11 @@ impl TaskStore for MemoryStore {
     fn accept_task<'s>(
         &'s self,
         lease: &'s Lease,
-        state: &'s State,
+        state: &'s TaskState,
         task_payload: &'s str,
-    ) -> Stored<'s, bool> {
+    ) -> StoreFuture<'s, bool> {
         let mut kept = self.queues.lock();
-        let is_new = |kept: &&mut KeptTask| {
+        let is_new = |kept: &&mut MemoryTask| {
             kept.task_payload
                 .as_deref()
                 .is_none_or(|before| before == task_payload && kept.task.state == *state)
@@ -206,7 +207,7 @@ impl TaskStore for MemoryStore {
         }))
     }
 
-    fn drop_task<'s>(&'s self, lease: &'s Lease) -> Stored<'s, ()> {
+    fn drop_task<'s>(&'s self, lease: &'s Lease) -> StoreFuture<'s, ()> {
         let mut kept = self.queues.lock();
         if kept.at(lease).is_some() {
             kept.tasks.remove(&lease.id);
@@ -214,27 +215,27 @@ impl TaskStore for MemoryStore {
         done(())
     }
 
-    fn task<'s>(&'s self, owner: &'s str, id: &'s str) -> Stored<'s, Option<Task>> {
+    fn task<'s>(&'s self, owner: &'s str, id: &'s str) -> StoreFuture<'s, Option<Task>> {
         let kept = self.queues.lock();
         let found = kept.tasks.get(id).filter(|kept| *kept.task.owner == *owner);
         done(found.map(|kept| kept.task.clone()))
     }
 
-    fn tasks<'s>(&'s self, status: Option<&'s str>) -> Stored<'s, Vec<(Task, Option<u64>)>> {
+    fn tasks<'s>(&'s self, status: Option<&'s str>) -> StoreFuture<'s, Vec<(Task, Option<u64>)>> {
         let kept = self.queues.lock();
-        let is_wanted = |kept: &&KeptTask| {
+        let is_wanted = |kept: &&MemoryTask| {
             let was_submitted = kept.task_payload.is_some() || kept.ended.is_some();
             was_submitted && status.is_none_or(|wanted| wanted == kept.task.state.name())
         };
-        let mut list: Vec<&KeptTask> = kept.tasks.values().filter(is_wanted).collect();
+        let mut list: Vec<&MemoryTask> = kept.tasks.values().filter(is_wanted).collect();
         list.sort_by_key(|kept| std::cmp::Reverse(kept.number));
         let listed = list.into_iter().take(LONGEST_LIST);
         done(listed.map(|kept| (kept.task.clone(), kept.ended.map(|ended| ended.shown))).collect())
     }
 
-    fn advance_task<'s>(&'s self, lease: &'s Lease, state: &'s State) -> Stored<'s, bool> {
+    fn advance_task<'s>(&'s self, lease: &'s Lease, state: &'s TaskState) -> StoreFuture<'s, bool> {
         let mut kept = self.queues.lock();
-        let is_left = |kept: &&mut KeptTask| [&State::Pending, state].contains(&&kept.task.state);
+        let is_left = |kept: &&mut MemoryTask| [&TaskState::Pending, state].contains(&&kept.task.state);
         let found = kept.at(lease).filter(is_left);
         done(found.is_some_and(|kept| {
             kept.task.state = state.clone();
@@ -245,21 +246,21 @@ impl TaskStore for MemoryStore {
     fn end_task<'s>(
         &'s self,
         lease: &'s Lease,
-        state: &'s State,
+        state: &'s TaskState,
         notice: Option<&'s Notice>,
-    ) -> Stored<'s, bool> {
+    ) -> StoreFuture<'s, bool> {
         let mut kept = self.queues.lock();
         let Some(ending) = kept.at(lease) else { return done(false) };
         ending.task.state = state.clone();
-        (ending.task_payload, ending.ended) = (None, Some(Ended::now()));
+        (ending.task_payload, ending.ended) = (None, Some(EndedAt::now()));
         if let Some(notice) = notice {
             kept.add_notice(notice);
         }
-        kept.forget_oldest_tasks(None, MOST_ENDED);
+        kept.forget_oldest_tasks(None, MAX_ENDED);
         done(true)
     }
 
-    fn renew_leases<'s>(&'s self, leases: &'s [Lease], last: Duration) -> Stored<'s, Vec<Lease>> {
+    fn renew_leases<'s>(&'s self, leases: &'s [Lease], last: Duration) -> StoreFuture<'s, Vec<Lease>> {
         let due = now().saturating_add(millis(last));
         let mut kept = self.queues.lock();
         let is_lost = |lease: &&Lease| match kept.at(lease) {
@@ -272,23 +273,23 @@ impl TaskStore for MemoryStore {
         done(leases.iter().filter(is_lost).cloned().collect())
     }
 
-    fn resume_tasks(&self, last: Duration, most: usize) -> Stored<'_, Vec<Resumed>> {
+    fn resume_tasks(&self, last: Duration, most: usize) -> StoreFuture<'_, Vec<ResumedTask>> {
         let (mut kept, now) = (self.queues.lock(), now());
         let idle =
-            |kept: &&mut KeptTask| kept.ended.is_none() && kept.task_payload.is_some() && kept.due <= now;
-        let mut waiting: Vec<&mut KeptTask> = kept.tasks.values_mut().filter(idle).collect();
+            |kept: &&mut MemoryTask| kept.ended.is_none() && kept.task_payload.is_some() && kept.due <= now;
+        let mut waiting: Vec<&mut MemoryTask> = kept.tasks.values_mut().filter(idle).collect();
         waiting.sort_by_key(|kept| kept.due);
         let resumed = waiting.into_iter().take(most).map(|kept| {
             kept.lease += 1;
             kept.due = now.saturating_add(millis(last));
             let lease = Lease { id: kept.task.id.clone(), number: kept.lease };
             let task_payload = kept.task_payload.clone().unwrap_or_default();
-            Resumed { task: kept.task.clone(), lease, now: unix_millis(), task_payload }
+            ResumedTask { task: kept.task.clone(), lease, now: unix_millis(), task_payload }
         });
         done(resumed.collect())
     }
 
-    fn forget_tasks(&self) -> Stored<'_, ()> {
+    fn forget_tasks(&self) -> StoreFuture<'_, ()> {
         let (mut kept, now) = (self.queues.lock(), now());
         kept.tasks.retain(|_, kept| match kept.ended {
             Some(ended) => ended.is_since(KNOWN_FOR),
@@ -298,7 +299,7 @@ impl TaskStore for MemoryStore {
     }
 
     #[cfg(test)]
-    fn age_tasks(&self, by: Duration) -> Stored<'_, ()> {
+    fn age_tasks(&self, by: Duration) -> StoreFuture<'_, ()> {
         for kept in self.queues.lock().tasks.values_mut() {
             kept.due = kept.due.saturating_sub(millis(by));
             age(&mut kept.ended, by);
@@ -308,41 +309,42 @@ impl TaskStore for MemoryStore {
 }
 
 impl DeliveryStore for MemoryStore {
-    fn due_deliveries(&self, last: Duration, most: usize) -> Stored<'_, Vec<Due>> {
+    fn due_deliveries(&self, last: Duration, most: usize) -> StoreFuture<'_, Vec<DueDelivery>> {
         let (mut kept, now) = (self.queues.lock(), now());
-        let is_due = |kept: &&mut KeptDelivery| kept.delivery.status == Status::Pending && kept.due <= now;
-        let mut waiting: Vec<&mut KeptDelivery> = kept.deliveries.values_mut().filter(is_due).collect();
+        let is_due = |kept: &&mut MemoryDelivery| kept.delivery.status == Status::Pending && kept.due <= now;
+        let mut waiting: Vec<&mut MemoryDelivery> = kept.deliveries.values_mut().filter(is_due).collect();
         waiting.sort_by_key(|kept| kept.due);
         let taken = waiting.into_iter().take(most).map(|kept| {
             kept.lease += 1;
             kept.due = now.saturating_add(millis(last));
             let notice = kept.delivery.notice.clone();
             let lease = Lease { id: notice.id.clone(), number: kept.lease };
-            Due { notice, lease, attempts: kept.delivery.attempts }
+            DueDelivery { notice, lease, attempts: kept.delivery.attempts }
         });
         done(taken.collect())
     }
 
-    fn next_delivery(&self) -> Stored<'_, Option<Duration>> {
+    fn next_delivery(&self) -> StoreFuture<'_, Option<Duration>> {
         let next = self.queues.lock().pending().map(|kept| kept.due).min();
         done(next.map(|due| Duration::from_millis(due.saturating_sub(now()))))
     }
 
-    fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s Attempted) -> Stored<'s, bool> {
+    fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s DeliveryOutcome) -> StoreFuture<'s, bool> {
         let mut guard = self.queues.lock();
         let found = guard.deliveries.get_mut(&lease.id);
-        let is_last =
-            |kept: &&mut KeptDelivery| kept.lease == lease.number && kept.delivery.status == Status::Pending;
+        let is_last = |kept: &&mut MemoryDelivery| {
+            kept.lease == lease.number && kept.delivery.status == Status::Pending
+        };
         let Some(kept) = found.filter(is_last) else { return done(false) };
         kept.delivery.attempts += 1;
         let (status, problem) = match attempted.clone() {
-            Attempted::Again { after, problem } => {
+            DeliveryOutcome::Again { after, problem } => {
                 kept.wait(after);
                 kept.delivery.problem = Some(problem);
                 return done(true);
             }
-            Attempted::Delivered => (Status::Delivered, None),
-            Attempted::Dead { problem } => (Status::Dead, Some(problem)),
+            DeliveryOutcome::Delivered => (Status::Delivered, None),
+            DeliveryOutcome::Dead { problem } => (Status::Dead, Some(problem)),
         };
         kept.end(status);
         kept.delivery.problem = problem;
@@ -350,15 +352,15 @@ impl DeliveryStore for MemoryStore {
         done(true)
     }
 
-    fn deliveries(&self, status: Option<Status>) -> Stored<'_, Vec<Delivery>> {
+    fn deliveries(&self, status: Option<Status>) -> StoreFuture<'_, Vec<Delivery>> {
         let kept = self.queues.lock();
-        let is_wanted = |kept: &&KeptDelivery| status.is_none_or(|wanted| wanted == kept.delivery.status);
-        let mut list: Vec<&KeptDelivery> = kept.deliveries.values().filter(is_wanted).collect();
+        let is_wanted = |kept: &&MemoryDelivery| status.is_none_or(|wanted| wanted == kept.delivery.status);
+        let mut list: Vec<&MemoryDelivery> = kept.deliveries.values().filter(is_wanted).collect();
         list.sort_by_key(|kept| std::cmp::Reverse(kept.number));
         done(list.into_iter().take(LONGEST_LIST).map(|kept| kept.delivery.clone()).collect())
     }
 
-    fn redeliver<'s>(&'s self, id: &'s str) -> Stored<'s, bool> {
+    fn redeliver<'s>(&'s self, id: &'s str) -> StoreFuture<'s, bool> {
         let mut kept = self.queues.lock();
         let found = kept.deliveries.get_mut(id);
         done(found.is_some_and(|kept| {
@@ -369,14 +371,14 @@ impl DeliveryStore for MemoryStore {
         }))
     }
 
-    fn forget_deliveries(&self) -> Stored<'_, ()> {
-        let is_kept = |kept: &KeptDelivery| kept.ended.is_none_or(|ended| ended.is_since(TOLD_FOR));
+    fn forget_deliveries(&self) -> StoreFuture<'_, ()> {
+        let is_kept = |kept: &MemoryDelivery| kept.ended.is_none_or(|ended| ended.is_since(TOLD_FOR));
         self.queues.lock().deliveries.retain(|_, kept| is_kept(kept));
         done(())
     }
 
     #[cfg(test)]
-    fn age_deliveries(&self, by: Duration) -> Stored<'_, ()> {
+    fn age_deliveries(&self, by: Duration) -> StoreFuture<'_, ()> {
         for kept in self.queues.lock().deliveries.values_mut() {
             kept.due = kept.due.saturating_sub(millis(by));
             age(&mut kept.ended, by);
@@ -386,7 +388,7 @@ impl DeliveryStore for MemoryStore {
 }
 
 #[cfg(test)]
-fn age(ended: &mut Option<Ended>, by: Duration) {
+fn age(ended: &mut Option<EndedAt>, by: Duration) {
     if let Some(ended) = ended {
         ended.at = ended.at.saturating_sub(millis(by));
         ended.shown = ended.shown.saturating_sub(by.as_secs());

@@ -5,41 +5,41 @@ use std::io::BufRead;
 use std::path::Path;
 
 use super::MemoryStore;
-use crate::store::durable::{Lines, StoreError, Stored, UpkeepStore};
+use crate::store::traits::{Lines, StoreError, StoreFuture, UpkeepStore};
 
-fn refused<'s, T: Send + 's>() -> Stored<'s, T> {
+fn refused<'s, T: Send + 's>() -> StoreFuture<'s, T> {
     Box::pin(future::ready(Err(StoreError::Failed(
         "the store is in memory, and is lost with the process".to_owned(),
     ))))
 }
 
 impl UpkeepStore for MemoryStore {
-    fn migrate(&self) -> Stored<'_, i64> {
+    fn migrate(&self) -> StoreFuture<'_, i64> {
         refused()
     }
 
-    fn damage(&self) -> Stored<'_, Vec<String>> {
+    fn damage(&self) -> StoreFuture<'_, Vec<String>> {
         refused()
     }
 
-    fn checkpoint(&self) -> Stored<'_, ()> {
+    fn checkpoint(&self) -> StoreFuture<'_, ()> {
         Box::pin(future::ready(Ok(())))
     }
 
-    fn export<'s>(&'s self, _lines: Lines<'s>) -> Stored<'s, u64> {
+    fn export<'s>(&'s self, _lines: Lines<'s>) -> StoreFuture<'s, u64> {
         refused()
     }
 
-    fn import<'s>(&'s self, _lines: &'s mut (dyn BufRead + Send)) -> Stored<'s, u64> {
+    fn import<'s>(&'s self, _lines: &'s mut (dyn BufRead + Send)) -> StoreFuture<'s, u64> {
         refused()
     }
 
-    fn copy_to<'s>(&'s self, _file: &'s Path) -> Stored<'s, ()> {
+    fn copy_to<'s>(&'s self, _file: &'s Path) -> StoreFuture<'s, ()> {
         refused()
     }
 
     #[cfg(test)]
-    fn columns(&self) -> Stored<'_, Vec<String>> {
+    fn columns(&self) -> StoreFuture<'_, Vec<String>> {
         refused()
     }
 }

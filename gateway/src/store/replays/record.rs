@@ -13,13 +13,13 @@ const LONGEST_HEADERS: usize = 64 * 1024;
 pub(super) const LONGEST: usize = LONGEST_ANSWER + LONGEST_HEADERS + 2;
 
 /// See the module.
-pub(super) struct Record {
+pub(super) struct ReplayRecord {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
-impl Record {
+impl ReplayRecord {
     /// None if its headers are too long, which the gateway never produces.
     pub(super) fn written(&self) -> Option<Vec<u8>> {
         let mut record = self.status.as_u16().to_be_bytes().to_vec();
@@ -72,15 +72,16 @@ mod tests {
         headers.append("x-a", HeaderValue::from_static(""));
         for body in [&b""[..], b"\n\nx: y\n"] {
             let body = Bytes::copy_from_slice(body);
-            let record = Record { status: StatusCode::CREATED, headers: headers.clone(), body: body.clone() };
-            let read = Record::read(&record.written().expect("short")).expect("a record");
+            let record =
+                ReplayRecord { status: StatusCode::CREATED, headers: headers.clone(), body: body.clone() };
+            let read = ReplayRecord::read(&record.written().expect("short")).expect("a record");
             assert_eq!((read.status, read.headers, read.body), (StatusCode::CREATED, headers.clone(), body));
         }
         for broken in [&b""[..], b"\0", b"\0\xc8", b"\0\xc8x-a: 1", b"\0\xc8x-a\n\n", b"\0\x01\n"] {
-            assert!(Record::read(broken).is_none(), "{broken:?}");
+            assert!(ReplayRecord::read(broken).is_none(), "{broken:?}");
         }
         let long = HeaderValue::from_bytes(&vec![b'a'; LONGEST_HEADERS]).expect("a value");
         let headers = HeaderMap::from_iter([(HeaderName::from_static("x-a"), long)]);
-        assert!(Record { status: StatusCode::OK, headers, body: Bytes::new() }.written().is_none());
+        assert!(ReplayRecord { status: StatusCode::OK, headers, body: Bytes::new() }.written().is_none());
     }
 }

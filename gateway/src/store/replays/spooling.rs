@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use gatewright::operations;
 use serde::{Deserialize, Serialize};
 
-use super::waiting::Late;
+use super::pending::PendingAnswer;
 use super::{LIFETIME, Replays, record};
 use crate::clock::{millis, unix_millis};
-use crate::store::durable::{AnswerRoom, Keyed, Lease, Reserved};
-use crate::store::spool::Kind;
+use crate::store::spool::EntryKind;
+use crate::store::traits::{AnswerQuota, KeyedRequest, Lease, ReplaySlot};
 
 /// The line of JSON before the answer in an item.
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct ReplayHeader {
     slot: String,
     operation: String,
     owner: String,
@@ -32,9 +32,9 @@ struct Head {
 
 impl Replays {
     /// Spools a waiting answer. False if the spool can't accept it, or if there is none.
-    pub(super) async fn spool_one(&self, late: &Late) -> bool {
+    pub(super) async fn spool_one(&self, late: &PendingAnswer) -> bool {
         let Some(spool) = &self.spool else { return false };
-        let Some(kept) = spool.keep(Kind::Answer, late.written()).await else { return false };
+        let Some(kept) = spool.keep(EntryKind::Answer, late.written()).await else { return false };
         // Another task was faster.
         if let Err(kept) = late.kept.set(kept) {
             kept.remove().await;
@@ -60,8 +60,8 @@ impl Replays {
     /// store.
     pub(super) fn inherit(self: &Arc<Self>) {
         let Some(spool) = &self.spool else { return };
-        for one in spool.inherited(Kind::Answer) {
-            let Some(late) = Late::read(&one.content) else {
+        for one in spool.inherited(EntryKind::Answer) {
+            let Some(late) = PendingAnswer::read(&one.content) else {
                 one.leave("it has no answer");
                 continue;
             };
@@ -79,21 +79,21 @@ impl Replays {
     }
 
     /// Whether an answer of an earlier process is now known here, or too old.
-    fn knows(&self, late: &Late) -> bool {
+    fn knows(&self, late: &PendingAnswer) -> bool {
         let lasts = late.expires.saturating_duration_since(Instant::now());
         let Some(sealer) = self.sealer.as_ref().filter(|_| !lasts.is_zero()) else { return lasts.is_zero() };
         let Ok(record) = sealer.open(&late.keyed.slot, &late.answer, record::LONGEST) else { return false };
-        if let Reserved::First(own) = self.own.reserve(&late.keyed, Duration::MAX) {
+        if let ReplaySlot::First(own) = self.own.reserve(&late.keyed, Duration::MAX) {
             self.own.keep_answer(&own, &record, lasts, late.room);
         }
         true
     }
 }
 
-impl Late {
+impl PendingAnswer {
     fn written(&self) -> Vec<u8> {
         let lasts = self.expires.saturating_duration_since(Instant::now());
-        let head = Head {
+        let head = ReplayHeader {
             slot: self.keyed.slot.clone(),
             operation: self.keyed.operation.to_owned(),
             owner: self.keyed.owner.to_string(),
@@ -113,19 +113,28 @@ impl Late {
     /// None: it is not an item. Whatever the clocks show, it lasts no longer than a new one.
     fn read(content: &[u8]) -> Option<Self> {
         let end = memchr::memchr(b'\n', content)?;
-        let head: Head = serde_json::from_slice(&content[..end]).ok()?;
-        let Head { slot, operation, owner, fingerprint, number, has_lease, expires, answers, hundredths } =
-            head;
+        let head: ReplayHeader = serde_json::from_slice(&content[..end]).ok()?;
+        let ReplayHeader {
+            slot,
+            operation,
+            owner,
+            fingerprint,
+            number,
+            has_lease,
+            expires,
+            answers,
+            hundredths,
+        } = head;
         let operation = operations::ALL.iter().find(|known| known.id == operation)?.id;
         let lease = has_lease.then(|| Lease { id: slot.clone(), number });
         let lasts = Duration::from_millis(expires.saturating_sub(unix_millis())).min(LIFETIME);
         Some(Self {
-            keyed: Keyed { slot, operation, owner: owner.into(), fingerprint },
+            keyed: KeyedRequest { slot, operation, owner: owner.into(), fingerprint },
             number,
             lease,
             answer: content[end + 1..].to_vec(),
             expires: Instant::now() + lasts,
-            room: AnswerRoom { answers, hundredths },
+            room: AnswerQuota { answers, hundredths },
             kept: OnceLock::new(),
         })
     }
@@ -135,15 +144,15 @@ impl Late {
 mod tests {
     use super::*;
 
-    fn late(expires: Instant, lease: Option<Lease>) -> Late {
-        let keyed = Keyed {
+    fn late(expires: Instant, lease: Option<Lease>) -> PendingAnswer {
+        let keyed = KeyedRequest {
             slot: "5107".to_owned(),
             operation: "create_video",
             owner: "key".into(),
             fingerprint: [7; 32],
         };
-        let room = AnswerRoom { answers: 9, hundredths: 50 };
-        Late {
+        let room = AnswerQuota { answers: 9, hundredths: 50 };
+        PendingAnswer {
             keyed,
             number: -3,
             lease,
@@ -160,7 +169,7 @@ mod tests {
         for lease in [None, Some(Lease { id: "5107".to_owned(), number: -3 })] {
             let (now, lasts) = (Instant::now(), LIFETIME / 2);
             let written = late(now + lasts, lease.clone()).written();
-            let read = Late::read(&written).expect("an answer");
+            let read = PendingAnswer::read(&written).expect("an answer");
             assert_eq!((&read.keyed.slot[..], read.keyed.operation), ("5107", "create_video"));
             assert_eq!((&*read.keyed.owner, read.keyed.fingerprint), ("key", [7; 32]));
             assert_eq!((read.room.answers, read.room.hundredths), (9, 50));
@@ -170,14 +179,14 @@ mod tests {
         }
         // One that has expired, and one that a wrong clock put into the future.
         let lasts = |expires| {
-            let read = Late::read(&late(expires, None).written()).expect("an answer");
+            let read = PendingAnswer::read(&late(expires, None).written()).expect("an answer");
             read.expires.saturating_duration_since(Instant::now())
         };
         let now = Instant::now();
         assert_eq!(lasts(now), Duration::ZERO);
         assert!(lasts(now + 9 * LIFETIME) <= LIFETIME);
         for broken in [&b""[..], b"{}\n", b"answer"] {
-            assert!(Late::read(broken).is_none());
+            assert!(PendingAnswer::read(broken).is_none());
         }
     }
 }

@@ -4,10 +4,10 @@ use super::*;
 use crate::store::{MemoryStore, SqlStore};
 
 const STREAM: &str = "stream";
-const ROOM: AnswerRoom = AnswerRoom { answers: 1_000, hundredths: 100 };
+const ROOM: AnswerQuota = AnswerQuota { answers: 1_000, hundredths: 100 };
 
 /// Replays over a durable store.
-fn lasting(store: &Arc<dyn Store>) -> Arc<Replays> {
+fn lasting(store: &Arc<dyn DurableStore>) -> Arc<Replays> {
     let sealer = Arc::new(Sealer::new([7; 32]));
     Arc::new(Replays::new(Arc::clone(store), Some(sealer), [9; 32]))
 }
@@ -20,7 +20,7 @@ fn headers(key: &str) -> HeaderMap {
     HeaderMap::from_iter([(KEY_HEADER, HeaderValue::from_str(key).expect("a value"))])
 }
 
-async fn begin(replays: &Arc<Replays>, key: &str, body: &str) -> Result<Begun, ApiError> {
+async fn begin(replays: &Arc<Replays>, key: &str, body: &str) -> Result<ReplayDecision, ApiError> {
     let caller = "key_1".into();
     let (operation, path, query) = (&CREATE_VIDEO, &[][..], &[][..]);
     let asked = IdempotentRequest { operation, caller: &caller, path, query, body: body.as_bytes() };
@@ -30,7 +30,7 @@ async fn begin(replays: &Arc<Replays>, key: &str, body: &str) -> Result<Begun, A
 /// Executes a request, which must be the first.
 async fn answer(replays: &Arc<Replays>, key: &str, body: &str, response: Response) -> Response {
     match begin(replays, key, body).await {
-        Ok(Begun::First(turn)) => turn.answered(response, ROOM).await,
+        Ok(ReplayDecision::First(turn)) => turn.answered(response, ROOM).await,
         _ => panic!("{key} is not the first"),
     }
 }
@@ -40,13 +40,13 @@ fn text(text: &str) -> Response {
 }
 
 async fn is_first(replays: &Arc<Replays>, key: &str) -> bool {
-    matches!(begin(replays, key, "{}").await, Ok(Begun::First(_)))
+    matches!(begin(replays, key, "{}").await, Ok(ReplayDecision::First(_)))
 }
 
 /// The replayed answer, or the status of the rejection.
 async fn again(replays: &Arc<Replays>, key: &str, body: &str) -> Result<String, u16> {
     match begin(replays, key, body).await {
-        Ok(Begun::Again(response)) => {
+        Ok(ReplayDecision::Again(response)) => {
             assert_eq!(response.headers()[REPLAYED_HEADER], "true");
             let body = response.into_body().collect().await.expect("a body").to_bytes();
             Ok(String::from_utf8(body.to_vec()).expect("text"))
@@ -59,7 +59,7 @@ async fn again(replays: &Arc<Replays>, key: &str, body: &str) -> Result<String, 
 #[tokio::test]
 async fn the_first_answer_comes_again_another_request_is_422_and_one_under_way_409() {
     let replays = in_memory();
-    let Ok(Begun::First(turn)) = begin(&replays, "k", "{}").await else { panic!("not the first") };
+    let Ok(ReplayDecision::First(turn)) = begin(&replays, "k", "{}").await else { panic!("not the first") };
     assert_eq!(again(&replays, "k", "{}").await, Err(409));
     assert_eq!(again(&replays, "k", "{ }").await, Err(422));
     turn.answered(text("made"), ROOM).await;
@@ -70,7 +70,7 @@ async fn the_first_answer_comes_again_another_request_is_422_and_one_under_way_4
     for (operation, caller) in [(&CREATE_RESPONSE, "key_1"), (&CREATE_VIDEO, "key_2")] {
         let caller = caller.into();
         let asked = IdempotentRequest { operation, caller: &caller, path: &[], query: &[], body: b"{}" };
-        assert!(matches!(replays.begin(&headers("k"), asked).await, Ok(Begun::First(_))));
+        assert!(matches!(replays.begin(&headers("k"), asked).await, Ok(ReplayDecision::First(_))));
     }
 }
 
@@ -97,11 +97,11 @@ async fn a_request_that_came_to_nothing_may_be_made_anew() {
 #[tokio::test]
 async fn another_gateway_and_the_next_process_give_the_first_answer_again() {
     let folder = tempfile::tempdir().expect("a folder");
-    let open = || -> Arc<dyn Store> {
+    let open = || -> Arc<dyn DurableStore> {
         Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"))
     };
     let (one, other) = (lasting(&open()), lasting(&open()));
-    let Ok(Begun::First(turn)) = begin(&one, "k", "{}").await else { panic!("not the first") };
+    let Ok(ReplayDecision::First(turn)) = begin(&one, "k", "{}").await else { panic!("not the first") };
     assert_eq!(again(&other, "k", "{}").await, Err(409));
     assert_eq!(again(&other, "k", "{ }").await, Err(422));
     turn.answered(text("a canary sings"), ROOM).await;
@@ -118,7 +118,8 @@ async fn another_gateway_and_the_next_process_give_the_first_answer_again() {
 #[tokio::test]
 async fn what_the_client_wants_nowhere_stored_is_answered_again_here_alone() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store: Arc<dyn Store> = Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
+    let store: Arc<dyn DurableStore> =
+        Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
     let (one, other) = (lasting(&store), lasting(&store));
     let body = r#"{"store":false,"input":"hello"}"#;
     answer(&one, "k", body, text("made")).await;
@@ -140,14 +141,18 @@ async fn what_the_client_wants_nowhere_stored_is_answered_again_here_alone() {
 async fn without_the_store_keys_hold_in_this_process_and_answers_wait_for_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, away) = (folder.path().join("a.db"), folder.path().join("away"));
-    let store: Arc<dyn Store> = Arc::new(SqlStore::in_file(&file).expect("a database"));
+    let store: Arc<dyn DurableStore> = Arc::new(SqlStore::in_file(&file).expect("a database"));
     let replays = lasting(&store);
-    let Ok(Begun::First(turn)) = begin(&replays, "before", "{}").await else { panic!("not the first") };
+    let Ok(ReplayDecision::First(turn)) = begin(&replays, "before", "{}").await else {
+        panic!("not the first")
+    };
     std::fs::rename(&file, &away).expect("taken");
     let begun = std::time::Instant::now();
     turn.answered(text("one"), ROOM).await;
     answer(&replays, "meanwhile", "{}", text("two")).await;
-    let Ok(Begun::First(turn)) = begin(&replays, "long", "{}").await else { panic!("not the first") };
+    let Ok(ReplayDecision::First(turn)) = begin(&replays, "long", "{}").await else {
+        panic!("not the first")
+    };
     assert_eq!(again(&replays, "long", "{}").await, Err(409));
     for (key, answer) in [("before", "one"), ("meanwhile", "two")] {
         assert_eq!(again(&replays, key, "{}").await.as_deref(), Ok(answer));
@@ -169,7 +174,8 @@ async fn without_the_store_keys_hold_in_this_process_and_answers_wait_for_it() {
 #[tokio::test]
 async fn an_answer_made_without_the_store_gives_way_to_the_one_that_the_store_has() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store: Arc<dyn Store> = Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
+    let store: Arc<dyn DurableStore> =
+        Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
     let (one, other) = (lasting(&store), lasting(&store));
     one.health.fails("it is away");
     answer(&one, "k", "{}", text("made without it")).await;
@@ -188,11 +194,15 @@ async fn an_answer_made_without_the_store_gives_way_to_the_one_that_the_store_ha
 async fn what_began_or_ended_here_with_the_store_is_not_carried_out_again_while_it_is_away() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, away) = (folder.path().join("a.db"), folder.path().join("away"));
-    let store: Arc<dyn Store> = Arc::new(SqlStore::in_file(&file).expect("a database"));
+    let store: Arc<dyn DurableStore> = Arc::new(SqlStore::in_file(&file).expect("a database"));
     let replays = lasting(&store);
     answer(&replays, "ended", "{}", text("one")).await;
-    let Ok(Begun::First(turn)) = begin(&replays, "long", "{}").await else { panic!("not the first") };
-    let Ok(Begun::First(left)) = begin(&replays, "left", "{}").await else { panic!("not the first") };
+    let Ok(ReplayDecision::First(turn)) = begin(&replays, "long", "{}").await else {
+        panic!("not the first")
+    };
+    let Ok(ReplayDecision::First(left)) = begin(&replays, "left", "{}").await else {
+        panic!("not the first")
+    };
     assert!(turn.lease.is_some() && left.lease.is_some());
     std::fs::rename(&file, &away).expect("taken");
     assert!(is_first(&replays, "another").await && replays.health.rests());
@@ -209,9 +219,10 @@ async fn what_began_or_ended_here_with_the_store_is_not_carried_out_again_while_
 #[tokio::test]
 async fn a_client_that_leaves_before_its_answer_is_kept_takes_nothing_back() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store: Arc<dyn Store> = Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
+    let store: Arc<dyn DurableStore> =
+        Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
     let (one, other) = (lasting(&store), lasting(&store));
-    let Ok(Begun::First(turn)) = begin(&one, "k", "{}").await else { panic!("not the first") };
+    let Ok(ReplayDecision::First(turn)) = begin(&one, "k", "{}").await else { panic!("not the first") };
     assert!(turn.answered(text("made"), ROOM).now_or_never().is_none());
     let begun = std::time::Instant::now();
     while again(&one, "k", "{}").await != Ok("made".to_owned()) {
@@ -224,9 +235,9 @@ async fn a_client_that_leaves_before_its_answer_is_kept_takes_nothing_back() {
 
 #[tokio::test]
 async fn a_request_under_way_keeps_its_key_and_one_of_a_dead_gateway_loses_it() {
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let store: Arc<dyn DurableStore> = Arc::new(MemoryStore::default());
     let replays = Arc::new(Replays::new(Arc::clone(&store), None, [9; 32]));
-    let Ok(Begun::First(turn)) = begin(&replays, "k", "{}").await else { panic!("not the first") };
+    let Ok(ReplayDecision::First(turn)) = begin(&replays, "k", "{}").await else { panic!("not the first") };
     let asked_after = async |time: Duration| {
         let caller = "key_1".into();
         let asked = IdempotentRequest {
@@ -240,14 +251,14 @@ async fn a_request_under_way_keeps_its_key_and_one_of_a_dead_gateway_loses_it() 
         store.reserve(&replays.keyed("k", asked), LEASE).await.expect("a store")
     };
     let half = LEASE / 2;
-    assert_eq!(asked_after(half).await, Reserved::UnderWay);
+    assert_eq!(asked_after(half).await, ReplaySlot::UnderWay);
     replays.renew().await;
-    assert_eq!(asked_after(half).await, Reserved::UnderWay);
-    assert!(matches!(asked_after(LEASE).await, Reserved::First(_)));
+    assert_eq!(asked_after(half).await, ReplaySlot::UnderWay);
+    assert!(matches!(asked_after(LEASE).await, ReplaySlot::First(_)));
     // The gateway that comes back too late changes nothing.
     turn.answered(text("late"), ROOM).await;
     assert!(replays.held().is_empty());
-    assert_eq!(asked_after(Duration::ZERO).await, Reserved::UnderWay);
+    assert_eq!(asked_after(Duration::ZERO).await, ReplaySlot::UnderWay);
 }
 
 #[test]

@@ -14,13 +14,13 @@ fn open(folder: &TempDir) -> Arc<Spool> {
     Spool::open(&folder.path().join("spool"), KEY)
 }
 
-async fn keep(spool: &Arc<Spool>, content: &str) -> Option<Kept> {
-    spool.keep(Kind::Answer, content.to_owned()).await
+async fn keep(spool: &Arc<Spool>, content: &str) -> Option<SpoolEntry> {
+    spool.keep(EntryKind::Answer, content.to_owned()).await
 }
 
 /// What ended processes left behind.
-fn left(spool: &Spool, kind: Kind) -> Vec<String> {
-    let text = |one: Inherited| String::from_utf8(one.content).expect("text");
+fn left(spool: &Spool, kind: EntryKind) -> Vec<String> {
+    let text = |one: RecoveredEntry| String::from_utf8(one.content).expect("text");
     spool.inherited(kind).into_iter().map(text).collect()
 }
 
@@ -40,17 +40,17 @@ async fn what_a_process_left_is_taken_over_in_its_order_and_what_another_one_hol
     for number in 0..12 {
         keep(&one, &number.to_string()).await.expect("kept");
     }
-    one.keep(Kind::Changes, b"changes".to_vec()).await.expect("kept");
+    one.keep(EntryKind::Changes, b"changes".to_vec()).await.expect("kept");
     drop(idle);
     let other = open(&folder);
-    assert!(left(&other, Kind::Answer).is_empty());
+    assert!(left(&other, EntryKind::Answer).is_empty());
     drop(keep(&other, "of the other").await.expect("kept"));
     drop((one, other));
 
     let next = open(&folder);
-    assert_eq!(left(&open(&folder), Kind::Changes), [""; 0], "somebody has it");
-    assert_eq!(left(&next, Kind::Changes), ["changes"]);
-    let all = next.inherited(Kind::Answer);
+    assert_eq!(left(&open(&folder), EntryKind::Changes), [""; 0], "somebody has it");
+    assert_eq!(left(&next, EntryKind::Changes), ["changes"]);
+    let all = next.inherited(EntryKind::Answer);
     let texts: Vec<_> = all.iter().map(|one| String::from_utf8_lossy(&one.content).into_owned()).collect();
     let expected = (0..12).map(|number| number.to_string()).chain(["of the other".to_owned()]);
     assert_eq!(texts, expected.collect::<Vec<_>>());
@@ -60,8 +60,8 @@ async fn what_a_process_left_is_taken_over_in_its_order_and_what_another_one_hol
     }
     drop((all, next));
     let last = open(&folder);
-    assert_eq!(left(&last, Kind::Answer), ["0"]);
-    assert_eq!(left(&last, Kind::Changes), ["changes"]);
+    assert_eq!(left(&last, EntryKind::Answer), ["0"]);
+    assert_eq!(left(&last, EntryKind::Changes), ["changes"]);
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn what_is_removed_leaves_nothing_whether_or_not_it_was_written() {
     kept.remove().await;
     kept.remove().await;
     // It is no longer wanted before the disk has it.
-    let kept = spool.begin(Kind::Answer, 1).expect("room");
+    let kept = spool.begin(EntryKind::Answer, 1).expect("room");
     kept.remove().await;
     spool.write(&kept.0, b"b").expect("written");
     assert_eq!(files(&folder), [format!("{}.lock", spool.writer)]);
@@ -106,7 +106,7 @@ async fn what_is_no_whole_item_is_left_alone() {
     let whole = std::fs::read(path(&name)).expect("a file");
     let is_left = |name: &str, bytes: &[u8]| {
         std::fs::write(path(name), bytes).expect("written");
-        assert!(left(&open(&folder), Kind::Answer).is_empty(), "{name} of {} bytes", bytes.len());
+        assert!(left(&open(&folder), EntryKind::Answer).is_empty(), "{name} of {} bytes", bytes.len());
         assert_eq!(std::fs::read(path(name)).expect("it is there"), bytes);
     };
     for at in 0..whole.len() {
@@ -127,9 +127,9 @@ async fn what_is_no_whole_item_is_left_alone() {
     // Another pepper.
     std::fs::write(path(&name), &whole).expect("written");
     let with_other_key = Spool::open(&folder.path().join("spool"), [4; 32]);
-    assert!(left(&with_other_key, Kind::Answer).is_empty());
+    assert!(left(&with_other_key, EntryKind::Answer).is_empty());
     drop(with_other_key);
-    assert_eq!(left(&open(&folder), Kind::Answer), ["an answer"]);
+    assert_eq!(left(&open(&folder), EntryKind::Answer), ["an answer"]);
 }
 
 #[tokio::test]
@@ -153,13 +153,13 @@ async fn what_was_being_made_when_its_process_ended_goes() {
 async fn the_spool_is_bounded_in_count_and_bytes_and_room_comes_back() {
     let folder = folder();
     let spool = open(&folder);
-    assert!(spool.begin(Kind::Answer, LONGEST + 1).is_none());
-    let many: Vec<_> = std::iter::from_fn(|| spool.begin(Kind::Answer, 1)).collect();
-    assert_eq!(many.len(), MOST_ITEMS);
+    assert!(spool.begin(EntryKind::Answer, LONGEST + 1).is_none());
+    let many: Vec<_> = std::iter::from_fn(|| spool.begin(EntryKind::Answer, 1)).collect();
+    assert_eq!(many.len(), MAX_ITEMS);
     assert!(keep(&spool, "a").await.is_none() && !spool.works());
     drop(many);
-    let large: Vec<_> = std::iter::from_fn(|| spool.begin(Kind::Answer, LONGEST)).collect();
-    assert_eq!(large.len(), MOST_BYTES / LONGEST);
+    let large: Vec<_> = std::iter::from_fn(|| spool.begin(EntryKind::Answer, LONGEST)).collect();
+    assert_eq!(large.len(), MAX_BYTES / LONGEST);
     drop(large);
     assert!(keep(&spool, "a").await.is_some() && spool.works());
     let taken = lock(&spool.taken);
@@ -171,18 +171,18 @@ async fn what_is_too_much_for_one_start_waits_for_the_next_one() {
     let folder = folder();
     let spool = open(&folder);
     let large = vec![0; LONGEST - HEAD];
-    for _ in 0..=MOST_BYTES / LONGEST {
-        spool.keep(Kind::Answer, large.clone()).await.expect("kept");
+    for _ in 0..=MAX_BYTES / LONGEST {
+        spool.keep(EntryKind::Answer, large.clone()).await.expect("kept");
     }
     drop(spool);
     let next = open(&folder);
-    let all = next.inherited(Kind::Answer);
-    assert_eq!(all.len(), MOST_BYTES / LONGEST);
+    let all = next.inherited(EntryKind::Answer);
+    assert_eq!(all.len(), MAX_BYTES / LONGEST);
     for one in &all {
         one.kept.remove().await;
     }
     drop((all, next));
-    assert_eq!(open(&folder).inherited(Kind::Answer).len(), 1);
+    assert_eq!(open(&folder).inherited(EntryKind::Answer).len(), 1);
 }
 
 #[tokio::test]
@@ -203,10 +203,10 @@ async fn a_disk_that_hangs_is_waited_for_once() {
     let spool = open(&folder);
     create_folder(&spool.folder).expect("created");
     let name = |number| format!("{}.{number:012}.answer.new", spool.writer);
-    let pipes: Vec<_> = (1..=MOST_WRITING).map(|number| spool.folder.join(name(number))).collect();
+    let pipes: Vec<_> = (1..=MAX_WRITING).map(|number| spool.folder.join(name(number))).collect();
     assert!(std::process::Command::new("mkfifo").args(&pipes).status().expect("mkfifo").success());
     let begun = Instant::now();
-    let stuck = futures_util::future::join_all((0..MOST_WRITING).map(|_| keep(&spool, "a"))).await;
+    let stuck = futures_util::future::join_all((0..MAX_WRITING).map(|_| keep(&spool, "a"))).await;
     assert!(stuck.iter().all(Option::is_some) && !spool.works());
     // All slots are taken: the others do not wait.
     for _ in 0..100 {
@@ -228,6 +228,6 @@ async fn a_disk_that_hangs_is_waited_for_once() {
 fn the_handbook_states_the_memory_that_this_takes() {
     let page = include_str!("../../../../docs/handbook/strangers.md");
     let row =
-        format!("| what waits for the store while it is away | fixed | {} MiB |", MOST_BYTES / 1024 / 1024);
+        format!("| what waits for the store while it is away | fixed | {} MiB |", MAX_BYTES / 1024 / 1024);
     assert!(page.contains(&row), "{row}");
 }

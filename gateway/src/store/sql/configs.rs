@@ -6,10 +6,10 @@ use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
 use super::{SqlStore, signed, stored, unsigned};
-use crate::store::durable::{ConfigRevision, ConfigStore, MOST_REVISIONS, NewConfig, StoreError, Stored};
+use crate::store::traits::{ConfigStore, MAX_REVISIONS, NewConfig, StoreError, StoreFuture, StoredRevision};
 
 /// How many numbers are tried if another process has just taken one.
-const MOST_ATTEMPTS: u32 = 20;
+const MAX_ATTEMPTS: u32 = 20;
 
 /// If two processes try the same number, one gets it and the other adds nothing.
 const ADD: &str = "
@@ -19,8 +19,8 @@ const ADD: &str = "
     WHERE $5 IS NULL OR newest.number = $5
     ON CONFLICT DO NOTHING RETURNING revision";
 
-fn revision(row: &AnyRow) -> Result<ConfigRevision, StoreError> {
-    Ok(ConfigRevision {
+fn revision(row: &AnyRow) -> Result<StoredRevision, StoreError> {
+    Ok(StoredRevision {
         number: unsigned(row.try_get("revision")?),
         made: unsigned(row.try_get("made")?),
         author: row.try_get("author")?,
@@ -33,17 +33,17 @@ impl ConfigStore for SqlStore {
         Box::pin(self.database.config_changed())
     }
 
-    fn config_revisions(&self, most: usize) -> Stored<'_, Vec<ConfigRevision>> {
+    fn config_revisions(&self, most: usize) -> StoreFuture<'_, Vec<StoredRevision>> {
         stored(async move {
             let list = sqlx::query(
                 "SELECT revision, made, author, repeats FROM configs ORDER BY revision DESC LIMIT $1",
             );
-            let list = list.bind(signed(most.min(MOST_REVISIONS) as u64));
+            let list = list.bind(signed(most.min(MAX_REVISIONS) as u64));
             list.fetch_all(&self.connections().await?).await?.iter().map(revision).collect()
         })
     }
 
-    fn config_document(&self, number: u64) -> Stored<'_, Option<String>> {
+    fn config_document(&self, number: u64) -> StoreFuture<'_, Option<String>> {
         stored(async move {
             let found = sqlx::query("SELECT document FROM configs WHERE revision = $1").bind(signed(number));
             let found = found.fetch_optional(&self.connections().await?).await?;
@@ -51,9 +51,9 @@ impl ConfigStore for SqlStore {
         })
     }
 
-    fn add_config<'s>(&'s self, new: NewConfig<'s>, after: Option<u64>) -> Stored<'s, Option<u64>> {
+    fn add_config<'s>(&'s self, new: NewConfig<'s>, after: Option<u64>) -> StoreFuture<'s, Option<u64>> {
         stored(async move {
-            for _ in 0..MOST_ATTEMPTS {
+            for _ in 0..MAX_ATTEMPTS {
                 let mut writing = self.begin_writing().await?;
                 let add = sqlx::query(ADD)
                     .bind(signed(new.made))
@@ -70,7 +70,7 @@ impl ConfigStore for SqlStore {
                 };
                 let number: i64 = added.try_get(0)?;
                 let forget = sqlx::query("DELETE FROM configs WHERE revision <= $1");
-                let oldest = number.saturating_sub(signed(MOST_REVISIONS as u64));
+                let oldest = number.saturating_sub(signed(MAX_REVISIONS as u64));
                 forget.bind(oldest).execute(&mut *writing).await?;
                 self.commit(writing).await?;
                 return Ok(Some(unsigned(number)));

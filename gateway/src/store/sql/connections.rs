@@ -12,7 +12,7 @@ use url::Url;
 use super::dialect::Dialect;
 use super::migrations::migrate;
 use crate::crash;
-use crate::store::durable::StoreError;
+use crate::store::traits::StoreError;
 
 /// The oldest version of Postgres that is tested and still maintained.
 const OLDEST: u32 = 14;

@@ -3,7 +3,9 @@
 use sqlx::Row as _;
 
 use super::{SqlStore, signed, stored};
-use crate::store::durable::{Copy, CopyChange, CopyStore, FoundCopy, MOST_COPIES, MOST_COPY_BYTES, Stored};
+use crate::store::traits::{
+    Copy, CopyChange, CopyStore, MAX_COPIES, MAX_COPY_BYTES, StoreFuture, StoredCopy,
+};
 
 const FIND: &str = "
     SELECT stamp, CASE WHEN stamp = $3 THEN NULL ELSE content END AS content
@@ -28,21 +30,21 @@ const FORGET: &str = "
         WHERE count > $2 OR bytes > $3 OR own_count > $4 OR own_bytes > $5)";
 
 impl CopyStore for SqlStore {
-    fn copy<'s>(&'s self, owner: &'s str, id: &'s str, known: Option<i64>) -> Stored<'s, FoundCopy> {
+    fn copy<'s>(&'s self, owner: &'s str, id: &'s str, known: Option<i64>) -> StoreFuture<'s, StoredCopy> {
         stored(async move {
             let found = sqlx::query(FIND).bind(owner).bind(id).bind(known);
             let Some(row) = found.fetch_optional(&self.connections().await?).await? else {
-                return Ok(FoundCopy::None);
+                return Ok(StoredCopy::None);
             };
             let content: Option<Vec<u8>> = row.try_get("content")?;
             Ok(match content {
-                Some(content) => FoundCopy::Other { stamp: row.try_get("stamp")?, content },
-                None => FoundCopy::Same,
+                Some(content) => StoredCopy::Other { stamp: row.try_get("stamp")?, content },
+                None => StoredCopy::Same,
             })
         })
     }
 
-    fn change_copies<'s>(&'s self, changes: &'s [CopyChange]) -> Stored<'s, ()> {
+    fn change_copies<'s>(&'s self, changes: &'s [CopyChange]) -> StoreFuture<'s, ()> {
         stored(async move {
             // Sorted, so that two processes that change the same copies never deadlock.
             let mut sorted: Vec<&CopyChange> = changes.iter().collect();
@@ -68,15 +70,15 @@ impl CopyStore for SqlStore {
         })
     }
 
-    fn forget_copies(&self, kept_before: u64, hundredths: u8) -> Stored<'_, ()> {
+    fn forget_copies(&self, kept_before: u64, hundredths: u8) -> StoreFuture<'_, ()> {
         stored(async move {
             let part = |most: u64| signed(most * u64::from(hundredths.min(100)) / 100);
             let forget = sqlx::query(FORGET)
                 .bind(signed(kept_before))
-                .bind(signed(MOST_COPIES))
-                .bind(signed(MOST_COPY_BYTES))
-                .bind(part(MOST_COPIES))
-                .bind(part(MOST_COPY_BYTES));
+                .bind(signed(MAX_COPIES))
+                .bind(signed(MAX_COPY_BYTES))
+                .bind(part(MAX_COPIES))
+                .bind(part(MAX_COPY_BYTES));
             forget.execute(&self.connections().await?).await?;
             Ok(())
         })

@@ -6,27 +6,27 @@ use std::path::Path;
 use sqlx::{Any, AnyPool, Transaction};
 
 use super::dialect::Dialect;
-use super::file::File;
-use super::server::Server;
+use super::file::SqliteFile;
+use super::server::PostgresServer;
 use crate::store::address::StoreUrl;
-use crate::store::durable::StoreError;
+use crate::store::traits::StoreError;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) enum Database {
     /// SQLite.
-    File(File),
+    File(SqliteFile),
     /// Postgres.
-    Server(Server),
+    Server(PostgresServer),
 }
 
 impl Database {
     pub(super) fn in_file(path: &Path) -> io::Result<Self> {
-        File::open(path).map(Self::File)
+        SqliteFile::open(path).map(Self::File)
     }
 
     pub(super) fn at(url: &StoreUrl) -> Result<Self, StoreError> {
-        Server::new(url).map(Self::Server)
+        PostgresServer::new(url).map(Self::Server)
     }
 
     pub(super) fn dialect(&self) -> Dialect {

@@ -7,9 +7,9 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::{SqlStore, signed, stored, unsigned};
 use crate::clock::millis;
-use crate::store::durable::{
-    Attempted, Delivery, DeliveryStore, Due, LONGEST_LIST, Lease, MOST_TOLD, Notice, Status, StoreError,
-    Stored, TOLD_FOR,
+use crate::store::traits::{
+    Delivery, DeliveryOutcome, DeliveryStore, DueDelivery, LONGEST_LIST, Lease, MAX_TOLD, Notice, Status,
+    StoreError, StoreFuture, TOLD_FOR,
 };
 
 fn notice(row: &AnyRow) -> Result<Notice, StoreError> {
@@ -26,10 +26,10 @@ fn attempts(row: &AnyRow) -> Result<u32, StoreError> {
     Ok(row.try_get::<i64, _>("attempts")?.try_into().unwrap_or(u32::MAX))
 }
 
-fn due(row: &AnyRow) -> Result<Due, StoreError> {
+fn due(row: &AnyRow) -> Result<DueDelivery, StoreError> {
     let notice = notice(row)?;
     let lease = Lease { id: notice.id.clone(), number: row.try_get("lease")? };
-    Ok(Due { notice, lease, attempts: attempts(row)? })
+    Ok(DueDelivery { notice, lease, attempts: attempts(row)? })
 }
 
 fn delivery(row: &AnyRow) -> Result<Delivery, StoreError> {
@@ -73,7 +73,7 @@ const FORGET: &str = "
     OR id IN (SELECT id FROM deliveries WHERE status = 'dead' ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)";
 
 impl DeliveryStore for SqlStore {
-    fn due_deliveries(&self, last: Duration, most: usize) -> Stored<'_, Vec<Due>> {
+    fn due_deliveries(&self, last: Duration, most: usize) -> StoreFuture<'_, Vec<DueDelivery>> {
         stored(async move {
             let take = sqlx::query(AssertSqlSafe(self.dialect().statement(TAKE)));
             let take = take.bind(signed(millis(last))).bind(signed(most as u64));
@@ -81,7 +81,7 @@ impl DeliveryStore for SqlStore {
         })
     }
 
-    fn next_delivery(&self) -> Stored<'_, Option<Duration>> {
+    fn next_delivery(&self) -> StoreFuture<'_, Option<Duration>> {
         stored(async {
             let next = sqlx::query(AssertSqlSafe(self.dialect().statement(NEXT)));
             let next = next.fetch_one(&self.connections().await?).await?;
@@ -90,12 +90,12 @@ impl DeliveryStore for SqlStore {
         })
     }
 
-    fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s Attempted) -> Stored<'s, bool> {
+    fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s DeliveryOutcome) -> StoreFuture<'s, bool> {
         stored(async move {
             let (status, after, problem) = match attempted {
-                Attempted::Delivered => (Status::Delivered, Duration::ZERO, None),
-                Attempted::Again { after, problem } => (Status::Pending, *after, Some(problem)),
-                Attempted::Dead { problem } => (Status::Dead, Duration::ZERO, Some(problem)),
+                DeliveryOutcome::Delivered => (Status::Delivered, Duration::ZERO, None),
+                DeliveryOutcome::Again { after, problem } => (Status::Pending, *after, Some(problem)),
+                DeliveryOutcome::Dead { problem } => (Status::Dead, Duration::ZERO, Some(problem)),
             };
             let note = sqlx::query(AssertSqlSafe(self.dialect().statement(NOTE)));
             let note = note.bind(&lease.id).bind(lease.number).bind(status.name());
@@ -104,7 +104,7 @@ impl DeliveryStore for SqlStore {
         })
     }
 
-    fn deliveries(&self, status: Option<Status>) -> Stored<'_, Vec<Delivery>> {
+    fn deliveries(&self, status: Option<Status>) -> StoreFuture<'_, Vec<Delivery>> {
         stored(async move {
             let list = sqlx::query(
                 "SELECT * FROM deliveries WHERE $1 IS NULL OR status = $1 ORDER BY created DESC, id LIMIT $2",
@@ -114,24 +114,24 @@ impl DeliveryStore for SqlStore {
         })
     }
 
-    fn redeliver<'s>(&'s self, id: &'s str) -> Stored<'s, bool> {
+    fn redeliver<'s>(&'s self, id: &'s str) -> StoreFuture<'s, bool> {
         stored(async move {
             let again = sqlx::query(AssertSqlSafe(self.dialect().statement(AGAIN))).bind(id);
             Ok(again.execute(&self.connections().await?).await?.rows_affected() > 0)
         })
     }
 
-    fn forget_deliveries(&self) -> Stored<'_, ()> {
+    fn forget_deliveries(&self) -> StoreFuture<'_, ()> {
         stored(async move {
             let forget = sqlx::query(AssertSqlSafe(self.dialect().statement(FORGET)));
-            let forget = forget.bind(signed(TOLD_FOR.as_secs())).bind(signed(MOST_TOLD as u64));
+            let forget = forget.bind(signed(TOLD_FOR.as_secs())).bind(signed(MAX_TOLD as u64));
             forget.execute(&self.connections().await?).await?;
             Ok(())
         })
     }
 
     #[cfg(test)]
-    fn age_deliveries(&self, by: Duration) -> Stored<'_, ()> {
+    fn age_deliveries(&self, by: Duration) -> StoreFuture<'_, ()> {
         stored(async move {
             let age = sqlx::query("UPDATE deliveries SET due = due - $1, ended = ended - $2");
             let age = age.bind(signed(millis(by))).bind(signed(by.as_secs()));

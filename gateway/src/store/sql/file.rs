@@ -13,25 +13,25 @@ use super::connections::Connections;
 use super::dialect::Dialect;
 use crate::crash;
 use crate::disk::private_file;
-use crate::store::durable::StoreError;
+use crate::store::traits::StoreError;
 
 /// Maximum number of connections: one writes while the others read.
-const MOST_CONNECTIONS: u32 = 3;
+const MAX_CONNECTIONS: u32 = 3;
 /// An operation waits up to two seconds for another process that writes. Committed changes are on the disk: a revoked key
 /// stays revoked after a power failure.
 const FIRST: &str = "PRAGMA busy_timeout = 2000; PRAGMA synchronous = FULL";
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct SqliteFile {
     path: PathBuf,
     url: Url,
-    open: Mutex<Arc<Open>>,
+    open: Mutex<Arc<OpenDatabase>>,
 }
 
 /// Connections to one file.
 #[derive(Debug)]
-struct Open {
+struct OpenDatabase {
     identity: Identity,
     connections: Connections,
 }
@@ -39,7 +39,7 @@ struct Open {
 /// Device and inode of a file; none on systems where open files can't be moved.
 type Identity = Option<(u64, u64)>;
 
-impl File {
+impl SqliteFile {
     /// See [`SqlStore::in_file`](super::SqlStore::in_file).
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         // SQLite gives its other files the permissions of this one.
@@ -47,7 +47,7 @@ impl File {
         private_file().append(true).create(true).open(path)?;
         crash::point();
         let url = url(path).ok_or_else(|| io::Error::other("its path is not Unicode text"))?;
-        let open = Open::new(&url, identity(path)?).map_err(io::Error::other)?;
+        let open = OpenDatabase::new(&url, identity(path)?).map_err(io::Error::other)?;
         Ok(Self { path: path.to_path_buf(), url, open: Mutex::new(Arc::new(open)) })
     }
 
@@ -57,23 +57,23 @@ impl File {
     }
 
     /// The file that is now at the path.
-    fn in_place(&self) -> Result<Arc<Open>, StoreError> {
+    fn in_place(&self) -> Result<Arc<OpenDatabase>, StoreError> {
         let found = identity(&self.path);
         let found =
             found.map_err(|error| StoreError::Failed(format!("the database file is missing: {error}")))?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.identity != found {
             tracing::warn!("the database file was replaced; using the new one");
-            let before = std::mem::replace(&mut *open, Arc::new(Open::new(&self.url, found)?));
+            let before = std::mem::replace(&mut *open, Arc::new(OpenDatabase::new(&self.url, found)?));
             tokio::spawn(async move { before.connections.close().await });
         }
         Ok(Arc::clone(&open))
     }
 }
 
-impl Open {
+impl OpenDatabase {
     fn new(url: &Url, identity: Identity) -> Result<Self, sqlx::Error> {
-        let connections = Connections::new(Dialect::Sqlite, url, MOST_CONNECTIONS, FIRST)?;
+        let connections = Connections::new(Dialect::Sqlite, url, MAX_CONNECTIONS, FIRST)?;
         Ok(Self { identity, connections })
     }
 }
@@ -108,9 +108,9 @@ mod tests {
     async fn several_that_make_a_database_at_once_wait_for_each_other() {
         for _ in 0..20 {
             let folder = tempfile::tempdir().expect("a folder");
-            let open = || File::open(&folder.path().join("a.db")).expect("a database");
+            let open = || SqliteFile::open(&folder.path().join("a.db")).expect("a database");
             let files = [open(), open(), open(), open()];
-            for opened in join_all(files.iter().map(File::connections)).await {
+            for opened in join_all(files.iter().map(SqliteFile::connections)).await {
                 opened.expect("connections");
             }
         }
@@ -121,7 +121,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.db");
         // All data is in the file once nobody has it open.
-        File::open(&path).expect("a database").connections().await.expect("connections").close().await;
+        SqliteFile::open(&path).expect("a database").connections().await.expect("connections").close().await;
         let sound = std::fs::read(&path).expect("the file");
         let damaged = |from: usize, to: usize| {
             let mut damaged = sound.clone();
@@ -131,7 +131,7 @@ mod tests {
         for damaged in [damaged(0, sound.len()), damaged(16, 100), damaged(100, sound.len())] {
             std::fs::write(&path, &damaged).expect("written");
             let begun = std::time::Instant::now();
-            let error = File::open(&path).expect("opened").connections().await.expect_err("damaged");
+            let error = SqliteFile::open(&path).expect("opened").connections().await.expect_err("damaged");
             assert!(matches!(error, StoreError::Refused(_)), "{error}");
             assert!(error.to_string().contains("restore a backup"), "{error}");
             assert!(begun.elapsed().as_secs() < 2, "nobody tries again");
@@ -142,11 +142,11 @@ mod tests {
     #[tokio::test]
     async fn what_is_committed_is_on_the_disk_and_readers_do_not_wait() {
         let folder = tempfile::tempdir().expect("a folder");
-        let file = File::open(&folder.path().join("a.db")).expect("a database");
+        let file = SqliteFile::open(&folder.path().join("a.db")).expect("a database");
         let connections = file.connections().await.expect("connections");
         // Of each connection.
         let mut all = Vec::new();
-        for _ in 0..MOST_CONNECTIONS {
+        for _ in 0..MAX_CONNECTIONS {
             all.push(connections.acquire().await.expect("a connection"));
         }
         for connection in &mut all {

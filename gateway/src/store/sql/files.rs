@@ -7,8 +7,8 @@ use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::{SqlStore, signed, stored, unsigned};
-use crate::store::durable::{Expiring, FileRecord, FileStore, StoreError, Stored, Taken};
 use crate::store::file_name::{FileName, NoFileName};
+use crate::store::traits::{ExpiringFile, FileRecord, FileStore, FileTotals, StoreError, StoreFuture};
 
 const TAKEN: &str = "
     SELECT count(*) AS files, CAST(coalesce(sum(bytes), 0) AS BIGINT) AS bytes,
@@ -31,19 +31,19 @@ fn file(row: &AnyRow) -> Result<FileRecord, StoreError> {
     })
 }
 
-fn expiring(row: &AnyRow) -> Result<Expiring, StoreError> {
-    Ok(Expiring { file: file(row)?, left: unsigned(row.try_get("left_s")?) })
+fn expiring(row: &AnyRow) -> Result<ExpiringFile, StoreError> {
+    Ok(ExpiringFile { file: file(row)?, left: unsigned(row.try_get("left_s")?) })
 }
 
 impl FileStore for SqlStore {
-    fn clock(&self) -> Stored<'_, u64> {
+    fn clock(&self) -> StoreFuture<'_, u64> {
         stored(async move {
             let clock = sqlx::query(AssertSqlSafe(self.dialect().statement(CLOCK)));
             Ok(unsigned(clock.fetch_one(&self.connections().await?).await?.try_get("now")?))
         })
     }
 
-    fn add_files<'s>(&'s self, files: &'s [FileRecord], lifetime: Duration) -> Stored<'s, u64> {
+    fn add_files<'s>(&'s self, files: &'s [FileRecord], lifetime: Duration) -> StoreFuture<'s, u64> {
         stored(async move {
             let mut change = self.begin_writing().await?;
             let clock = sqlx::query(AssertSqlSafe(self.dialect().statement(CLOCK)));
@@ -67,16 +67,20 @@ impl FileStore for SqlStore {
         })
     }
 
-    fn taken_by_files<'s>(&'s self, owner: &'s str) -> Stored<'s, (Taken, Taken)> {
+    fn taken_by_files<'s>(&'s self, owner: &'s str) -> StoreFuture<'s, (FileTotals, FileTotals)> {
         stored(async move {
             let row = sqlx::query(TAKEN).bind(owner).fetch_one(&self.connections().await?).await?;
             let count = |name| row.try_get(name).map(unsigned);
-            let all = Taken { files: count("files")?, bytes: count("bytes")? };
-            Ok((all, Taken { files: count("own_files")?, bytes: count("own_bytes")? }))
+            let all = FileTotals { files: count("files")?, bytes: count("bytes")? };
+            Ok((all, FileTotals { files: count("own_files")?, bytes: count("own_bytes")? }))
         })
     }
 
-    fn first_to_expire<'s>(&'s self, owner: Option<&'s str>, most: u32) -> Stored<'s, Vec<Expiring>> {
+    fn first_to_expire<'s>(
+        &'s self,
+        owner: Option<&'s str>,
+        most: u32,
+    ) -> StoreFuture<'s, Vec<ExpiringFile>> {
         stored(async move {
             let files = sqlx::query(AssertSqlSafe(self.dialect().statement(FIRST_TO_EXPIRE)));
             let files = files.bind(owner).bind(i64::from(most)).fetch_all(&self.connections().await?).await?;
@@ -84,14 +88,14 @@ impl FileStore for SqlStore {
         })
     }
 
-    fn has_file<'s>(&'s self, name: &'s FileName) -> Stored<'s, bool> {
+    fn has_file<'s>(&'s self, name: &'s FileName) -> StoreFuture<'s, bool> {
         stored(async move {
             let found = sqlx::query("SELECT 1 FROM files WHERE name = $1").bind(name.as_str());
             Ok(found.fetch_optional(&self.connections().await?).await?.is_some())
         })
     }
 
-    fn remove_files<'s>(&'s self, names: &'s [FileName]) -> Stored<'s, ()> {
+    fn remove_files<'s>(&'s self, names: &'s [FileName]) -> StoreFuture<'s, ()> {
         stored(async move {
             let mut change = self.begin_writing().await?;
             // Sorted, so that two processes that remove the same files never deadlock.

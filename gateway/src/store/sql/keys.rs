@@ -7,7 +7,9 @@ use sqlx::any::AnyRow;
 
 use super::{SqlStore, changed, signed, stored, unsigned};
 use crate::keys::{Digest, Key};
-use crate::store::durable::{KeyRecord, KeyStore, LONGEST_LIST, MOST_KEYS, NotAdded, StoreError, Stored};
+use crate::store::traits::{
+    AddKeyError, KeyRecord, KeyStore, LONGEST_LIST, MAX_KEYS, StoreError, StoreFuture,
+};
 
 fn unreadable(what: &'static str) -> impl Fn(serde_json::Error) -> StoreError {
     move |error| StoreError::Failed(format!("{what} of a key cannot be read: {error}"))
@@ -48,7 +50,7 @@ const ADD: &str = "
     ON CONFLICT DO NOTHING";
 
 impl KeyStore for SqlStore {
-    fn revision(&self) -> Stored<'_, i64> {
+    fn revision(&self) -> StoreFuture<'_, i64> {
         stored(async {
             let row = sqlx::query("SELECT revision FROM state").fetch_one(&self.connections().await?).await?;
             Ok(row.try_get(0)?)
@@ -59,7 +61,7 @@ impl KeyStore for SqlStore {
         Box::pin(self.database.keys_changed())
     }
 
-    fn pepper_check(&self, check: Digest) -> Stored<'_, Digest> {
+    fn pepper_check(&self, check: Digest) -> StoreFuture<'_, Digest> {
         stored(async move {
             let connections = self.connections().await?;
             let kept = "SELECT pepper FROM state";
@@ -74,14 +76,14 @@ impl KeyStore for SqlStore {
         })
     }
 
-    fn keys_in_use(&self) -> Stored<'_, Vec<KeyRecord>> {
+    fn keys_in_use(&self) -> StoreFuture<'_, Vec<KeyRecord>> {
         stored(async {
             let keys = sqlx::query("SELECT * FROM keys WHERE revoked IS NULL");
             keys.fetch_all(&self.connections().await?).await?.iter().map(record).collect()
         })
     }
 
-    fn list_keys(&self, revoked: bool) -> Stored<'_, Vec<Key>> {
+    fn list_keys(&self, revoked: bool) -> StoreFuture<'_, Vec<Key>> {
         stored(async move {
             let keys = sqlx::query(
                 "SELECT * FROM keys WHERE $1 OR revoked IS NULL ORDER BY created DESC, rowid DESC LIMIT $2",
@@ -91,7 +93,7 @@ impl KeyStore for SqlStore {
         })
     }
 
-    fn find_key<'s>(&'s self, name: &'s str) -> Stored<'s, Option<Key>> {
+    fn find_key<'s>(&'s self, name: &'s str) -> StoreFuture<'s, Option<Key>> {
         stored(async move {
             let found = sqlx::query(
                 "SELECT * FROM keys WHERE id = $1 OR (name = $1 AND revoked IS NULL) ORDER BY id = $1 DESC LIMIT 1",
@@ -101,7 +103,7 @@ impl KeyStore for SqlStore {
         })
     }
 
-    fn add_key(&self, record: KeyRecord) -> Stored<'_, Result<(), NotAdded>> {
+    fn add_key(&self, record: KeyRecord) -> StoreFuture<'_, Result<(), AddKeyError>> {
         stored(async move {
             let KeyRecord { key, digest, .. } = record;
             let connections = self.connections().await?;
@@ -114,7 +116,7 @@ impl KeyStore for SqlStore {
                 .bind(json(serde_json::to_string(&key.limits))?)
                 .bind(signed(key.created))
                 .bind(key.expires.map(signed))
-                .bind(signed(MOST_KEYS as u64))
+                .bind(signed(MAX_KEYS as u64))
                 .execute(&connections)
                 .await?;
             if added.rows_affected() > 0 {
@@ -122,7 +124,7 @@ impl KeyStore for SqlStore {
             }
             let taken = sqlx::query("SELECT id FROM keys WHERE name = $1 AND revoked IS NULL");
             let taken = taken.bind(&*key.name).fetch_optional(&connections).await?;
-            Ok(Err(if taken.is_some() { NotAdded::NameTaken } else { NotAdded::Full }))
+            Ok(Err(if taken.is_some() { AddKeyError::NameTaken } else { AddKeyError::Full }))
         })
     }
 
@@ -132,7 +134,7 @@ impl KeyStore for SqlStore {
         digest: Digest,
         now: u64,
         old_until: Option<u64>,
-    ) -> Stored<'s, Option<Key>> {
+    ) -> StoreFuture<'s, Option<Key>> {
         stored(async move {
             let rotated = sqlx::query(
                 "UPDATE keys SET old_digest = CASE WHEN $4 IS NULL THEN NULL ELSE digest END, old_until = $4,
@@ -145,7 +147,7 @@ impl KeyStore for SqlStore {
         })
     }
 
-    fn revoke_key<'s>(&'s self, id: &'s str, now: u64) -> Stored<'s, Option<Key>> {
+    fn revoke_key<'s>(&'s self, id: &'s str, now: u64) -> StoreFuture<'s, Option<Key>> {
         stored(async move {
             let revoked =
                 sqlx::query("UPDATE keys SET revoked = $2 WHERE id = $1 AND revoked IS NULL RETURNING *");

@@ -18,19 +18,19 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// A task that listens, on its own connection, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Listening {
-    told: Arc<Told>,
+pub(super) struct NotificationListener {
+    told: Arc<ChangeNotify>,
     _task: AbortOnDropHandle<()>,
 }
 
 /// The waiters for each channel.
 #[derive(Debug, Default)]
-struct Told {
+struct ChangeNotify {
     keys: Notify,
     config: Notify,
 }
 
-impl Told {
+impl ChangeNotify {
     /// `None`: anything may have changed.
     fn tell(&self, channel: Option<&str>) {
         if channel.is_none_or(|channel| channel == KEYS) {
@@ -42,7 +42,7 @@ impl Told {
     }
 }
 
-impl Listening {
+impl NotificationListener {
     /// Needs a Tokio runtime.
     pub(super) fn start(url: &Url) -> Result<Self, sqlx::Error> {
         let pool = PgPoolOptions::new()
@@ -50,7 +50,7 @@ impl Listening {
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_lazy_with(PgConnectOptions::from_url(url)?);
-        let told = Arc::<Told>::default();
+        let told = Arc::<ChangeNotify>::default();
         let task = tokio::spawn(listen(pool, Arc::clone(&told)));
         Ok(Self { told, _task: AbortOnDropHandle::new(task) })
     }
@@ -66,7 +66,7 @@ impl Listening {
     }
 }
 
-async fn listen(pool: PgPool, told: Arc<Told>) {
+async fn listen(pool: PgPool, told: Arc<ChangeNotify>) {
     loop {
         if let Err(error) = follow(&pool, &told).await {
             // The users of the store report that it is away.
@@ -76,7 +76,7 @@ async fn listen(pool: PgPool, told: Arc<Told>) {
     }
 }
 
-async fn follow(pool: &PgPool, told: &Told) -> Result<(), sqlx::Error> {
+async fn follow(pool: &PgPool, told: &ChangeNotify) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen_all([KEYS, CONFIG]).await?;
     // Earlier changes went unnoticed. The same holds after a lost connection, which ends the wait without a notification.

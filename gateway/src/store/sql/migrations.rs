@@ -5,10 +5,10 @@ use sqlx::{AnyPool, Executor as _, Row as _, SqlSafeStr as _};
 
 use super::dialect::Dialect;
 use crate::crash;
-use crate::store::durable::StoreError;
+use crate::store::traits::StoreError;
 
 /// A step. Never changes once it is released.
-struct Step {
+struct SchemaStep {
     version: i64,
     what: &'static str,
     sqlite: &'static str,
@@ -16,56 +16,56 @@ struct Step {
 }
 
 /// All steps, by version.
-const STEPS: &[Step] = &[
-    Step {
+const STEPS: &[SchemaStep] = &[
+    SchemaStep {
         version: 1,
         what: "keys and usage",
         sqlite: include_str!("../../../migrations/sqlite/0001_keys_and_usage.sql"),
         postgres: include_str!("../../../migrations/postgres/0001_keys_and_usage.sql"),
     },
-    Step {
+    SchemaStep {
         version: 2,
         what: "places of responses",
         sqlite: include_str!("../../../migrations/sqlite/0002_places_of_responses.sql"),
         postgres: include_str!("../../../migrations/postgres/0002_places_of_responses.sql"),
     },
-    Step {
+    SchemaStep {
         version: 3,
         what: "video tasks",
         sqlite: include_str!("../../../migrations/sqlite/0003_video_tasks.sql"),
         postgres: include_str!("../../../migrations/postgres/0003_video_tasks.sql"),
     },
-    Step {
+    SchemaStep {
         version: 4,
         what: "files",
         sqlite: include_str!("../../../migrations/sqlite/0004_files.sql"),
         postgres: include_str!("../../../migrations/postgres/0004_files.sql"),
     },
-    Step {
+    SchemaStep {
         version: 5,
         what: "copies and replays",
         sqlite: include_str!("../../../migrations/sqlite/0005_copies_and_replays.sql"),
         postgres: include_str!("../../../migrations/postgres/0005_copies_and_replays.sql"),
     },
-    Step {
+    SchemaStep {
         version: 6,
         what: "nodes",
         sqlite: include_str!("../../../migrations/sqlite/0006_nodes.sql"),
         postgres: include_str!("../../../migrations/postgres/0006_nodes.sql"),
     },
-    Step {
+    SchemaStep {
         version: 7,
         what: "writers of usage",
         sqlite: include_str!("../../../migrations/sqlite/0007_usage_writers.sql"),
         postgres: include_str!("../../../migrations/postgres/0007_usage_writers.sql"),
     },
-    Step {
+    SchemaStep {
         version: 8,
         what: "shared configuration",
         sqlite: include_str!("../../../migrations/sqlite/0008_shared_configuration.sql"),
         postgres: include_str!("../../../migrations/postgres/0008_shared_configuration.sql"),
     },
-    Step {
+    SchemaStep {
         version: 9,
         what: "unpriced requests",
         sqlite: include_str!("../../../migrations/sqlite/0009_unpriced_requests.sql"),
@@ -149,7 +149,7 @@ mod tests {
         // To add a step, add its lines: sha384sum */*.sql >SHA384SUMS in that folder.
         let sums: Vec<&str> = include_str!("../../../migrations/SHA384SUMS").lines().collect();
         assert_eq!(sums.len(), 2 * STEPS.len());
-        for Step { version, sqlite, postgres, .. } in STEPS {
+        for SchemaStep { version, sqlite, postgres, .. } in STEPS {
             for (folder, sql) in [("sqlite", sqlite), ("postgres", postgres)] {
                 let kind = MigrationType::Simple;
                 let step = Migration::new(*version, "".into(), kind, sql.into_sql_str(), false);

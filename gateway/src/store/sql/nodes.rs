@@ -4,7 +4,7 @@ use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
 use super::{SqlStore, signed, stored, unsigned};
-use crate::store::durable::{LONGEST_LIST, NodeRecord, NodeStore, StoreError, Stored};
+use crate::store::traits::{LONGEST_LIST, NodeRecord, NodeStore, StoreError, StoreFuture};
 
 /// Separator of two addresses.
 const BETWEEN: &str = "\n";
@@ -25,7 +25,7 @@ fn node(row: &AnyRow) -> Result<NodeRecord, StoreError> {
 }
 
 impl NodeStore for SqlStore {
-    fn report_node<'s>(&'s self, node: &'s NodeRecord, seen_before: u64) -> Stored<'s, ()> {
+    fn report_node<'s>(&'s self, node: &'s NodeRecord, seen_before: u64) -> StoreFuture<'s, ()> {
         stored(async move {
             let connections = self.connections().await?;
             let report = sqlx::query(
@@ -46,7 +46,7 @@ impl NodeStore for SqlStore {
         })
     }
 
-    fn nodes(&self, seen_since: u64) -> Stored<'_, Vec<NodeRecord>> {
+    fn nodes(&self, seen_since: u64) -> StoreFuture<'_, Vec<NodeRecord>> {
         stored(async move {
             let list = sqlx::query("SELECT * FROM nodes WHERE seen >= $1 ORDER BY name, id LIMIT $2");
             let list = list.bind(signed(seen_since)).bind(signed(LONGEST_LIST as u64));
@@ -54,7 +54,7 @@ impl NodeStore for SqlStore {
         })
     }
 
-    fn remove_node<'s>(&'s self, id: &'s str) -> Stored<'s, ()> {
+    fn remove_node<'s>(&'s self, id: &'s str) -> StoreFuture<'s, ()> {
         stored(async move {
             let remove = sqlx::query("DELETE FROM nodes WHERE id = $1").bind(id);
             remove.execute(&self.connections().await?).await?;

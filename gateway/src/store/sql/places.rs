@@ -6,16 +6,16 @@ use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
 use super::{SqlStore, signed, stored};
-use crate::store::durable::{PlaceStore, StoreError, Stored};
-use crate::store::history::{Change, Holder, MOST_PLACES, Place};
+use crate::store::history::{LocationChange, MAX_PLACES, ResponseLocation, StoringUpstream};
+use crate::store::traits::{LocationStore, StoreError, StoreFuture};
 
-fn place(row: &AnyRow) -> Result<Place, StoreError> {
+fn place(row: &AnyRow) -> Result<ResponseLocation, StoreError> {
     let text = |name| row.try_get::<&str, _>(name).map(Arc::<str>::from);
     let key: Option<i64> = row.try_get("key")?;
-    Ok(Place {
+    Ok(ResponseLocation {
         id: text("id")?,
         owner: text("owner")?,
-        holder: Holder { upstream: text("upstream")?, key, model: text("model")? },
+        holder: StoringUpstream { upstream: text("upstream")?, key, model: text("model")? },
     })
 }
 
@@ -26,29 +26,30 @@ const ADD: &str = "
     ON CONFLICT (id) DO UPDATE SET
         owner = excluded.owner, upstream = excluded.upstream, key = excluded.key, model = excluded.model";
 
-impl PlaceStore for SqlStore {
-    fn places(&self) -> Stored<'_, Vec<Place>> {
+impl LocationStore for SqlStore {
+    fn places(&self) -> StoreFuture<'_, Vec<ResponseLocation>> {
         stored(async {
             let places = sqlx::query("SELECT * FROM places ORDER BY number");
             places.fetch_all(&self.connections().await?).await?.iter().map(place).collect()
         })
     }
 
-    fn place<'s>(&'s self, owner: &'s str, id: &'s str) -> Stored<'s, Option<Place>> {
+    fn place<'s>(&'s self, owner: &'s str, id: &'s str) -> StoreFuture<'s, Option<ResponseLocation>> {
         stored(async move {
             let query = sqlx::query("SELECT * FROM places WHERE id = $1 AND owner = $2").bind(id).bind(owner);
             query.fetch_optional(&self.connections().await?).await?.as_ref().map(place).transpose()
         })
     }
 
-    fn change_places<'s>(&'s self, changes: &'s [Change]) -> Stored<'s, ()> {
+    fn change_places<'s>(&'s self, changes: &'s [LocationChange]) -> StoreFuture<'s, ()> {
         stored(async move {
             let mut writing = self.begin_writing().await?;
             for change in changes {
-                let (Change::Removed(id) | Change::Kept(Place { id, .. })) = change;
+                let (LocationChange::Removed(id) | LocationChange::Kept(ResponseLocation { id, .. })) =
+                    change;
                 sqlx::query("DELETE FROM places WHERE id = $1").bind(&**id).execute(&mut *writing).await?;
-                if let Change::Kept(Place { id, owner, holder }) = change {
-                    let Holder { upstream, key, model } = holder;
+                if let LocationChange::Kept(ResponseLocation { id, owner, holder }) = change {
+                    let StoringUpstream { upstream, key, model } = holder;
                     let add = sqlx::query(ADD)
                         .bind(&**id)
                         .bind(&**owner)
@@ -59,7 +60,7 @@ impl PlaceStore for SqlStore {
                 }
             }
             let old = sqlx::query("DELETE FROM places WHERE number <= (SELECT max(number) FROM places) - $1");
-            old.bind(signed(MOST_PLACES as u64)).execute(&mut *writing).await?;
+            old.bind(signed(MAX_PLACES as u64)).execute(&mut *writing).await?;
             self.commit(writing).await
         })
     }

@@ -7,8 +7,9 @@ use sqlx::{AnyPool, AssertSqlSafe, Row as _};
 
 use super::{SqlStore, changed, signed, stored};
 use crate::clock::millis;
-use crate::store::durable::{
-    ANSWER_OVERHEAD, AnswerRoom, Keyed, Lease, ReplayStore, Reserved, StoreError, Stored, UNANSWERED_FOR,
+use crate::store::traits::{
+    ANSWER_OVERHEAD, AnswerQuota, KeyedRequest, Lease, ReplaySlot, ReplayStore, StoreError, StoreFuture,
+    UNANSWERED_FOR,
 };
 
 /// A single statement, so that only one of two concurrent requests is first. Expired entries are ignored.
@@ -46,12 +47,12 @@ const PARTS: usize = 16;
 
 /// Answers stored since the last eviction.
 #[derive(Debug, Default)]
-pub(super) struct KeptSince {
+pub(super) struct RetainedAnswers {
     answers: AtomicUsize,
     bytes: AtomicUsize,
 }
 
-impl KeptSince {
+impl RetainedAnswers {
     /// Counts an answer. Returns whether to evict old ones now; `part`: answers and bytes that one key may
     /// have.
     fn add(&self, bytes: usize, part: (usize, usize)) -> bool {
@@ -67,7 +68,7 @@ impl KeptSince {
 }
 
 /// Maximum number of leases renewed by one statement.
-const MOST_RENEWED: usize = 100;
+const MAX_RENEWED: usize = 100;
 /// How many times a key is requested that others take and free at the same time.
 const TRIES: u32 = 5;
 
@@ -87,7 +88,7 @@ impl SqlStore {
 }
 
 /// Evicts the answers that exceed the limits.
-async fn give_way(database: AnyPool, room: AnswerRoom) {
+async fn give_way(database: AnyPool, room: AnswerQuota) {
     let ((count, bytes), (own_count, own_bytes)) = (room.of_all(), room.of_key());
     let give_way = sqlx::query(GIVE_WAY)
         .bind(signed(count as u64))
@@ -102,10 +103,15 @@ async fn give_way(database: AnyPool, room: AnswerRoom) {
 }
 
 impl ReplayStore for SqlStore {
-    fn reserve_as<'s>(&'s self, keyed: &'s Keyed, number: i64, lasts: Duration) -> Stored<'s, Reserved> {
+    fn reserve_as<'s>(
+        &'s self,
+        keyed: &'s KeyedRequest,
+        number: i64,
+        lasts: Duration,
+    ) -> StoreFuture<'s, ReplaySlot> {
         stored(async move {
             let database = self.connections().await?;
-            let Keyed { slot, operation, owner, fingerprint } = keyed;
+            let KeyedRequest { slot, operation, owner, fingerprint } = keyed;
             for _ in 0..TRIES {
                 let reserve = sqlx::query(AssertSqlSafe(self.dialect().statement(RESERVE)));
                 let reserve =
@@ -113,7 +119,7 @@ impl ReplayStore for SqlStore {
                 let reserve = reserve.bind(number).bind(signed(millis(lasts)));
                 if let Some(row) = changed(reserve.fetch_all(&database).await?) {
                     let lease = Lease { id: slot.clone(), number: row.try_get("lease")? };
-                    return Ok(Reserved::First(lease));
+                    return Ok(ReplaySlot::First(lease));
                 }
                 let found = sqlx::query("SELECT fingerprint, answer FROM replays WHERE slot = $1");
                 let Some(row) = found.bind(slot.as_str()).fetch_optional(&database).await? else {
@@ -121,12 +127,12 @@ impl ReplayStore for SqlStore {
                     continue;
                 };
                 if row.try_get::<&[u8], _>("fingerprint")? != fingerprint {
-                    return Ok(Reserved::Other);
+                    return Ok(ReplaySlot::Other);
                 }
                 let answer: Option<Vec<u8>> = row.try_get("answer")?;
-                return Ok(answer.map_or(Reserved::UnderWay, Reserved::Answered));
+                return Ok(answer.map_or(ReplaySlot::UnderWay, ReplaySlot::Answered));
             }
-            Ok(Reserved::UnderWay)
+            Ok(ReplaySlot::UnderWay)
         })
     }
 
@@ -135,8 +141,8 @@ impl ReplayStore for SqlStore {
         lease: &'s Lease,
         answer: &'s [u8],
         lasts: Duration,
-        room: AnswerRoom,
-    ) -> Stored<'s, bool> {
+        room: AnswerQuota,
+    ) -> StoreFuture<'s, bool> {
         stored(async move {
             let database = self.connections().await?;
             let keep = sqlx::query(AssertSqlSafe(self.dialect().statement(KEEP)))
@@ -155,7 +161,7 @@ impl ReplayStore for SqlStore {
         })
     }
 
-    fn free_key<'s>(&'s self, lease: &'s Lease) -> Stored<'s, ()> {
+    fn free_key<'s>(&'s self, lease: &'s Lease) -> StoreFuture<'s, ()> {
         stored(async move {
             let free = sqlx::query("DELETE FROM replays WHERE slot = $1 AND lease = $2 AND answer IS NULL");
             free.bind(lease.id.as_str()).bind(lease.number).execute(&self.connections().await?).await?;
@@ -163,18 +169,18 @@ impl ReplayStore for SqlStore {
         })
     }
 
-    fn renew_keys<'s>(&'s self, leases: &'s [Lease], last: Duration) -> Stored<'s, ()> {
+    fn renew_keys<'s>(&'s self, leases: &'s [Lease], last: Duration) -> StoreFuture<'s, ()> {
         Box::pin(async move {
             let mut sorted: Vec<&Lease> = leases.iter().collect();
             sorted.sort_unstable_by(|one, other| one.id.cmp(&other.id));
-            for some in sorted.chunks(MOST_RENEWED) {
+            for some in sorted.chunks(MAX_RENEWED) {
                 stored(self.renew_some_keys(some, last)).await?;
             }
             Ok(())
         })
     }
 
-    fn forget_replays(&self) -> Stored<'_, ()> {
+    fn forget_replays(&self) -> StoreFuture<'_, ()> {
         stored(async move {
             let forget = sqlx::query(AssertSqlSafe(self.dialect().statement(FORGET)))
                 .bind(signed(millis(UNANSWERED_FOR)));
@@ -184,7 +190,7 @@ impl ReplayStore for SqlStore {
     }
 
     #[cfg(test)]
-    fn age_replays(&self, by: Duration) -> Stored<'_, ()> {
+    fn age_replays(&self, by: Duration) -> StoreFuture<'_, ()> {
         stored(async move {
             let age = sqlx::query("UPDATE replays SET due = due - $1").bind(signed(millis(by)));
             age.execute(&self.connections().await?).await?;

@@ -8,27 +8,27 @@ use url::Url;
 
 use super::connections::Connections;
 use super::dialect::Dialect;
-use super::listening::Listening;
+use super::listening::NotificationListener;
 use crate::store::address::StoreUrl;
-use crate::store::durable::StoreError;
+use crate::store::traits::StoreError;
 
 /// Maximum number of connections per gateway: ten gateways leave some of the hundred that Postgres accepts by
 /// default.
-const MOST_CONNECTIONS: u32 = 8;
+const MAX_CONNECTIONS: u32 = 8;
 
 /// See the module.
-pub(super) struct Server {
+pub(super) struct PostgresServer {
     /// Contains a password.
     url: Url,
     connections: Connections,
     /// Starts when somebody waits for changes: the program's commands never do.
-    listening: OnceLock<Option<Listening>>,
+    listening: OnceLock<Option<NotificationListener>>,
 }
 
-impl Server {
+impl PostgresServer {
     pub(super) fn new(url: &StoreUrl) -> Result<Self, StoreError> {
         let url = url.for_connections();
-        let connections = Connections::new(Dialect::Postgres, &url, MOST_CONNECTIONS, "")?;
+        let connections = Connections::new(Dialect::Postgres, &url, MAX_CONNECTIONS, "")?;
         Ok(Self { url, connections, listening: OnceLock::new() })
     }
 
@@ -36,7 +36,7 @@ impl Server {
         self.connections.ready().await
     }
 
-    /// See [`KeyStore::keys_changed`](crate::store::durable::KeyStore::keys_changed).
+    /// See [`KeyStore::keys_changed`](crate::store::traits::KeyStore::keys_changed).
     pub(super) async fn keys_changed(&self) {
         match self.listening() {
             Some(listening) => listening.keys().await,
@@ -44,7 +44,7 @@ impl Server {
         }
     }
 
-    /// See [`ConfigStore::config_changed`](crate::store::durable::ConfigStore::config_changed).
+    /// See [`ConfigStore::config_changed`](crate::store::traits::ConfigStore::config_changed).
     pub(super) async fn config_changed(&self) {
         match self.listening() {
             Some(listening) => listening.config().await,
@@ -52,13 +52,16 @@ impl Server {
         }
     }
 
-    fn listening(&self) -> Option<&Listening> {
-        self.listening.get_or_init(|| Listening::start(&self.url).ok()).as_ref()
+    fn listening(&self) -> Option<&NotificationListener> {
+        self.listening.get_or_init(|| NotificationListener::start(&self.url).ok()).as_ref()
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for PostgresServer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Server").field("connections", &self.connections).finish_non_exhaustive()
+        formatter
+            .debug_struct("PostgresServer")
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
     }
 }

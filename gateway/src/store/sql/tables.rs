@@ -3,21 +3,21 @@
 /// A table. Columns whose values the database assigns itself are omitted.
 pub(super) struct Table {
     pub(super) name: &'static str,
-    pub(super) columns: &'static [(&'static str, Kind)],
+    pub(super) columns: &'static [(&'static str, ColumnKind)],
     /// Sort order of its rows.
     pub(super) order: &'static str,
 }
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     Text,
     Count,
     Bytes,
     Truth,
 }
 
-use self::Kind::{Bytes, Count, Text, Truth};
+use self::ColumnKind::{Bytes, Count, Text, Truth};
 
 pub(super) const TABLES: &[Table] = &[
     Table {

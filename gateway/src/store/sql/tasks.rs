@@ -9,9 +9,9 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::{SqlStore, signed, stored, unsigned};
 use crate::clock::millis;
-use crate::store::durable::{
-    Full, KNOWN_FOR, LONGEST_LIST, Lease, MOST_ENDED, Most, Notice, Resumed, State, StoreError, Stored, Task,
-    TaskStore, read, written,
+use crate::store::traits::{
+    KNOWN_FOR, LONGEST_LIST, Lease, MAX_ENDED, Notice, Quota, QuotaExceeded, ResumedTask, StoreError,
+    StoreFuture, Task, TaskState, TaskStore, read, written,
 };
 
 fn task(row: &AnyRow) -> Result<Task, StoreError> {
@@ -29,10 +29,10 @@ fn listed(row: &AnyRow) -> Result<(Task, Option<u64>), StoreError> {
     Ok((task(row)?, row.try_get::<Option<i64>, _>("ended")?.map(unsigned)))
 }
 
-fn resumed(row: &AnyRow) -> Result<Resumed, StoreError> {
+fn resumed(row: &AnyRow) -> Result<ResumedTask, StoreError> {
     let task = task(row)?;
     let lease = Lease { id: task.id.clone(), number: row.try_get("lease")? };
-    Ok(Resumed { task, lease, now: unsigned(row.try_get("now")?), task_payload: row.try_get("errand")? })
+    Ok(ResumedTask { task, lease, now: unsigned(row.try_get("now")?), task_payload: row.try_get("errand")? })
 }
 
 const ADD: &str = "
@@ -79,7 +79,7 @@ fn one_in(most: usize) -> u32 {
 }
 
 /// Maximum number of leases renewed by one statement.
-const MOST_RENEWED: usize = 100;
+const MAX_RENEWED: usize = 100;
 
 impl SqlStore {
     /// Returns the leases that are lost.
@@ -103,9 +103,9 @@ impl TaskStore for SqlStore {
         &'s self,
         task: &'s Task,
         announced: bool,
-        most: Most,
+        most: Quota,
         lasts: Duration,
-    ) -> Stored<'s, Result<Lease, Full>> {
+    ) -> StoreFuture<'s, Result<Lease, QuotaExceeded>> {
         stored(async move {
             let mut writing = self.begin_writing().await?;
             let counts = sqlx::query(
@@ -120,18 +120,19 @@ impl TaskStore for SqlStore {
             let count =
                 |name| counts.try_get::<i64, _>(name).map(|count| count.try_into().unwrap_or(usize::MAX));
             let full = if count("of_key")? >= most.of_key {
-                Some(Full::OfKey(most.of_key))
+                Some(QuotaExceeded::OfKey(most.of_key))
             } else if count("of_all")? >= most.of_all {
-                Some(Full::OfAll(most.of_all))
+                Some(QuotaExceeded::OfAll(most.of_all))
             } else if announced && count("own_notices")? >= most.notices_of_key {
-                Some(Full::NoticesOfKey(most.notices_of_key))
+                Some(QuotaExceeded::NoticesOfKey(most.notices_of_key))
             } else {
-                (announced && count("notices")? >= most.notices).then_some(Full::Notices(most.notices))
+                (announced && count("notices")? >= most.notices)
+                    .then_some(QuotaExceeded::Notices(most.notices))
             };
             if let Some(full) = full {
                 return Ok(Err(full));
             }
-            let most_ended = most.ended_of_key(MOST_ENDED);
+            let most_ended = most.ended_of_key(MAX_ENDED);
             if rand::random_ratio(1, one_in(most_ended)) {
                 let give_way = sqlx::query(GIVE_WAY).bind(&*task.owner).bind(signed(most_ended as u64));
                 give_way.execute(&mut *writing).await?;
@@ -149,9 +150,9 @@ impl TaskStore for SqlStore {
     fn accept_task<'s>(
         &'s self,
         lease: &'s Lease,
-        state: &'s State,
+        state: &'s TaskState,
         task_payload: &'s str,
-    ) -> Stored<'s, bool> {
+    ) -> StoreFuture<'s, bool> {
         stored(async move {
             let accept = sqlx::query(
                 "UPDATE tasks SET status = $3, errand = $4 WHERE id = $1 AND lease = $2 AND ended IS NULL
@@ -162,7 +163,7 @@ impl TaskStore for SqlStore {
         })
     }
 
-    fn drop_task<'s>(&'s self, lease: &'s Lease) -> Stored<'s, ()> {
+    fn drop_task<'s>(&'s self, lease: &'s Lease) -> StoreFuture<'s, ()> {
         stored(async move {
             let drop = sqlx::query("DELETE FROM tasks WHERE id = $1 AND lease = $2 AND ended IS NULL");
             drop.bind(&lease.id).bind(lease.number).execute(&self.connections().await?).await?;
@@ -170,14 +171,14 @@ impl TaskStore for SqlStore {
         })
     }
 
-    fn task<'s>(&'s self, owner: &'s str, id: &'s str) -> Stored<'s, Option<Task>> {
+    fn task<'s>(&'s self, owner: &'s str, id: &'s str) -> StoreFuture<'s, Option<Task>> {
         stored(async move {
             let found = sqlx::query("SELECT * FROM tasks WHERE id = $1 AND owner = $2").bind(id).bind(owner);
             found.fetch_optional(&self.connections().await?).await?.as_ref().map(task).transpose()
         })
     }
 
-    fn tasks<'s>(&'s self, status: Option<&'s str>) -> Stored<'s, Vec<(Task, Option<u64>)>> {
+    fn tasks<'s>(&'s self, status: Option<&'s str>) -> StoreFuture<'s, Vec<(Task, Option<u64>)>> {
         stored(async move {
             // Without the payload, which may be as large as a request.
             let list = sqlx::query(
@@ -190,7 +191,7 @@ impl TaskStore for SqlStore {
         })
     }
 
-    fn advance_task<'s>(&'s self, lease: &'s Lease, state: &'s State) -> Stored<'s, bool> {
+    fn advance_task<'s>(&'s self, lease: &'s Lease, state: &'s TaskState) -> StoreFuture<'s, bool> {
         stored(async move {
             let advance = sqlx::query(
                 "UPDATE tasks SET status = $3 WHERE id = $1 AND lease = $2 AND ended IS NULL
@@ -204,9 +205,9 @@ impl TaskStore for SqlStore {
     fn end_task<'s>(
         &'s self,
         lease: &'s Lease,
-        state: &'s State,
+        state: &'s TaskState,
         notice: Option<&'s Notice>,
-    ) -> Stored<'s, bool> {
+    ) -> StoreFuture<'s, bool> {
         stored(async move {
             let mut writing = self.begin_writing().await?;
             let (status, outcome) = written(state);
@@ -222,19 +223,19 @@ impl TaskStore for SqlStore {
         })
     }
 
-    fn renew_leases<'s>(&'s self, leases: &'s [Lease], lasts: Duration) -> Stored<'s, Vec<Lease>> {
+    fn renew_leases<'s>(&'s self, leases: &'s [Lease], lasts: Duration) -> StoreFuture<'s, Vec<Lease>> {
         Box::pin(async move {
             let mut sorted: Vec<&Lease> = leases.iter().collect();
             sorted.sort_unstable_by(|one, other| one.id.cmp(&other.id));
             let mut lost = Vec::new();
-            for some in sorted.chunks(MOST_RENEWED) {
+            for some in sorted.chunks(MAX_RENEWED) {
                 lost.extend(self.renew_some(some, lasts).await?);
             }
             Ok(lost)
         })
     }
 
-    fn resume_tasks(&self, last: Duration, most: usize) -> Stored<'_, Vec<Resumed>> {
+    fn resume_tasks(&self, last: Duration, most: usize) -> StoreFuture<'_, Vec<ResumedTask>> {
         stored(async move {
             let resume = sqlx::query(AssertSqlSafe(self.dialect().statement(RESUME)));
             let resume = resume.bind(signed(millis(last))).bind(signed(most as u64));
@@ -245,20 +246,20 @@ impl TaskStore for SqlStore {
         })
     }
 
-    fn forget_tasks(&self) -> Stored<'_, ()> {
+    fn forget_tasks(&self) -> StoreFuture<'_, ()> {
         stored(async move {
             let database = self.connections().await?;
             let unaccepted = self.dialect().statement(FORGET_UNACCEPTED);
             sqlx::query(AssertSqlSafe(unaccepted)).execute(&database).await?;
             let ended = sqlx::query(AssertSqlSafe(self.dialect().statement(FORGET_ENDED)));
-            let ended = ended.bind(signed(KNOWN_FOR.as_secs())).bind(signed(MOST_ENDED as u64));
+            let ended = ended.bind(signed(KNOWN_FOR.as_secs())).bind(signed(MAX_ENDED as u64));
             ended.execute(&database).await?;
             Ok(())
         })
     }
 
     #[cfg(test)]
-    fn age_tasks(&self, by: Duration) -> Stored<'_, ()> {
+    fn age_tasks(&self, by: Duration) -> StoreFuture<'_, ()> {
         stored(async move {
             let age = sqlx::query("UPDATE tasks SET due = due - $1, ended = ended - $2");
             let age = age.bind(signed(millis(by))).bind(signed(by.as_secs()));

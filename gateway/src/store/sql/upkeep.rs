@@ -15,9 +15,9 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use super::SqlStore;
 use super::dialect::Dialect;
 use super::migrations::LATEST;
-use super::tables::{Kind, TABLES, Table};
+use super::tables::{ColumnKind, TABLES, Table};
 use crate::crash;
-use crate::store::durable::{Lines, StoreError, Stored, UpkeepStore};
+use crate::store::traits::{Lines, StoreError, StoreFuture, UpkeepStore};
 
 /// Version of the export format.
 const FORM: u64 = 1;
@@ -26,7 +26,7 @@ const LONGEST_LINE: u64 = 16 * 1024 * 1024;
 
 /// The first line of an export.
 #[derive(Serialize, Deserialize)]
-struct Beginning {
+struct ExportHeader {
     gatewright_store: u64,
     /// The version of the tables.
     migration: i64,
@@ -37,12 +37,12 @@ struct Beginning {
 /// The last line.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct End {
+struct ExportTrailer {
     rows: u64,
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct ExportLine {
     table: String,
     row: Map<String, Value>,
 }
@@ -53,15 +53,15 @@ fn unwritten(error: &io::Error) -> StoreError {
 
 impl Table {
     fn select(&self) -> String {
-        let column = |(name, kind): &(&str, Kind)| match kind {
-            Kind::Truth => format!("CASE WHEN {name} THEN 1 ELSE 0 END AS {name}"),
+        let column = |(name, kind): &(&str, ColumnKind)| match kind {
+            ColumnKind::Truth => format!("CASE WHEN {name} THEN 1 ELSE 0 END AS {name}"),
             _ => (*name).to_owned(),
         };
         let columns: Vec<String> = self.columns.iter().map(column).collect();
         format!("SELECT {} FROM {} ORDER BY {}", columns.join(", "), self.name, self.order)
     }
 
-    fn insert(&self, columns: &[(&str, Kind)]) -> String {
+    fn insert(&self, columns: &[(&str, ColumnKind)]) -> String {
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
         let values: Vec<String> = (1..=names.len()).map(|number| format!("${number}")).collect();
         format!("INSERT INTO {} ({}) VALUES ({})", self.name, names.join(", "), values.join(", "))
@@ -72,13 +72,13 @@ impl Table {
         let mut members = Map::new();
         for (name, kind) in self.columns {
             let value = match kind {
-                Kind::Text => row.try_get::<Option<String>, _>(*name)?.map(Value::from),
-                Kind::Count => row.try_get::<Option<i64>, _>(*name)?.map(Value::from),
-                Kind::Bytes => {
+                ColumnKind::Text => row.try_get::<Option<String>, _>(*name)?.map(Value::from),
+                ColumnKind::Count => row.try_get::<Option<i64>, _>(*name)?.map(Value::from),
+                ColumnKind::Bytes => {
                     let bytes = row.try_get::<Option<Vec<u8>>, _>(*name)?;
                     bytes.map(|bytes| BASE64_STANDARD.encode(bytes).into())
                 }
-                Kind::Truth => Some((row.try_get::<i64, _>(*name)? != 0).into()),
+                ColumnKind::Truth => Some((row.try_get::<i64, _>(*name)? != 0).into()),
             };
             members.insert((*name).to_owned(), value.unwrap_or(Value::Null));
         }
@@ -97,7 +97,7 @@ impl Table {
         }
         // An export of an earlier version lacks newer columns: they get their defaults.
         let columns = self.columns.iter().filter(|(name, _)| row.contains_key(*name));
-        let columns: Vec<(&str, Kind)> = columns.copied().collect();
+        let columns: Vec<(&str, ColumnKind)> = columns.copied().collect();
         let mut insert = sqlx::query(AssertSqlSafe(self.insert(&columns)));
         for (name, kind) in &columns {
             insert = bind(insert, &row[*name], *kind)
@@ -111,15 +111,15 @@ impl Table {
 type Insert<'q> = sqlx::query::Query<'q, Any, AnyArguments>;
 
 /// None: the value has another type.
-fn bind<'q>(insert: Insert<'q>, value: &Value, kind: Kind) -> Option<Insert<'q>> {
+fn bind<'q>(insert: Insert<'q>, value: &Value, kind: ColumnKind) -> Option<Insert<'q>> {
     Some(match (kind, value) {
-        (Kind::Text, Value::String(text)) => insert.bind(text.clone()),
-        (Kind::Text, Value::Null) => insert.bind(None::<String>),
-        (Kind::Count, Value::Null) => insert.bind(None::<i64>),
-        (Kind::Count, count) => insert.bind(count.as_i64()?),
-        (Kind::Bytes, Value::String(text)) => insert.bind(BASE64_STANDARD.decode(text).ok()?),
-        (Kind::Bytes, Value::Null) => insert.bind(None::<Vec<u8>>),
-        (Kind::Truth, Value::Bool(truth)) => insert.bind(*truth),
+        (ColumnKind::Text, Value::String(text)) => insert.bind(text.clone()),
+        (ColumnKind::Text, Value::Null) => insert.bind(None::<String>),
+        (ColumnKind::Count, Value::Null) => insert.bind(None::<i64>),
+        (ColumnKind::Count, count) => insert.bind(count.as_i64()?),
+        (ColumnKind::Bytes, Value::String(text)) => insert.bind(BASE64_STANDARD.decode(text).ok()?),
+        (ColumnKind::Bytes, Value::Null) => insert.bind(None::<Vec<u8>>),
+        (ColumnKind::Truth, Value::Bool(truth)) => insert.bind(*truth),
         _ => return None,
     })
 }
@@ -151,7 +151,7 @@ impl SqlStore {
         let mut reading = self.begin_reading().await?;
         let state = sqlx::query("SELECT pepper FROM state").fetch_one(&mut *reading).await?;
         let pepper = state.try_get::<Option<Vec<u8>>, _>(0)?.map(|pepper| BASE64_STANDARD.encode(pepper));
-        let beginning = Beginning { gatewright_store: FORM, migration: LATEST, pepper };
+        let beginning = ExportHeader { gatewright_store: FORM, migration: LATEST, pepper };
         lines(&json!(beginning).to_string()).map_err(|error| unwritten(&error))?;
         let mut count = 0;
         for table in TABLES {
@@ -162,7 +162,7 @@ impl SqlStore {
                 count += 1;
             }
         }
-        lines(&json!(End { rows: count }).to_string()).map_err(|error| unwritten(&error))?;
+        lines(&json!(ExportTrailer { rows: count }).to_string()).map_err(|error| unwritten(&error))?;
         Ok(count)
     }
 
@@ -172,7 +172,7 @@ impl SqlStore {
         let Some(first) = line(lines).map_err(|why| wrong(1, &why))? else {
             return Err(wrong(1, "the file is empty"));
         };
-        let beginning: Beginning = serde_json::from_str(&first)
+        let beginning: ExportHeader = serde_json::from_str(&first)
             .map_err(|_| wrong(1, "it is not an export of gatewright store export"))?;
         if beginning.gatewright_store != FORM || beginning.migration > LATEST {
             return Err(wrong(
@@ -198,7 +198,7 @@ impl SqlStore {
         loop {
             let text = line(lines).map_err(|why| wrong(number + 1, &why))?;
             let text = text.ok_or_else(|| wrong(number + 1, "the file ends too early"))?;
-            if let Ok(End { rows }) = serde_json::from_str(&text) {
+            if let Ok(ExportTrailer { rows }) = serde_json::from_str(&text) {
                 if rows == number - 1 {
                     break;
                 }
@@ -208,7 +208,7 @@ impl SqlStore {
                 ));
             }
             number += 1;
-            let Line { table, row } =
+            let ExportLine { table, row } =
                 serde_json::from_str(&text).map_err(|error| wrong(number, &error.to_string()))?;
             let found = TABLES.iter().find(|known| known.name == table);
             let table = found.ok_or_else(|| wrong(number, &format!("there is no table {table:?}")))?;
@@ -233,14 +233,14 @@ fn line(lines: &mut (dyn BufRead + Send)) -> Result<Option<String>, String> {
 }
 
 impl UpkeepStore for SqlStore {
-    fn migrate(&self) -> Stored<'_, i64> {
+    fn migrate(&self) -> StoreFuture<'_, i64> {
         Box::pin(async {
             self.connections().await?;
             Ok(LATEST)
         })
     }
 
-    fn damage(&self) -> Stored<'_, Vec<String>> {
+    fn damage(&self) -> StoreFuture<'_, Vec<String>> {
         Box::pin(async {
             let mut found = Vec::new();
             if self.dialect() == Dialect::Sqlite {
@@ -256,7 +256,7 @@ impl UpkeepStore for SqlStore {
         })
     }
 
-    fn checkpoint(&self) -> Stored<'_, ()> {
+    fn checkpoint(&self) -> StoreFuture<'_, ()> {
         Box::pin(async {
             if self.dialect() == Dialect::Sqlite {
                 // Another process that uses the file may prevent part of it from being moved.
@@ -266,15 +266,15 @@ impl UpkeepStore for SqlStore {
         })
     }
 
-    fn export<'s>(&'s self, lines: Lines<'s>) -> Stored<'s, u64> {
+    fn export<'s>(&'s self, lines: Lines<'s>) -> StoreFuture<'s, u64> {
         Box::pin(self.export_rows(lines))
     }
 
-    fn import<'s>(&'s self, lines: &'s mut (dyn BufRead + Send)) -> Stored<'s, u64> {
+    fn import<'s>(&'s self, lines: &'s mut (dyn BufRead + Send)) -> StoreFuture<'s, u64> {
         Box::pin(self.import_rows(lines))
     }
 
-    fn copy_to<'s>(&'s self, file: &'s Path) -> Stored<'s, ()> {
+    fn copy_to<'s>(&'s self, file: &'s Path) -> StoreFuture<'s, ()> {
         Box::pin(async move {
             if self.dialect() == Dialect::Postgres {
                 return Err(StoreError::Failed(
@@ -289,7 +289,7 @@ impl UpkeepStore for SqlStore {
     }
 
     #[cfg(test)]
-    fn columns(&self) -> Stored<'_, Vec<String>> {
+    fn columns(&self) -> StoreFuture<'_, Vec<String>> {
         Box::pin(async {
             let columns = sqlx::query(match self.dialect() {
                 Dialect::Sqlite => {

@@ -8,10 +8,10 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::{SqlStore, signed, stored, unsigned};
 use crate::clock::millis;
-use crate::store::durable::{
-    Batch, LONGEST_LIST, SpentByKey, StoreError, Stored, UsageStore, WRITER_KNOWN_FOR,
+use crate::store::traits::{
+    Batch, LONGEST_LIST, SpentByKey, StoreError, StoreFuture, UsageStore, WRITER_KNOWN_FOR,
 };
-use crate::usage::{Day, Place, ResolvedUsageQuery, Rows, Spent, Totals, UsageRow};
+use crate::usage::{Day, ResolvedUsageQuery, Rows, Spent, Totals, UsageKey, UsageRow};
 
 /// The columns of counts, in the order of [`Totals::counts`].
 const COUNTS: [&str; 10] = [
@@ -120,7 +120,7 @@ impl SqlStore {
 }
 
 impl UsageStore for SqlStore {
-    fn add_usage<'s>(&'s self, batch: &'s Batch, rows: &'s Rows) -> Stored<'s, ()> {
+    fn add_usage<'s>(&'s self, batch: &'s Batch, rows: &'s Rows) -> StoreFuture<'s, ()> {
         stored(async move {
             // Sorted: two processes that add the same rows then wait for each other instead of deadlocking.
             let mut rows: Vec<_> = rows.iter().collect();
@@ -131,7 +131,7 @@ impl UsageStore for SqlStore {
             }
             for rows in rows.chunks(ROWS) {
                 let mut adding = sqlx::query(AssertSqlSafe(add(rows.len()))).persistent(false);
-                for (Place { day, key, model, upstream }, totals) in rows {
+                for (UsageKey { day, key, model, upstream }, totals) in rows {
                     adding = adding.bind(day.to_string()).bind(&**key).bind(&**model).bind(&**upstream);
                     for count in totals.counts() {
                         adding = adding.bind(signed(count));
@@ -143,7 +143,7 @@ impl UsageStore for SqlStore {
         })
     }
 
-    fn usage<'s>(&'s self, asked: &'s ResolvedUsageQuery) -> Stored<'s, Vec<UsageRow>> {
+    fn usage<'s>(&'s self, asked: &'s ResolvedUsageQuery) -> StoreFuture<'s, Vec<UsageRow>> {
         stored(async move {
             let ResolvedUsageQuery { from, to, key, by } = asked;
             let rows =
@@ -160,7 +160,7 @@ impl UsageStore for SqlStore {
         })
     }
 
-    fn spent(&self, day: Day) -> Stored<'_, SpentByKey> {
+    fn spent(&self, day: Day) -> StoreFuture<'_, SpentByKey> {
         stored(async move {
             let rows = sqlx::query(SPENT.as_str()).bind(day.month().to_string()).bind(day.to_string());
             let mut spent = SpentByKey::new();

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 use gatewright_test_stores::{Network, Postgres, Way};
 
 use super::kinds::at;
-use crate::store::durable::{KeyStore, PlaceStore as _};
-use crate::store::history::{Change, Holder, Place};
+use crate::store::history::{LocationChange, ResponseLocation, StoringUpstream};
+use crate::store::traits::{KeyStore, LocationStore as _};
 use crate::store::{SqlStore, StoreUrl};
 
 /// Maximum duration of an operation under any circumstances.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn kept(id: &str) -> [Change; 1] {
-    let holder = Holder { upstream: "one".into(), key: None, model: "mine".into() };
-    [Change::Kept(Place { id: id.into(), owner: "k".into(), holder })]
+fn kept(id: &str) -> [LocationChange; 1] {
+    let holder = StoringUpstream { upstream: "one".into(), key: None, model: "mine".into() };
+    [LocationChange::Kept(ResponseLocation { id: id.into(), owner: "k".into(), holder })]
 }
 
 /// It fails in bounded time, and reports why without any secret.

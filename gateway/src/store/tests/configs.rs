@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::kinds::Shared;
-use crate::store::durable::{ConfigRevision, MOST_REVISIONS, NewConfig};
+use crate::store::traits::{MAX_REVISIONS, NewConfig, StoredRevision};
 
 in_every_store! {
     a_revision_is_what_was_added_whoever_reads_it
@@ -22,8 +22,8 @@ async fn a_revision_is_what_was_added_whoever_reads_it(store: Shared) {
     assert_eq!(store.one.add_config(document("a = \"'\n\"\u{e9}"), None).await.expect("a store"), Some(1));
     let again = NewConfig { made: u64::MAX / 2, author: "", repeats: Some(1), document: "" };
     assert_eq!(store.other.add_config(again, None).await.expect("a store"), Some(2));
-    let one = ConfigRevision { number: 1, made: 7, author: "ada \u{1f980}".to_owned(), repeats: None };
-    let two = ConfigRevision { number: 2, made: u64::MAX / 2, author: String::new(), repeats: Some(1) };
+    let one = StoredRevision { number: 1, made: 7, author: "ada \u{1f980}".to_owned(), repeats: None };
+    let two = StoredRevision { number: 2, made: u64::MAX / 2, author: String::new(), repeats: Some(1) };
     assert_eq!(store.one.config_revisions(9).await.expect("a store"), [two.clone(), one]);
     assert_eq!(store.one.config_revisions(1).await.expect("a store"), [two]);
     let found = store.other.config_document(1).await.expect("a store");
@@ -47,7 +47,7 @@ async fn revisions_that_are_added_at_once_all_have_numbers_of_their_own(store: S
 }
 
 async fn the_oldest_revisions_are_forgotten_and_their_numbers_not_given_again(store: Shared) {
-    for _ in 0..MOST_REVISIONS + 2 {
+    for _ in 0..MAX_REVISIONS + 2 {
         store.one.add_config(document("x"), None).await.expect("a store");
     }
     let kept = store.other.config_revisions(usize::MAX).await.expect("a store");

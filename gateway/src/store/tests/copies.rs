@@ -1,7 +1,7 @@
 //! Copies of stored responses.
 
 use super::kinds::Shared;
-use crate::store::durable::{Copy, CopyChange, FoundCopy, MOST_COPY_BYTES};
+use crate::store::traits::{Copy, CopyChange, MAX_COPY_BYTES, StoredCopy};
 
 in_every_database! {
     a_copy_is_read_again_only_if_it_is_another_one
@@ -16,7 +16,7 @@ fn kept(owner: &str, id: &str, stamp: i64, kept: u64, content: &[u8]) -> CopyCha
 
 async fn find(store: &Shared, owner: &str, id: &str) -> Option<Vec<u8>> {
     match store.other.copy(owner, id, None).await.expect("a store") {
-        FoundCopy::Other { content, .. } => Some(content),
+        StoredCopy::Other { content, .. } => Some(content),
         _ => None,
     }
 }
@@ -25,15 +25,15 @@ async fn a_copy_is_read_again_only_if_it_is_another_one(store: Shared) {
     let changes = [kept("k", "a", -7, 1, b"one"), kept("k", "a", 8, 2, b"two")];
     store.one.change_copies(&changes).await.expect("a store");
     let copy = async |known| store.other.copy("k", "a", known).await.expect("a store");
-    let two = FoundCopy::Other { stamp: 8, content: b"two".to_vec() };
+    let two = StoredCopy::Other { stamp: 8, content: b"two".to_vec() };
     assert_eq!(
         (copy(None).await, copy(Some(-7)).await),
-        (FoundCopy::Other { stamp: 8, content: b"two".to_vec() }, two)
+        (StoredCopy::Other { stamp: 8, content: b"two".to_vec() }, two)
     );
-    assert_eq!(copy(Some(8)).await, FoundCopy::Same);
+    assert_eq!(copy(Some(8)).await, StoredCopy::Same);
     let removed = CopyChange::Removed { owner: "k".into(), id: "a".into() };
     store.one.change_copies(&[removed]).await.expect("a store");
-    assert_eq!(copy(Some(8)).await, FoundCopy::None);
+    assert_eq!(copy(Some(8)).await, StoredCopy::None);
 }
 
 async fn a_copy_belongs_to_one_key(store: Shared) {
@@ -49,7 +49,7 @@ async fn a_copy_belongs_to_one_key(store: Shared) {
 
 async fn old_copies_go_and_those_beyond_their_part(store: Shared) {
     // As a share of the total, 1 % each.
-    let large = vec![0; usize::try_from(MOST_COPY_BYTES / 100).expect("it fits")];
+    let large = vec![0; usize::try_from(MAX_COPY_BYTES / 100).expect("it fits")];
     let names = ["a", "b", "c", "d"];
     for (at, id) in names.iter().enumerate() {
         let changes = [kept("k", id, 1, 10 + at as u64, &large)];

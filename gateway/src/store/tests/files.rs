@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::kinds::Shared;
 use crate::clock::unix_seconds;
-use crate::store::Store;
-use crate::store::durable::{Expiring, FileRecord, Taken};
-use crate::store::file_name::{FileName, Kind};
+use crate::store::DurableStore;
+use crate::store::file_name::{FileKind, FileName};
+use crate::store::traits::{ExpiringFile, FileRecord, FileTotals};
 
 in_every_store! {
     what_files_take_is_told_for_all_and_for_each_key
@@ -23,35 +23,35 @@ const GIB: u64 = 1024 * 1024 * 1024;
 const LONG: Duration = Duration::from_hours(1);
 
 fn file(owner: &str, bytes: u64) -> FileRecord {
-    FileRecord { name: FileName::random(Kind::Mp4), owner: owner.into(), bytes }
+    FileRecord { name: FileName::random(FileKind::Mp4), owner: owner.into(), bytes }
 }
 
 /// With a lifetime longer than a test takes.
-async fn add(store: &dyn Store, files: &[FileRecord]) {
+async fn add(store: &dyn DurableStore, files: &[FileRecord]) {
     store.add_files(files, LONG).await.expect("a store");
 }
 
 /// Adds a file with a multiple of that lifetime.
-async fn add_for(store: &dyn Store, times: u32, file: &FileRecord) -> u64 {
+async fn add_for(store: &dyn DurableStore, times: u32, file: &FileRecord) -> u64 {
     store.add_files(std::slice::from_ref(file), times * LONG).await.expect("a store")
 }
 
-async fn remove(store: &dyn Store, files: &[FileRecord]) {
+async fn remove(store: &dyn DurableStore, files: &[FileRecord]) {
     let names: Vec<FileName> = files.iter().map(|file| file.name.clone()).collect();
     store.remove_files(&names).await.expect("a store");
 }
 
 /// Files and bytes of all, and of a key.
-async fn taken(store: &dyn Store, owner: &str) -> [(u64, u64); 2] {
+async fn taken(store: &dyn DurableStore, owner: &str) -> [(u64, u64); 2] {
     let (all, own) = store.taken_by_files(owner).await.expect("a store");
-    [all, own].map(|Taken { files, bytes }| (files, bytes))
+    [all, own].map(|FileTotals { files, bytes }| (files, bytes))
 }
 
-async fn first(store: &dyn Store, owner: Option<&str>, most: u32) -> Vec<Expiring> {
+async fn first(store: &dyn DurableStore, owner: Option<&str>, most: u32) -> Vec<ExpiringFile> {
     store.first_to_expire(owner, most).await.expect("a store")
 }
 
-fn names(files: &[Expiring]) -> Vec<&FileName> {
+fn names(files: &[ExpiringFile]) -> Vec<&FileName> {
     files.iter().map(|one| &one.file.name).collect()
 }
 
@@ -105,7 +105,7 @@ async fn files_that_are_removed_make_room(store: Shared) {
     assert_eq!([has(0).await, has(1).await, has(2).await], [false, true, false]);
     remove(&*store.one, &files).await;
     assert_eq!((has(1).await, taken(&*store.other, "a").await), (false, [(0, 0), (0, 0)]));
-    assert!(!store.one.has_file(&FileName::random(Kind::Png)).await.expect("a store"));
+    assert!(!store.one.has_file(&FileName::random(FileKind::Png)).await.expect("a store"));
 }
 
 async fn files_of_two_processes_at_once_are_all_there(store: Shared) {

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use super::tasks::{LEASE, accepted, age, notice};
 use crate::keys::{Digest, NewKey};
-use crate::store::durable::{
-    AnswerRoom, Copy, CopyChange, FileRecord, FoundCopy, Keyed, NodeRecord, Reserved,
-};
 use crate::store::file_name::FileName;
-use crate::store::history::{Change, Holder, Place};
+use crate::store::history::{LocationChange, ResponseLocation, StoringUpstream};
+use crate::store::traits::{
+    AnswerQuota, Copy, CopyChange, FileRecord, KeyedRequest, NodeRecord, ReplaySlot, StoredCopy,
+};
 use crate::store::{
-    Attempted, Batch, KeptFile, KeyRecord, Kind, Most, NewConfig, Output, State, Status, Store, Task,
+    Batch, DeliveryOutcome, DurableStore, FileKind, KeyRecord, NewConfig, Output, Quota, Status, StoredFile,
+    Task, TaskState,
 };
 use crate::usage::{self, Day, Rows, Totals};
 
@@ -19,10 +20,10 @@ use crate::usage::{self, Day, Rows, Totals};
 const KEY: &str = "key";
 /// Longer than a test takes.
 const LONG: Duration = Duration::from_hours(1);
-const MOST: Most = Most { of_key: 10, of_all: 10, notices: 10, notices_of_key: 10, ended_hundredths: 100 };
+const MOST: Quota = Quota { of_key: 10, of_all: 10, notices: 10, notices_of_key: 10, ended_hundredths: 100 };
 
 /// Fills an empty store.
-pub(super) async fn fill(store: &dyn Store) {
+pub(super) async fn fill(store: &dyn DurableStore) {
     store.pepper_check(Digest([3; 32])).await.expect("a store");
     keys(store).await;
     store.add_usage(&batch(), &usage()).await.expect("a store");
@@ -37,7 +38,7 @@ pub(super) async fn fill(store: &dyn Store) {
 }
 
 /// Reads a filled store, and continues to work with it.
-pub(super) async fn holds(store: &dyn Store) {
+pub(super) async fn holds(store: &dyn DurableStore) {
     let keys = store.list_keys(true).await.expect("a store");
     let names: Vec<&str> = keys.iter().map(|key| &*key.name).collect();
     assert_eq!(names, ["plain", "revoked", "ci \" \u{1f980}"], "the newest first");
@@ -55,15 +56,15 @@ pub(super) async fn holds(store: &dyn Store) {
     let places: Vec<_> = places.iter().map(|place| (&*place.id, place.holder.key)).collect();
     assert_eq!(places, [("resp_2", Some(i64::MIN)), ("resp_1", None)], "in their order");
     let copy = store.copy(KEY, "resp_1", None).await.expect("a store");
-    assert_eq!(copy, FoundCopy::Other { stamp: -7, content: vec![0, 255, b'"', b'\n'] });
-    assert_eq!(reserve(store, "answered").await, Reserved::Answered(b"made\0".to_vec()));
-    assert_eq!(reserve(store, "under-way").await, Reserved::UnderWay);
+    assert_eq!(copy, StoredCopy::Other { stamp: -7, content: vec![0, 255, b'"', b'\n'] });
+    assert_eq!(reserve(store, "answered").await, ReplaySlot::Answered(b"made\0".to_vec()));
+    assert_eq!(reserve(store, "under-way").await, ReplaySlot::UnderWay);
     assert_eq!(store.config_document(1).await.expect("a store").as_deref(), Some("# \u{1f980}\n"));
     let revisions = store.config_revisions(9).await.expect("a store");
     assert_eq!(revisions.iter().map(|one| one.repeats).collect::<Vec<_>>(), [Some(1), None]);
     let files = store.first_to_expire(None, 9).await.expect("a store");
     let files: Vec<_> = files.iter().map(|one| (one.file.name.kind(), one.file.bytes)).collect();
-    assert_eq!(files, [(Kind::Png, 7), (Kind::Mp4, 5_000_000_000)]);
+    assert_eq!(files, [(FileKind::Png, 7), (FileKind::Mp4, 5_000_000_000)]);
 
     let ended = store.task(KEY, "completed").await.expect("a store").expect("a task");
     assert_eq!(ended.state, completed());
@@ -85,7 +86,7 @@ pub(super) async fn holds(store: &dyn Store) {
 }
 
 /// Three from the same second, whose ids sort differently.
-async fn keys(store: &dyn Store) {
+async fn keys(store: &dyn DurableStore) {
     let mut limited = NewKey::new("ci \" \u{1f980}");
     limited.limits.cost_per_day = Some(0.1);
     limited.limits.file_bytes = Some(5_000_000_000);
@@ -115,16 +116,16 @@ fn batch() -> Batch {
 fn usage() -> Rows {
     let place = |upstream: &str| {
         let (key, model, upstream) = (KEY.into(), "mine".into(), upstream.into());
-        usage::Place { day: day(), key, model, upstream }
+        usage::UsageKey { day: day(), key, model, upstream }
     };
     let largest = Totals { cost: i64::MAX.unsigned_abs(), ..Totals::default() };
     Rows::from([(place("one"), Totals::of([1, 2, 3, 4, 5, 6, 7, 8, 0, 9])), (place("two"), largest)])
 }
 
-async fn responses(store: &dyn Store) {
+async fn responses(store: &dyn DurableStore) {
     let place = |id: &str, key| {
-        let holder = Holder { upstream: "one".into(), key, model: "mine".into() };
-        Change::Kept(Place { id: id.into(), owner: KEY.into(), holder })
+        let holder = StoringUpstream { upstream: "one".into(), key, model: "mine".into() };
+        LocationChange::Kept(ResponseLocation { id: id.into(), owner: KEY.into(), holder })
     };
     let places = [place("resp_2", Some(i64::MIN)), place("resp_1", None)];
     store.change_places(&places).await.expect("a store");
@@ -133,35 +134,35 @@ async fn responses(store: &dyn Store) {
     store.change_copies(&[CopyChange::Kept(copy)]).await.expect("a store");
 }
 
-fn completed() -> State {
+fn completed() -> TaskState {
     let name = "0123456789abcdef0123456789abcdef.mp4".parse().expect("a name");
-    State::Completed(Output { file: KeptFile { name, expires: 9 }, duration_s: 3, size: (1, 2) })
+    TaskState::Completed(Output { file: StoredFile { name, expires: 9 }, duration_s: 3, size: (1, 2) })
 }
 
-async fn tasks(store: &dyn Store) {
+async fn tasks(store: &dyn DurableStore) {
     let add = async |id: &str| {
         let task = Task {
             id: id.to_owned(),
             owner: KEY.into(),
             created: 7,
             model: "mine".into(),
-            state: State::Pending,
+            state: TaskState::Pending,
         };
         store.add_task(&task, false, MOST, LEASE).await.expect("a store").expect("a place")
     };
     add("submitted").await;
     let pending = add("pending").await;
-    assert!(store.accept_task(&pending, &State::Pending, "\u{1f980}\n").await.expect("a store"));
+    assert!(store.accept_task(&pending, &TaskState::Pending, "\u{1f980}\n").await.expect("a store"));
     accepted(store, "processing").await;
-    for (id, state) in [("completed", completed()), ("failed", State::failed("why"))] {
+    for (id, state) in [("completed", completed()), ("failed", TaskState::failed("why"))] {
         assert!(store.end_task(&add(id).await, &state, None).await.expect("a store"));
     }
 }
 
-async fn notifications(store: &dyn Store) {
+async fn notifications(store: &dyn DurableStore) {
     let wait = async |id: &str| {
         let lease = accepted(store, &format!("told-{id}")).await;
-        assert!(store.end_task(&lease, &State::failed("x"), Some(&notice(id))).await.expect("a store"));
+        assert!(store.end_task(&lease, &TaskState::failed("x"), Some(&notice(id))).await.expect("a store"));
     };
     for id in ["tried", "delivered", "dead"] {
         wait(id).await;
@@ -169,36 +170,36 @@ async fn notifications(store: &dyn Store) {
     for due in store.due_deliveries(LEASE, 9).await.expect("a store") {
         let problem = "status 502".to_owned();
         let attempted = match &*due.notice.id {
-            "delivered" => Attempted::Delivered,
-            "dead" => Attempted::Dead { problem },
-            _ => Attempted::Again { after: LEASE, problem },
+            "delivered" => DeliveryOutcome::Delivered,
+            "dead" => DeliveryOutcome::Dead { problem },
+            _ => DeliveryOutcome::Again { after: LEASE, problem },
         };
         assert!(store.attempted(&due.lease, &attempted).await.expect("a store"));
     }
     wait("new").await;
 }
 
-async fn files(store: &dyn Store) {
-    for (times, kind, bytes) in [(1, Kind::Png, 7), (2, Kind::Mp4, 5_000_000_000)] {
+async fn files(store: &dyn DurableStore) {
+    for (times, kind, bytes) in [(1, FileKind::Png, 7), (2, FileKind::Mp4, 5_000_000_000)] {
         let file = FileRecord { name: FileName::random(kind), owner: KEY.into(), bytes };
         store.add_files(&[file], times * LONG).await.expect("a store");
     }
 }
 
-async fn reserve(store: &dyn Store, slot: &str) -> Reserved {
+async fn reserve(store: &dyn DurableStore, slot: &str) -> ReplaySlot {
     let (slot, owner) = (slot.to_owned(), KEY.into());
-    let keyed = Keyed { slot, operation: "create_video", owner, fingerprint: [7; 32] };
+    let keyed = KeyedRequest { slot, operation: "create_video", owner, fingerprint: [7; 32] };
     store.reserve(&keyed, LONG).await.expect("a store")
 }
 
-async fn answers(store: &dyn Store) {
+async fn answers(store: &dyn DurableStore) {
     reserve(store, "under-way").await;
-    let Reserved::First(lease) = reserve(store, "answered").await else { panic!("it is the first") };
-    let room = AnswerRoom { answers: 10, hundredths: 100 };
+    let ReplaySlot::First(lease) = reserve(store, "answered").await else { panic!("it is the first") };
+    let room = AnswerQuota { answers: 10, hundredths: 100 };
     assert!(store.keep_answer(&lease, b"made\0", LONG, room).await.expect("a store"));
 }
 
-async fn configs(store: &dyn Store) {
+async fn configs(store: &dyn DurableStore) {
     for repeats in [None, Some(1)] {
         let new = NewConfig { made: 7, author: "ada", repeats, document: "# \u{1f980}\n" };
         store.add_config(new, None).await.expect("a store").expect("it is added");

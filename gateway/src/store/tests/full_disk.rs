@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use crate::keys::{Digest, NewKey};
 use crate::store::SqlStore;
-use crate::store::durable::{
-    AnswerRoom, Batch, KeyRecord, KeyStore as _, Keyed, Lease, ReplayStore as _, Reserved, UsageStore as _,
-};
 use crate::store::small_disk::{may_mount, mount};
-use crate::usage::{Day, Place, Rows, Totals};
+use crate::store::traits::{
+    AnswerQuota, Batch, KeyRecord, KeyStore as _, KeyedRequest, Lease, ReplaySlot, ReplayStore as _,
+    UsageStore as _,
+};
+use crate::usage::{Day, Rows, Totals, UsageKey};
 
 /// More than there are connections.
 const OFTEN: u64 = 40;
@@ -33,7 +34,7 @@ fn run(test: impl Future<Output = ()>) {
 }
 
 fn rows(count: u64) -> Rows {
-    let place = |number: u64| Place {
+    let place = |number: u64| UsageKey {
         day: Day::of(0),
         key: format!("{number:0>500}").into(),
         model: "m".into(),
@@ -92,7 +93,7 @@ async fn changes_on_a_full_disk() {
             Err(_) => refused += 1,
         }
         match store.reserve(&keyed(number), WHILE).await {
-            Ok(Reserved::First(lease)) => reserved.push(lease),
+            Ok(ReplaySlot::First(lease)) => reserved.push(lease),
             Ok(taken) => panic!("{taken:?}"),
             Err(_) => refused += 1,
         }
@@ -105,7 +106,7 @@ async fn changes_on_a_full_disk() {
     assert!(revoked.iter().all(|id| find(id).revoked.is_some()), "a key that was revoked is in use");
     assert!(rotated.iter().all(|id| find(id).rotated.is_some()), "a key that was rotated has its old secret");
     for lease in reserved {
-        let room = AnswerRoom { answers: 1_000, hundredths: 100 };
+        let room = AnswerQuota { answers: 1_000, hundredths: 100 };
         assert!(next.keep_answer(&lease, b"x", WHILE, room).await.expect("room"), "a lease is lost");
     }
 }
@@ -116,7 +117,7 @@ fn digest(number: u64) -> Digest {
     Digest([u8::try_from(number).expect("few"); 32])
 }
 
-fn keyed(number: u64) -> Keyed {
+fn keyed(number: u64) -> KeyedRequest {
     let slot = number.to_string();
-    Keyed { slot, operation: "create_video", owner: "key".into(), fingerprint: [7; 32] }
+    KeyedRequest { slot, operation: "create_video", owner: "key".into(), fingerprint: [7; 32] }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::kinds::Shared;
 use crate::keys::{Digest, Key, NewKey};
-use crate::store::durable::{KeyRecord, NotAdded};
+use crate::store::traits::{AddKeyError, KeyRecord};
 
 in_every_store! {
     a_key_is_kept_as_it_was_made_and_is_found_by_id_and_name
@@ -61,7 +61,7 @@ async fn a_key_is_kept_as_it_was_made_and_is_found_by_id_and_name(store: Shared)
 
 async fn two_keys_in_use_do_not_share_a_name(store: Shared) {
     store.one.add_key(named("ci", 1)).await.expect("a store").expect("added");
-    assert_eq!(store.other.add_key(named("ci", 2)).await.expect("a store"), Err(NotAdded::NameTaken));
+    assert_eq!(store.other.add_key(named("ci", 2)).await.expect("a store"), Err(AddKeyError::NameTaken));
     let id = store.other.find_key("ci").await.expect("a store").expect("a key").id;
     let revoked = store.other.revoke_key(&id, 1_800_000_000).await.expect("a store").expect("a key");
     assert_eq!((revoked.id.as_str(), revoked.revoked), (id.as_str(), Some(1_800_000_000)));
@@ -122,7 +122,7 @@ async fn of_many_at_once_one_gets_the_name_and_all_get_others(store: Shared) {
     for adding in adding {
         match adding.await.expect("no panic") {
             Ok(()) => added += 1,
-            Err(why) => assert_eq!(why, NotAdded::NameTaken),
+            Err(why) => assert_eq!(why, AddKeyError::NameTaken),
         }
     }
     assert_eq!((added, store.one.keys_in_use().await.expect("a store").len()), (1, 17));

@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use gatewright_test_stores::Postgres;
 
-use crate::store::{MemoryStore, SqlStore, Store, StoreUrl};
+use crate::store::{DurableStore, MemoryStore, SqlStore, StoreUrl};
 
 /// A store that two processes have opened.
 pub(super) struct Shared {
-    pub(super) one: Arc<dyn Store>,
-    pub(super) other: Arc<dyn Store>,
+    pub(super) one: Arc<dyn DurableStore>,
+    pub(super) other: Arc<dyn DurableStore>,
     /// Removed after the test.
     _place: Box<dyn Any>,
 }
 
 /// If nothing is shared, both are the same.
 pub(super) fn memory() -> Shared {
-    let one: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let one: Arc<dyn DurableStore> = Arc::new(MemoryStore::default());
     Shared { other: Arc::clone(&one), one, _place: Box::new(()) }
 }
 

@@ -1,7 +1,7 @@
 //! The gateways that use a store.
 
 use super::kinds::Shared;
-use crate::store::durable::NodeRecord;
+use crate::store::traits::NodeRecord;
 
 in_every_store! {
     a_gateway_is_listed_as_it_said_last_until_it_is_silent_for_long

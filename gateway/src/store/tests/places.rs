@@ -1,7 +1,7 @@
 //! Places of responses.
 
 use super::kinds::Shared;
-use crate::store::history::{Change, Holder, Place};
+use crate::store::history::{LocationChange, ResponseLocation, StoringUpstream};
 
 in_every_database! {
     places_are_kept_in_their_order_each_for_its_key
@@ -9,9 +9,9 @@ in_every_database! {
     one_place_of_two_at_once_is_kept
 }
 
-fn place(id: &str, owner: &str, key: Option<i64>) -> Change {
-    let holder = Holder { upstream: "one".into(), key, model: "mine".into() };
-    Change::Kept(Place { id: id.into(), owner: owner.into(), holder })
+fn place(id: &str, owner: &str, key: Option<i64>) -> LocationChange {
+    let holder = StoringUpstream { upstream: "one".into(), key, model: "mine".into() };
+    LocationChange::Kept(ResponseLocation { id: id.into(), owner: owner.into(), holder })
 }
 
 async fn ids(store: &Shared) -> Vec<String> {
@@ -20,7 +20,7 @@ async fn ids(store: &Shared) -> Vec<String> {
 }
 
 async fn places_are_kept_in_their_order_each_for_its_key(store: Shared) {
-    let removed = Change::Removed("b".into());
+    let removed = LocationChange::Removed("b".into());
     let changes = [place("a", "k", None), place("b", "k", Some(i64::MIN)), removed, place("c", "l", Some(7))];
     store.one.change_places(&changes).await.expect("a store");
     assert_eq!(ids(&store).await, ["a", "c"]);

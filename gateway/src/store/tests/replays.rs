@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::kinds::Shared;
-use crate::store::Store;
-use crate::store::durable::{AnswerRoom, Keyed, Lease, Reserved, UNANSWERED_FOR};
+use crate::store::DurableStore;
+use crate::store::traits::{AnswerQuota, KeyedRequest, Lease, ReplaySlot, UNANSWERED_FOR};
 
 in_every_store! {
     one_of_several_at_once_is_the_first
@@ -24,21 +24,26 @@ const SHORTER: Duration = Duration::from_mins(8);
 /// Number of answers of an operation kept in these tests.
 const ANSWERS: usize = 160;
 
-fn room(hundredths: u8) -> AnswerRoom {
-    AnswerRoom { answers: ANSWERS, hundredths }
+fn room(hundredths: u8) -> AnswerQuota {
+    AnswerQuota { answers: ANSWERS, hundredths }
 }
 
-fn keyed(slot: &str, owner: &str) -> Keyed {
-    Keyed { slot: slot.to_owned(), operation: "create_video", owner: owner.into(), fingerprint: [7; 32] }
+fn keyed(slot: &str, owner: &str) -> KeyedRequest {
+    KeyedRequest {
+        slot: slot.to_owned(),
+        operation: "create_video",
+        owner: owner.into(),
+        fingerprint: [7; 32],
+    }
 }
 
-async fn reserve(store: &dyn Store, slot: &str) -> Reserved {
+async fn reserve(store: &dyn DurableStore, slot: &str) -> ReplaySlot {
     store.reserve(&keyed(slot, "key"), WHILE).await.expect("a store")
 }
 
-async fn first(store: &dyn Store, keyed: &Keyed) -> Lease {
+async fn first(store: &dyn DurableStore, keyed: &KeyedRequest) -> Lease {
     match store.reserve(keyed, WHILE).await.expect("a store") {
-        Reserved::First(lease) => lease,
+        ReplaySlot::First(lease) => lease,
         other => panic!("{}: {other:?}", keyed.slot),
     }
 }
@@ -48,37 +53,37 @@ async fn who_asks_again_with_its_number_has_its_lease(store: Shared) {
     let keyed = keyed("a", "key");
     let ask = async |number: i64| store.one.reserve_as(&keyed, number, WHILE).await.expect("a store");
     let lease = || Lease { id: "a".to_owned(), number: 7 };
-    assert_eq!(ask(7).await, Reserved::First(lease()));
-    assert_eq!(ask(8).await, Reserved::UnderWay);
-    assert_eq!(ask(7).await, Reserved::First(lease()));
+    assert_eq!(ask(7).await, ReplaySlot::First(lease()));
+    assert_eq!(ask(8).await, ReplaySlot::UnderWay);
+    assert_eq!(ask(7).await, ReplaySlot::First(lease()));
     assert!(keep(&*store.other, &lease(), b"made").await);
     // A late message takes nothing back.
-    assert_eq!(ask(7).await, Reserved::Answered(b"made".to_vec()));
+    assert_eq!(ask(7).await, ReplaySlot::Answered(b"made".to_vec()));
 }
 
-async fn keep(store: &dyn Store, lease: &Lease, answer: &[u8]) -> bool {
+async fn keep(store: &dyn DurableStore, lease: &Lease, answer: &[u8]) -> bool {
     store.keep_answer(lease, answer, WHILE, room(100)).await.expect("a store")
 }
 
-async fn answer(store: &dyn Store, keyed: &Keyed, answer: &[u8], hundredths: u8) {
+async fn answer(store: &dyn DurableStore, keyed: &KeyedRequest, answer: &[u8], hundredths: u8) {
     let lease = first(store, keyed).await;
     assert!(store.keep_answer(&lease, answer, WHILE, room(hundredths)).await.expect("a store"));
 }
 
 /// Waits until a key is free: a database evicts old answers in the background.
-async fn becomes_free(store: &dyn Store, slot: &str) {
+async fn becomes_free(store: &dyn DurableStore, slot: &str) {
     let begun = std::time::Instant::now();
-    while !matches!(reserve(store, slot).await, Reserved::First(_)) {
+    while !matches!(reserve(store, slot).await, ReplaySlot::First(_)) {
         assert!(begun.elapsed() < Duration::from_mins(1), "{slot} stays");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-async fn age(store: &dyn Store, by: Duration) {
+async fn age(store: &dyn DurableStore, by: Duration) {
     store.age_replays(by).await.expect("a store");
 }
 
-async fn forget(store: &dyn Store) {
+async fn forget(store: &dyn DurableStore) {
     store.forget_replays().await.expect("a store");
 }
 
@@ -92,8 +97,8 @@ async fn one_of_several_at_once_is_the_first(shared: Shared) {
     let mut first = 0;
     for asked in asking {
         match asked.await.expect("no panic") {
-            Reserved::First(_) => first += 1,
-            other => assert_eq!(other, Reserved::UnderWay),
+            ReplaySlot::First(_) => first += 1,
+            other => assert_eq!(other, ReplaySlot::UnderWay),
         }
     }
     assert_eq!(first, 1);
@@ -103,11 +108,11 @@ async fn an_answer_is_given_again_until_it_expires(shared: Shared) {
     let (one, other) = (&*shared.one, &*shared.other);
     answer(one, &keyed("a", "key"), b"\0made\xff", 100).await;
     age(one, SHORTER).await;
-    assert_eq!(reserve(other, "a").await, Reserved::Answered(b"\0made\xff".to_vec()));
-    let another = Keyed { fingerprint: [8; 32], ..keyed("a", "key") };
-    assert_eq!(other.reserve(&another, WHILE).await.expect("a store"), Reserved::Other);
+    assert_eq!(reserve(other, "a").await, ReplaySlot::Answered(b"\0made\xff".to_vec()));
+    let another = KeyedRequest { fingerprint: [8; 32], ..keyed("a", "key") };
+    assert_eq!(other.reserve(&another, WHILE).await.expect("a store"), ReplaySlot::Other);
     forget(one).await;
-    assert!(matches!(reserve(other, "a").await, Reserved::Answered(_)));
+    assert!(matches!(reserve(other, "a").await, ReplaySlot::Answered(_)));
     // Expired entries are ignored, whether or not they have been removed.
     age(one, WHILE).await;
     first(other, &another).await;
@@ -122,13 +127,13 @@ async fn a_key_is_freed_by_who_has_its_lease_alone(shared: Shared) {
     let lease = first(one, &keyed("a", "key")).await;
     let foreign = Lease { number: lease.number.wrapping_add(1), ..lease.clone() };
     other.free_key(&foreign).await.expect("a store");
-    assert_eq!(reserve(other, "a").await, Reserved::UnderWay);
+    assert_eq!(reserve(other, "a").await, ReplaySlot::UnderWay);
     other.free_key(&lease).await.expect("a store");
     let next = first(other, &keyed("a", "key")).await;
     assert!(keep(other, &next, b"made").await);
     // An answered key is no longer freed.
     one.free_key(&next).await.expect("a store");
-    assert_eq!(reserve(one, "a").await, Reserved::Answered(b"made".to_vec()));
+    assert_eq!(reserve(one, "a").await, ReplaySlot::Answered(b"made".to_vec()));
 }
 
 async fn a_lease_that_ran_out_is_taken_over_and_the_one_before_changes_nothing(shared: Shared) {
@@ -137,16 +142,16 @@ async fn a_lease_that_ran_out_is_taken_over_and_the_one_before_changes_nothing(s
     let before = first(one, &keyed("a", "key")).await;
     renew(&before).await;
     age(other, WHILE + SHORTER).await;
-    assert_eq!(reserve(other, "a").await, Reserved::UnderWay);
+    assert_eq!(reserve(other, "a").await, ReplaySlot::UnderWay);
     age(other, WHILE).await;
-    let another = Keyed { fingerprint: [8; 32], ..keyed("a", "key") };
+    let another = KeyedRequest { fingerprint: [8; 32], ..keyed("a", "key") };
     let next = first(other, &another).await;
     assert!(!keep(one, &before, b"late").await);
     one.free_key(&before).await.expect("a store");
     renew(&before).await;
     assert!(keep(other, &next, b"made").await);
     let again = one.reserve(&another, WHILE).await.expect("a store");
-    assert_eq!(again, Reserved::Answered(b"made".to_vec()));
+    assert_eq!(again, ReplaySlot::Answered(b"made".to_vec()));
     // A gateway that comes back after its key was removed finds another request under it.
     let before = first(one, &keyed("b", "key")).await;
     age(one, WHILE + UNANSWERED_FOR).await;
@@ -162,12 +167,12 @@ async fn an_answer_that_is_late_is_kept_unless_its_lease_is_forgotten(shared: Sh
     age(other, SHORTER + UNANSWERED_FOR).await;
     forget(other).await;
     assert!(keep(one, &lease, b"late").await);
-    assert_eq!(reserve(other, "a").await, Reserved::Answered(b"late".to_vec()));
+    assert_eq!(reserve(other, "a").await, ReplaySlot::Answered(b"late".to_vec()));
     let lease = first(one, &keyed("b", "key")).await;
     age(other, WHILE + UNANSWERED_FOR).await;
     forget(other).await;
     assert!(!keep(one, &lease, b"late").await);
-    assert!(matches!(reserve(other, "b").await, Reserved::First(_)));
+    assert!(matches!(reserve(other, "b").await, ReplaySlot::First(_)));
 }
 
 async fn answers_are_remembered_within_bounds_of_count_bytes_and_time(shared: Shared) {
@@ -184,23 +189,24 @@ async fn answers_are_remembered_within_bounds_of_count_bytes_and_time(shared: Sh
     }
     becomes_free(store, "0").await;
     let newer = some_more.to_string();
-    assert!(matches!(reserve(store, &newer).await, Reserved::Answered(_)));
+    assert!(matches!(reserve(store, &newer).await, ReplaySlot::Answered(_)));
     // Another operation has its own space.
     for number in 0..some_more {
         let operation = "create_response";
-        answer(store, &Keyed { operation, ..keyed(&format!("other {number}"), "key") }, b"x", 100).await;
+        answer(store, &KeyedRequest { operation, ..keyed(&format!("other {number}"), "key") }, b"x", 100)
+            .await;
     }
-    assert!(matches!(reserve(store, &newer).await, Reserved::Answered(_)));
+    assert!(matches!(reserve(store, &newer).await, ReplaySlot::Answered(_)));
     let large = vec![b'x'; room(100).of_all().1 / 4];
     for number in 0..4 {
         age(store, second).await;
         answer(store, &keyed(&format!("large {number}"), "key"), &large, 100).await;
     }
     becomes_free(store, "large 0").await;
-    assert!(matches!(reserve(store, "large 1").await, Reserved::Answered(_)));
+    assert!(matches!(reserve(store, "large 1").await, ReplaySlot::Answered(_)));
     age(store, WHILE).await;
     forget(store).await;
-    assert!(matches!(reserve(store, "large 1").await, Reserved::First(_)));
+    assert!(matches!(reserve(store, "large 1").await, ReplaySlot::First(_)));
 }
 
 async fn the_answers_of_a_key_leave_room_to_others(shared: Shared) {
@@ -212,6 +218,6 @@ async fn the_answers_of_a_key_leave_room_to_others(shared: Shared) {
         answer(store, &keyed(&number.to_string(), "key"), b"x", 10).await;
     }
     becomes_free(store, "0").await;
-    assert!(matches!(reserve(store, "1").await, Reserved::Answered(_)));
-    assert!(matches!(reserve(store, "other").await, Reserved::Answered(_)));
+    assert!(matches!(reserve(store, "1").await, ReplaySlot::Answered(_)));
+    assert!(matches!(reserve(store, "other").await, ReplaySlot::Answered(_)));
 }

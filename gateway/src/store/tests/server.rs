@@ -11,8 +11,8 @@ use sqlx::{Connection as _, Executor as _};
 use super::kinds::at;
 use super::tasks::{LEASE, accepted, age, notice};
 use crate::keys::{Digest, NewKey};
-use crate::store::durable::{KeyRecord, NewConfig};
-use crate::store::{State, Store};
+use crate::store::traits::{KeyRecord, NewConfig};
+use crate::store::{DurableStore, TaskState};
 
 /// Long enough for a busy machine; no passing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -44,7 +44,7 @@ mod postgres {
     #[tokio::test]
     async fn changes_of_keys_and_of_the_configuration_are_told_and_nothing_else() {
         let server = Postgres::start();
-        let (one, other): (Arc<dyn Store>, Arc<dyn Store>) = (at(&server), at(&server));
+        let (one, other): (Arc<dyn DurableStore>, Arc<dyn DurableStore>) = (at(&server), at(&server));
         let add = async |name: &str, byte| {
             let key = NewKey::new(name).issue(1_790_000_000);
             let record = KeyRecord { key, digest: Digest([byte; 32]), old: None };
@@ -74,12 +74,12 @@ mod postgres {
     #[tokio::test]
     async fn what_another_one_is_about_to_take_is_passed_over_and_not_waited_for() {
         let server = Postgres::start();
-        let store: Arc<dyn Store> = at(&server);
+        let store: Arc<dyn DurableStore> = at(&server);
         for id in ["a", "b"] {
             accepted(&*store, id).await;
             let ended = accepted(&*store, &format!("ended_{id}")).await;
             let notice = notice(&format!("m_{id}"));
-            assert!(store.end_task(&ended, &State::failed("x"), Some(&notice)).await.expect("an answer"));
+            assert!(store.end_task(&ended, &TaskState::failed("x"), Some(&notice)).await.expect("an answer"));
         }
         age(&*store, LEASE).await;
         let mut locking = connection(&server).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::kinds::Shared;
 use super::tasks::{LEASE, accepted, notice};
-use crate::store::{State, Store};
+use crate::store::{DurableStore, TaskState};
 
 in_every_store! {
     a_notification_is_taken_by_one_of_several_at_once
@@ -15,10 +15,10 @@ async fn a_notification_is_taken_by_one_of_several_at_once(shared: Shared) {
     let ids: HashSet<String> = (0..10).map(|number| format!("m_{number}")).collect();
     for (number, id) in ids.iter().enumerate() {
         let lease = accepted(&*shared.one, &format!("task_{number}")).await;
-        let ended = shared.one.end_task(&lease, &State::failed("x"), Some(&notice(id))).await;
+        let ended = shared.one.end_task(&lease, &TaskState::failed("x"), Some(&notice(id))).await;
         assert!(ended.expect("an answer"));
     }
-    let take = |store: &Arc<dyn Store>| {
+    let take = |store: &Arc<dyn DurableStore>| {
         let store = Arc::clone(store);
         async move {
             let mut taken = Vec::new();

@@ -11,15 +11,16 @@ use http_body_util::BodyExt as _;
 use tempfile::TempDir;
 
 use crate::clock::unix_millis;
-use crate::store::durable::{AnswerRoom, Keyed, Reserved, Store};
-use crate::store::history::{Documents, Holder};
-use crate::store::spool::Kind;
+use crate::store::history::{ResponseDocuments, StoringUpstream};
+use crate::store::spool::EntryKind;
+use crate::store::traits::{AnswerQuota, DurableStore, KeyedRequest, ReplaySlot};
 use crate::store::{
-    Begun, History, HistoryKeeper, IdempotentRequest, KEY_HEADER, Replays, Sealer, Spool, SqlStore, StoreUrl,
+    History, HistoryKeeper, IdempotentRequest, KEY_HEADER, ReplayDecision, Replays, Sealer, Spool, SqlStore,
+    StoreUrl,
 };
 use crate::wire::Response;
 
-const ROOM: AnswerRoom = AnswerRoom { answers: 1_000, hundredths: 100 };
+const ROOM: AnswerQuota = AnswerQuota { answers: 1_000, hundredths: 100 };
 
 /// A database that can be taken away, and a spool.
 struct Place {
@@ -31,7 +32,7 @@ struct Gateway {
     history: Arc<History>,
     keeper: Arc<HistoryKeeper>,
     replays: Arc<Replays>,
-    store: Arc<dyn Store>,
+    store: Arc<dyn DurableStore>,
 }
 
 impl Place {
@@ -70,7 +71,7 @@ impl Place {
     }
 
     fn start_on(store: SqlStore, spool: Option<Arc<Spool>>) -> Gateway {
-        let store: Arc<dyn Store> = Arc::new(store);
+        let store: Arc<dyn DurableStore> = Arc::new(store);
         let history = Arc::new(History::new(true));
         let (own, seal) = (Arc::clone(&history), Sealer::new([7; 32]));
         let keeper = HistoryKeeper::start(own, Arc::clone(&store), seal, || 100, spool.clone());
@@ -96,8 +97,8 @@ impl Gateway {
     /// Stores a response that contains its own id.
     async fn keep(&self, id: &str) -> bool {
         let response = format!("{{\"says\":\"a canary {id}\"}}").into();
-        let documents = Documents { response, items: "[]".into(), tree: 1 };
-        let holder = Holder { upstream: "one".into(), key: None, model: "mine".into() };
+        let documents = ResponseDocuments { response, items: "[]".into(), tree: 1 };
+        let holder = StoringUpstream { upstream: "one".into(), key: None, model: "mine".into() };
         self.history.keep(&"key".into(), id.to_owned(), Some(documents), Some(holder));
         self.keeper.written().await
     }
@@ -117,7 +118,7 @@ impl Gateway {
         (copy.is_some(), known.is_some_and(|known| known.holder.is_some()))
     }
 
-    async fn begin(&self, key: &str) -> Begun {
+    async fn begin(&self, key: &str) -> ReplayDecision {
         let value = HeaderValue::from_str(key).expect("a value");
         let headers = HeaderMap::from_iter([(KEY_HEADER, value)]);
         let caller = "key".into();
@@ -133,13 +134,13 @@ impl Gateway {
 
     /// Executes a request, which must be the first with its key.
     async fn answer(&self, key: &str) {
-        let Begun::First(turn) = self.begin(key).await else { panic!("{key} is not the first") };
+        let ReplayDecision::First(turn) = self.begin(key).await else { panic!("{key} is not the first") };
         turn.answered(Response::new(Body::from(format!("a canary sings {key}"))), ROOM).await;
     }
 
     /// Whether a request is already answered.
     async fn has_answered(&self, key: &str) -> bool {
-        let Begun::Again(answer) = self.begin(key).await else { return false };
+        let ReplayDecision::Again(answer) = self.begin(key).await else { return false };
         let body = answer.into_body().collect().await.expect("a body").to_bytes();
         assert_eq!(body, format!("a canary sings {key}"));
         true
@@ -179,7 +180,7 @@ async fn responses_deletions_and_answers_made_while_the_store_is_away_outlive_th
     let first = place.start();
     assert!(first.keep("before").await && first.keep("deleted").await);
     first.answer("answered").await;
-    let Begun::First(turn) = first.begin("begun").await else { panic!("not the first") };
+    let ReplayDecision::First(turn) = first.begin("begun").await else { panic!("not the first") };
     assert_eq!(place.items(), [""; 0].map(PathBuf::from), "the store has it all");
     place.take_away();
     assert!(!first.keep("meanwhile").await);
@@ -302,10 +303,10 @@ async fn an_answer_waits_while_somebody_has_its_key() {
     let place = Place::new();
     let spool = place.spool();
     let expires = unix_millis() + 600_000;
-    spool.keep(Kind::Answer, item("a", expires)).await.expect("kept");
-    spool.keep(Kind::Answer, item("b", expires)).await.expect("kept");
+    spool.keep(EntryKind::Answer, item("a", expires)).await.expect("kept");
+    spool.keep(EntryKind::Answer, item("b", expires)).await.expect("kept");
     drop(spool);
-    let keyed = |slot: &str| Keyed {
+    let keyed = |slot: &str| KeyedRequest {
         slot: slot.to_owned(),
         operation: "create_video",
         owner: "key".into(),
@@ -314,7 +315,7 @@ async fn an_answer_waits_while_somebody_has_its_key() {
     let store = place.start_with(None).store;
     for slot in ["a", "b"] {
         let lease = store.reserve(&keyed(slot), Duration::from_mins(1)).await.expect("a store");
-        let Reserved::First(lease) = lease else { panic!("{lease:?}") };
+        let ReplaySlot::First(lease) = lease else { panic!("{lease:?}") };
         if slot == "b" {
             assert!(
                 store.keep_answer(&lease, b"another", Duration::from_mins(9), ROOM).await.expect("a store")
@@ -328,7 +329,7 @@ async fn an_answer_waits_while_somebody_has_its_key() {
     place.is_emptied().await;
     for (slot, is_ours) in [("a", true), ("b", false)] {
         let found = store.reserve(&keyed(slot), Duration::from_mins(1)).await.expect("a store");
-        let Reserved::Answered(answer) = found else { panic!("{found:?}") };
+        let ReplaySlot::Answered(answer) = found else { panic!("{found:?}") };
         assert_eq!(answer != b"another", is_ours, "{slot}");
     }
 }
@@ -336,7 +337,7 @@ async fn an_answer_waits_while_somebody_has_its_key() {
 #[tokio::test]
 async fn an_answer_that_has_run_out_is_dropped() {
     let place = Place::new();
-    place.spool().keep(Kind::Answer, item("a", unix_millis())).await.expect("kept");
+    place.spool().keep(EntryKind::Answer, item("a", unix_millis())).await.expect("kept");
     assert_eq!(place.items().len(), 1);
     let gateway = place.start();
     place.is_emptied().await;
@@ -348,7 +349,7 @@ async fn an_answer_that_has_run_out_is_dropped() {
 async fn what_cannot_be_understood_is_left_alone() {
     let place = Place::new();
     let spool = place.spool();
-    for kind in [Kind::Answer, Kind::Changes] {
+    for kind in [EntryKind::Answer, EntryKind::Changes] {
         spool.keep(kind, b"{\"of\":\"the future\"}\n".to_vec()).await.expect("kept");
     }
     drop(spool);

@@ -6,10 +6,11 @@ use tokio::time::Instant;
 
 use super::kinds::Shared;
 use crate::clock::unix_seconds;
-use crate::store::durable::{KNOWN_FOR, Resumed, TOLD_FOR};
 use crate::store::file_name::FileName;
+use crate::store::traits::{KNOWN_FOR, ResumedTask, TOLD_FOR};
 use crate::store::{
-    Attempted, Full, KeptFile, Kind, Lease, Most, Notice, Output, State, Status, Store, Task,
+    DeliveryOutcome, DurableStore, FileKind, Lease, Notice, Output, Quota, QuotaExceeded, Status, StoredFile,
+    Task, TaskState,
 };
 
 in_every_store! {
@@ -24,7 +25,7 @@ in_every_store! {
     a_change_that_arrives_late_takes_no_task_back
 }
 
-const MOST: Most = Most { of_key: 10, of_all: 10, notices: 10, notices_of_key: 10, ended_hundredths: 100 };
+const MOST: Quota = Quota { of_key: 10, of_all: 10, notices: 10, notices_of_key: 10, ended_hundredths: 100 };
 /// Duration of leases: tests age them instead of letting time pass.
 pub(super) const LEASE: Duration = Duration::from_mins(1);
 /// Shorter than a lease by more than a test takes.
@@ -32,7 +33,13 @@ const SHORTER: Duration = Duration::from_secs(30);
 const SECOND: Duration = Duration::from_secs(1);
 
 fn task(id: &str, owner: &str) -> Task {
-    Task { id: id.to_owned(), owner: owner.into(), created: 7, model: "mine".into(), state: State::Pending }
+    Task {
+        id: id.to_owned(),
+        owner: owner.into(),
+        created: 7,
+        model: "mine".into(),
+        state: TaskState::Pending,
+    }
 }
 
 pub(super) fn notice(id: &str) -> Notice {
@@ -41,9 +48,9 @@ pub(super) fn notice(id: &str) -> Notice {
 }
 
 /// An accepted task, with its lease.
-pub(super) async fn accepted(store: &dyn Store, id: &str) -> Lease {
+pub(super) async fn accepted(store: &dyn DurableStore, id: &str) -> Lease {
     let lease = store.add_task(&task(id, "key"), true, MOST, LEASE).await.expect("added").expect("a place");
-    assert!(store.accept_task(&lease, &State::Processing, "what to do").await.expect("accepted"));
+    assert!(store.accept_task(&lease, &TaskState::Processing, "what to do").await.expect("accepted"));
     lease
 }
 
@@ -52,22 +59,22 @@ fn is_now(seconds: u64) -> bool {
     unix_seconds().abs_diff(seconds) < 60
 }
 
-async fn state(store: &dyn Store, id: &str) -> Option<State> {
+async fn state(store: &dyn DurableStore, id: &str) -> Option<TaskState> {
     store.task("key", id).await.expect("an answer").map(|task| task.state)
 }
 
 /// Takes the notifications that are due.
-async fn due(store: &dyn Store) -> Vec<String> {
+async fn due(store: &dyn DurableStore) -> Vec<String> {
     let due = store.due_deliveries(LEASE, 100).await.expect("an answer");
     due.into_iter().map(|due| due.notice.id).collect()
 }
 
-async fn resume(store: &dyn Store) -> Vec<Resumed> {
+async fn resume(store: &dyn DurableStore) -> Vec<ResumedTask> {
     store.resume_tasks(LEASE, 10).await.expect("an answer")
 }
 
 /// Lets time pass.
-pub(super) async fn age(store: &dyn Store, by: Duration) {
+pub(super) async fn age(store: &dyn DurableStore, by: Duration) {
     store.age_tasks(by).await.expect("a store");
     store.age_deliveries(by).await.expect("a store");
 }
@@ -79,19 +86,19 @@ async fn a_task_ends_once_whoever_worked_on_it(shared: Shared) {
     assert!(resume(&*store).await.is_empty(), "it is leased");
     age(&*store, LEASE).await;
     let resumed = resume(&*store).await.pop().expect("the task");
-    assert_eq!((&*resumed.task_payload, &resumed.task.state), ("what to do", &State::Processing));
+    assert_eq!((&*resumed.task_payload, &resumed.task.state), ("what to do", &TaskState::Processing));
     let now = store.clock().await.expect("an answer");
     assert!(now.checked_sub(resumed.now).is_some_and(|passed| passed < 60_000), "{resumed:?}");
     assert!(resume(&*store).await.is_empty(), "once");
 
     // The slow holder can't change anything any more.
-    let file = KeptFile { name: FileName::random(Kind::Mp4), expires: 9 };
+    let file = StoredFile { name: FileName::random(FileKind::Mp4), expires: 9 };
     let output = Output { file, duration_s: 3, size: (1, 2) };
-    let done = State::Completed(output);
-    assert!(!store.advance_task(&first, &State::Pending).await.expect("an answer"));
-    assert!(!store.end_task(&first, &State::failed("x"), Some(&notice("m1"))).await.expect("an answer"));
+    let done = TaskState::Completed(output);
+    assert!(!store.advance_task(&first, &TaskState::Pending).await.expect("an answer"));
+    assert!(!store.end_task(&first, &TaskState::failed("x"), Some(&notice("m1"))).await.expect("an answer"));
     assert_eq!(store.renew_leases(std::slice::from_ref(&first), LEASE).await.expect("an answer"), [first]);
-    assert_eq!(state(&*store, "a").await, Some(State::Processing));
+    assert_eq!(state(&*store, "a").await, Some(TaskState::Processing));
     assert!(due(&*store).await.is_empty());
 
     let renew = async |last| {
@@ -133,7 +140,7 @@ async fn a_task_that_nobody_was_told_of_is_forgotten(shared: Shared) {
     assert!(resume(&*store).await.is_empty());
     store.forget_tasks().await.expect("an answer");
     assert!(state(&*store, "b").await.is_none());
-    assert!(!store.accept_task(&left, &State::Pending, "late").await.expect("an answer"));
+    assert!(!store.accept_task(&left, &TaskState::Pending, "late").await.expect("an answer"));
     // Its acceptance was recorded, but nobody learned of it in time.
     let lease = accepted(&*store, "c").await;
     store.drop_task(&lease).await.expect("an answer");
@@ -144,7 +151,7 @@ async fn a_task_that_nobody_was_told_of_is_forgotten(shared: Shared) {
     store.forget_tasks().await.expect("an answer");
     assert!(state(&*store, "c").await.is_some());
     // After it has ended, it is kept for a while.
-    assert!(store.end_task(&lease, &State::failed("x"), None).await.expect("an answer"));
+    assert!(store.end_task(&lease, &TaskState::failed("x"), None).await.expect("an answer"));
     age(&*store, KNOWN_FOR.saturating_sub(LEASE)).await;
     store.forget_tasks().await.expect("an answer");
     assert!(state(&*store, "c").await.is_some());
@@ -155,32 +162,32 @@ async fn a_task_that_nobody_was_told_of_is_forgotten(shared: Shared) {
 
 async fn no_more_tasks_are_in_progress_than_may_be(shared: Shared) {
     let store = shared.one;
-    let most = Most { of_key: 2, of_all: 3, notices: 2, notices_of_key: 1, ended_hundredths: 100 };
+    let most = Quota { of_key: 2, of_all: 3, notices: 2, notices_of_key: 1, ended_hundredths: 100 };
     let add = |id, owner, announced| {
         let store = std::sync::Arc::clone(&store);
         async move { store.add_task(&task(id, owner), announced, most, LEASE).await.expect("an answer") }
     };
     let one = add("a", "key", true).await.expect("a place");
-    assert_eq!(add("b", "key", true).await, Err(Full::NoticesOfKey(1)));
+    assert_eq!(add("b", "key", true).await, Err(QuotaExceeded::NoticesOfKey(1)));
     add("b", "key", false).await.expect("a place");
-    assert_eq!(add("c", "key", false).await, Err(Full::OfKey(2)));
+    assert_eq!(add("c", "key", false).await, Err(QuotaExceeded::OfKey(2)));
     add("c", "other", false).await.expect("a place");
-    assert_eq!(add("d", "third", false).await, Err(Full::OfAll(3)));
+    assert_eq!(add("d", "third", false).await, Err(QuotaExceeded::OfAll(3)));
     // An ended task takes no slot, but its notification does until it is delivered.
-    assert!(store.end_task(&one, &State::failed("x"), Some(&notice("m"))).await.expect("an answer"));
-    assert_eq!(add("d", "key", true).await, Err(Full::NoticesOfKey(1)));
+    assert!(store.end_task(&one, &TaskState::failed("x"), Some(&notice("m"))).await.expect("an answer"));
+    assert_eq!(add("d", "key", true).await, Err(QuotaExceeded::NoticesOfKey(1)));
     add("d", "third", true).await.expect("a place");
     // Each key has its own share, but there is one limit for all.
-    let fourth = Most { of_all: 9, ..most };
+    let fourth = Quota { of_all: 9, ..most };
     let full = store.add_task(&task("e", "fourth"), true, fourth, LEASE).await.expect("an answer");
-    assert_eq!(full, Err(Full::Notices(2)));
+    assert_eq!(full, Err(QuotaExceeded::Notices(2)));
 }
 
 async fn a_notification_waits_until_it_is_told_or_given_up(shared: Shared) {
     let store = shared.one;
     let lease = accepted(&*store, "a").await;
     assert_eq!(store.next_delivery().await.expect("an answer"), None);
-    assert!(store.end_task(&lease, &State::failed("x"), Some(&notice("m"))).await.expect("an answer"));
+    assert!(store.end_task(&lease, &TaskState::failed("x"), Some(&notice("m"))).await.expect("an answer"));
     let next = async || store.next_delivery().await.expect("an answer").expect("one waits");
     assert_eq!(next().await, Duration::ZERO);
 
@@ -192,11 +199,11 @@ async fn a_notification_waits_until_it_is_told_or_given_up(shared: Shared) {
     age(&*store, SHORTER).await;
     let again = take().await.expect("due");
     assert_eq!((again.attempts, &again.notice), (0, &notice("m")));
-    assert!(!store.attempted(&late.lease, &Attempted::Delivered).await.expect("an answer"));
+    assert!(!store.attempted(&late.lease, &DeliveryOutcome::Delivered).await.expect("an answer"));
 
     let problem = "status 502".to_owned();
     let begun = Instant::now();
-    let later = Attempted::Again { after: 2 * LEASE, problem: problem.clone() };
+    let later = DeliveryOutcome::Again { after: 2 * LEASE, problem: problem.clone() };
     assert!(store.attempted(&again.lease, &later).await.expect("an answer"));
     let wait = next().await;
     assert!(wait <= 2 * LEASE && wait + begun.elapsed() + SECOND >= 2 * LEASE, "{wait:?}");
@@ -205,7 +212,7 @@ async fn a_notification_waits_until_it_is_told_or_given_up(shared: Shared) {
     age(&*store, SHORTER).await;
     let last = take().await.expect("due");
     assert_eq!(last.attempts, 1);
-    let dead = Attempted::Dead { problem };
+    let dead = DeliveryOutcome::Dead { problem };
     assert!(store.attempted(&last.lease, &dead).await.expect("an answer"));
     age(&*store, LEASE).await;
     assert!(take().await.is_none() && store.next_delivery().await.expect("an answer").is_none());
@@ -221,7 +228,7 @@ async fn a_notification_waits_until_it_is_told_or_given_up(shared: Shared) {
     assert!(!store.redeliver("other").await.expect("an answer"));
     let by_hand = take().await.expect("due");
     assert_eq!((by_hand.attempts, &*by_hand.notice.id), (0, "m"));
-    assert!(store.attempted(&by_hand.lease, &Attempted::Delivered).await.expect("an answer"));
+    assert!(store.attempted(&by_hand.lease, &DeliveryOutcome::Delivered).await.expect("an answer"));
     let listed = store.deliveries(None).await.expect("an answer").pop().expect("the notification");
     assert_eq!((listed.status, listed.due), (Status::Delivered, None));
     assert!(is_now(listed.ended.expect("its end")) && is_now(listed.created), "{listed:?}");
@@ -236,11 +243,11 @@ async fn a_notification_waits_until_it_is_told_or_given_up(shared: Shared) {
 async fn the_ended_tasks_of_a_key_leave_places_to_others(shared: Shared) {
     let store = shared.one;
     // A hundredth of the limit is one, and that is the task being added.
-    let most = Most { ended_hundredths: 0, ..MOST };
+    let most = Quota { ended_hundredths: 0, ..MOST };
     for (id, owner) in [("a", "key"), ("b", "other"), ("c", "key")] {
         let added = store.add_task(&task(id, owner), false, most, LEASE).await;
         let lease = added.expect("an answer").expect("a place");
-        assert!(store.end_task(&lease, &State::failed("x"), None).await.expect("an answer"));
+        assert!(store.end_task(&lease, &TaskState::failed("x"), None).await.expect("an answer"));
         age(&*store, SECOND).await;
     }
     assert!(state(&*store, "a").await.is_none() && state(&*store, "c").await.is_some());
@@ -251,9 +258,9 @@ async fn tasks_and_notifications_are_seen_by_all_processes(shared: Shared) {
     let Shared { one, other, .. } = &shared;
     let lease = accepted(&**one, "a").await;
     let ended = accepted(&**one, "b").await;
-    assert!(one.end_task(&ended, &State::failed("why"), Some(&notice("m"))).await.expect("ended"));
-    assert_eq!(state(&**other, "a").await, Some(State::Processing));
-    assert_eq!(state(&**other, "b").await, Some(State::failed("why")));
+    assert!(one.end_task(&ended, &TaskState::failed("why"), Some(&notice("m"))).await.expect("ended"));
+    assert_eq!(state(&**other, "a").await, Some(TaskState::Processing));
+    assert_eq!(state(&**other, "b").await, Some(TaskState::failed("why")));
     assert_eq!(due(&**other).await, ["m"]);
     age(&**one, LEASE).await;
     let resumed = resume(&**other).await.pop().expect("the task");
@@ -267,7 +274,7 @@ async fn a_task_is_taken_over_by_one_of_several_at_once(shared: Shared) {
         assert_eq!(lease.number, 1);
     }
     age(&*shared.one, LEASE).await;
-    let take = |store: &std::sync::Arc<dyn Store>| {
+    let take = |store: &std::sync::Arc<dyn DurableStore>| {
         let store = std::sync::Arc::clone(store);
         async move {
             let mut taken = Vec::new();
@@ -306,13 +313,13 @@ async fn tasks_of_all_keys_are_listed_once_they_were_submitted(shared: Shared) {
     let row = |id: &str, owner: &str, status, ended| (id.to_owned(), owner.to_owned(), status, ended);
     let (first, second) = (add("z", "key", 7).await, add("a", "other", 8).await);
     assert!(listed(None).await.is_empty(), "they are being submitted");
-    assert!(store.accept_task(&first, &State::Processing, "what to do").await.expect("accepted"));
-    assert!(store.accept_task(&second, &State::Pending, "what to do").await.expect("accepted"));
+    assert!(store.accept_task(&first, &TaskState::Processing, "what to do").await.expect("accepted"));
+    assert!(store.accept_task(&second, &TaskState::Pending, "what to do").await.expect("accepted"));
     add("m", "key", 9).await;
     let both = [row("a", "other", "pending", None), row("z", "key", "processing", None)];
     assert_eq!(listed(None).await, both, "the newest first");
 
-    assert!(store.end_task(&first, &State::failed("x"), None).await.expect("an answer"));
+    assert!(store.end_task(&first, &TaskState::failed("x"), None).await.expect("an answer"));
     let ended = listed(Some("failed")).await.pop().and_then(|row| row.3);
     assert!(is_now(ended.expect("its end")), "{ended:?}");
     let failed = row("z", "key", "failed", ended);
@@ -320,8 +327,8 @@ async fn tasks_of_all_keys_are_listed_once_they_were_submitted(shared: Shared) {
     assert_eq!(listed(Some("failed")).await, [failed]);
     assert_eq!(listed(Some("pending")).await, [row("a", "other", "pending", None)]);
     assert!(listed(Some("processing")).await.is_empty());
-    let problem = |state: State| {
-        if let State::Failed(problem) = state { problem.message } else { state.name().to_owned() }
+    let problem = |state: TaskState| {
+        if let TaskState::Failed(problem) = state { problem.message } else { state.name().to_owned() }
     };
     let failed = store.tasks(Some("failed")).await.expect("an answer").pop().expect("the task");
     assert_eq!((failed.0.created, &*failed.0.model, &*problem(failed.0.state)), (7, "mine", "x"));
@@ -332,15 +339,15 @@ async fn a_change_that_arrives_late_takes_no_task_back(shared: Shared) {
     let lease = store.add_task(&task("a", "key"), false, MOST, LEASE).await.expect("added").expect("a place");
     let accept = async |state| store.accept_task(&lease, &state, "what to do").await.expect("an answer");
     let advance = async |state| store.advance_task(&lease, &state).await.expect("an answer");
-    assert!(accept(State::Pending).await);
-    assert!(accept(State::Pending).await, "nobody knew whether it was kept");
-    assert!(advance(State::Pending).await && advance(State::Processing).await);
-    assert!(advance(State::Processing).await, "it is told again");
+    assert!(accept(TaskState::Pending).await);
+    assert!(accept(TaskState::Pending).await, "nobody knew whether it was kept");
+    assert!(advance(TaskState::Pending).await && advance(TaskState::Processing).await);
+    assert!(advance(TaskState::Processing).await, "it is told again");
     // A change that nobody waits for any longer.
-    assert!(!advance(State::Pending).await);
-    assert!(!accept(State::Pending).await);
-    assert!(!store.accept_task(&lease, &State::Processing, "something else").await.expect("an answer"));
-    assert_eq!(state(&*store, "a").await, Some(State::Processing));
+    assert!(!advance(TaskState::Pending).await);
+    assert!(!accept(TaskState::Pending).await);
+    assert!(!store.accept_task(&lease, &TaskState::Processing, "something else").await.expect("an answer"));
+    assert_eq!(state(&*store, "a").await, Some(TaskState::Processing));
     age(&*store, LEASE).await;
     assert_eq!(resume(&*store).await.pop().expect("the task").task_payload, "what to do");
 }

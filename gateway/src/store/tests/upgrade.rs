@@ -7,14 +7,14 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AnyPool, AssertSqlSafe, Connection as _};
 
 use crate::keys::Digest;
-use crate::store::durable::{
-    Batch, ConfigStore as _, CopyStore as _, DeliveryStore as _, FileStore as _, FoundCopy, KeyStore as _,
-    Keyed, NodeStore as _, PlaceStore as _, ReplayStore as _, Reserved, Taken, TaskStore as _,
-    UpkeepStore as _, UsageStore as _,
-};
 use crate::store::sql::{LATEST, of_version};
-use crate::store::{SqlStore, State, StoreUrl};
-use crate::usage::{Place, Rows, Totals, UsageQuery};
+use crate::store::traits::{
+    Batch, ConfigStore as _, CopyStore as _, DeliveryStore as _, FileStore as _, FileTotals, KeyStore as _,
+    KeyedRequest, LocationStore as _, NodeStore as _, ReplaySlot, ReplayStore as _, StoredCopy,
+    TaskStore as _, UpkeepStore as _, UsageStore as _,
+};
+use crate::store::{SqlStore, StoreUrl, TaskState};
+use crate::usage::{Rows, Totals, UsageKey, UsageQuery};
 
 /// Rows for the tables that each version added, except the newest one, which no step follows. They never change. Bytes are
 /// written as in SQLite.
@@ -137,18 +137,18 @@ async fn tasks_and_notifications(store: &SqlStore) {
         ("task_1", "what to do", 4)
     );
     let ended = store.task("key_1", "task_2").await.expect("a store").expect("a task");
-    assert!(matches!(ended.state, State::Failed(problem) if problem.message == "why"));
+    assert!(matches!(ended.state, TaskState::Failed(problem) if problem.message == "why"));
     let due = store.due_deliveries(lease, 10).await.expect("a store").pop().expect("a notification");
     assert_eq!((&*due.notice.id, due.attempts, due.lease.number), ("msg_1", 2, 5));
     assert!(
-        store.end_task(&resumed.lease, &State::failed("x"), Some(&due.notice)).await.is_err(),
+        store.end_task(&resumed.lease, &TaskState::failed("x"), Some(&due.notice)).await.is_err(),
         "it is there"
     );
-    assert!(store.end_task(&resumed.lease, &State::failed("x"), None).await.expect("a store"));
+    assert!(store.end_task(&resumed.lease, &TaskState::failed("x"), None).await.expect("a store"));
 }
 
 async fn files(store: &SqlStore) {
-    let taken = Taken { files: 1, bytes: 5 };
+    let taken = FileTotals { files: 1, bytes: 5 };
     assert_eq!(store.taken_by_files("key_1").await.expect("a store"), (taken, taken));
     let first = store.first_to_expire(None, 10).await.expect("a store");
     assert_eq!(first[0].file.name.as_str(), "0123456789abcdef0123456789abcdef.mp4");
@@ -156,11 +156,11 @@ async fn files(store: &SqlStore) {
 
 async fn copies_and_answers(store: &SqlStore) {
     let found = store.copy("key_1", "resp_1", None).await.expect("a store");
-    assert_eq!(found, FoundCopy::Other { stamp: -7, content: vec![1, 2, 3] });
+    assert_eq!(found, StoredCopy::Other { stamp: -7, content: vec![1, 2, 3] });
     let (slot, owner) = ("slot_1".to_owned(), "key_1".into());
-    let keyed = Keyed { slot, operation: "create_video", owner, fingerprint: [7; 32] };
+    let keyed = KeyedRequest { slot, operation: "create_video", owner, fingerprint: [7; 32] };
     let reserved = store.reserve(&keyed, Duration::from_mins(1)).await.expect("a store");
-    assert_eq!(reserved, Reserved::Answered(b"made".to_vec()));
+    assert_eq!(reserved, ReplaySlot::Answered(b"made".to_vec()));
 }
 
 async fn nodes(store: &SqlStore) {
@@ -173,7 +173,7 @@ async fn writers(store: &SqlStore) {
     let day = "2030-01-01".parse().expect("a day");
     let (key, model, upstream) = ("key_1".into(), "model-sol".into(), "one".into());
     let rows = Rows::from([(
-        Place { day, key, model, upstream },
+        UsageKey { day, key, model, upstream },
         Totals { requests: 1, input: 7, ..Totals::default() },
     )]);
     for (number, tokens) in [(5, None), (6, Some(7))] {

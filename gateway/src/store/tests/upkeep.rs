@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::filled::{fill, holds};
 use super::kinds::{Shared, sqlite};
-use crate::store::Store;
+use crate::store::DurableStore;
 
 /// Tables that an export omits, and why. The database itself assigns the values of the columns.
 const LEFT_OUT: [(&str, &str); 5] = [
@@ -21,7 +21,7 @@ const LEFT_OUT: [(&str, &str); 5] = [
 /// Number of rows in a filled store.
 const ROWS: usize = 28;
 
-async fn exported(store: &dyn Store) -> String {
+async fn exported(store: &dyn DurableStore) -> String {
     let mut text = String::new();
     let mut lines = |line: &str| {
         text.push_str(line);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::kinds::Shared;
 use crate::keys::{Digest, NewKey};
-use crate::store::Store;
-use crate::store::durable::{Batch, KeyRecord};
-use crate::usage::{Day, Place, ResolvedUsageQuery, Rows, Spent, Totals, UsageQuery, UsageRow};
+use crate::store::DurableStore;
+use crate::store::traits::{Batch, KeyRecord};
+use crate::usage::{Day, ResolvedUsageQuery, Rows, Spent, Totals, UsageKey, UsageQuery, UsageRow};
 
 in_every_store! {
     usage_of_all_adds_up_and_is_reported_by_what_is_asked
@@ -20,8 +20,8 @@ fn day(text: &str) -> Day {
     text.parse().expect("a day")
 }
 
-fn place(on: &str, key: &str, model: &str) -> Place {
-    Place { day: day(on), key: key.into(), model: model.into(), upstream: "one".into() }
+fn place(on: &str, key: &str, model: &str) -> UsageKey {
+    UsageKey { day: day(on), key: key.into(), model: model.into(), upstream: "one".into() }
 }
 
 fn took(input: u64, output: u64, cost: u64) -> Totals {
@@ -169,7 +169,7 @@ async fn many_rows_of_many_at_once_add_up(store: Shared) {
 async fn a_batch_that_is_told_again_counts_once(store: Shared) {
     let first = Batch::first();
     let next = Batch { number: 2, ..first.clone() };
-    let add = async |store: &Arc<dyn Store>, batch: &Batch| {
+    let add = async |store: &Arc<dyn DurableStore>, batch: &Batch| {
         let rows = Rows::from([(place("2026-07-31", "k", "m"), took(1, 1, 1))]);
         store.add_usage(batch, &rows).await.expect("a store");
     };

@@ -19,7 +19,7 @@ use reqsign_core::{
 
 use super::no_key::NoKey;
 use super::{command, file, token_request};
-use crate::config::{SigV4, check_credentials_url};
+use crate::config::{SigV4Credentials, check_credentials_url};
 use crate::upstream::signing::RequestSigner;
 
 /// Maximum size of a file, in bytes.
@@ -51,8 +51,8 @@ pub(super) struct Found {
 }
 
 /// A signer with the first credentials found.
-pub(super) async fn find(source: &SigV4) -> Result<Found, NoKey> {
-    let access = Access::default();
+pub(super) async fn find(source: &SigV4Credentials) -> Result<Found, NoKey> {
+    let access = BoundedAccess::default();
     let environment = source.environment.iter().map(|(name, value)| (name.clone(), value.clone()));
     let context = Context::new()
         .with_env(StaticEnv { home_dir: source.home_dir.clone(), envs: environment.collect() })
@@ -92,7 +92,7 @@ pub(super) async fn find(source: &SigV4) -> Result<Found, NoKey> {
 }
 
 /// In the order of AWS's own clients. A profile that the configuration names is the only place.
-fn places(source: &SigV4) -> Vec<Place> {
+fn places(source: &SigV4Credentials) -> Vec<Place> {
     fn place(name: &'static str, provider: impl ProvideCredentialDyn<Credential = Credential>) -> Place {
         Place { name, provider: Box::new(provider) }
     }
@@ -121,7 +121,7 @@ fn places(source: &SigV4) -> Vec<Place> {
     places
 }
 
-fn signer(source: &SigV4, found: Credential) -> Result<Found, NoKey> {
+fn signer(source: &SigV4Credentials, found: Credential) -> Result<Found, NoKey> {
     let expired = || NoKey::Credentials("the credentials of AWS have expired".to_owned());
     let ttl = match found.expires_in {
         Some(end) => end.as_system_time().duration_since(SystemTime::now()).map_err(|_| expired())?,
@@ -139,9 +139,9 @@ fn signer(source: &SigV4, found: Credential) -> Result<Found, NoKey> {
 
 /// Access to files, programs and servers, within bounds. Collects what fails, for the log.
 #[derive(Debug, Clone, Default)]
-struct Access(Arc<Mutex<Vec<String>>>);
+struct BoundedAccess(Arc<Mutex<Vec<String>>>);
 
-impl Access {
+impl BoundedAccess {
     fn failures(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -157,13 +157,13 @@ impl Access {
     }
 }
 
-impl FileRead for Access {
+impl FileRead for BoundedAccess {
     async fn file_read(&self, path: &str) -> reqsign_core::Result<Vec<u8>> {
         file::read(path.as_ref(), MAX_FILE_BYTES).await.map_err(|error| self.fail(&error.to_string()))
     }
 }
 
-impl HttpSend for Access {
+impl HttpSend for BoundedAccess {
     async fn http_send(&self, request: http::Request<Bytes>) -> reqsign_core::Result<http::Response<Bytes>> {
         let address = request.uri().to_string();
         check_credentials_url(&address).map_err(|why| self.fail(&format!("the address {address} {why}")))?;
@@ -176,7 +176,7 @@ impl HttpSend for Access {
     }
 }
 
-impl CommandExecute for Access {
+impl CommandExecute for BoundedAccess {
     /// Withholds what a failed program prints: it may be a secret.
     async fn command_execute<'a>(
         &'a self,

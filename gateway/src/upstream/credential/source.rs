@@ -8,18 +8,18 @@ use super::no_key::NoKey;
 use super::token_request::{self, Token};
 use super::{command, default_credentials, file};
 use crate::config::{ClientCredentials, KeySource};
-use crate::upstream::key_place::{Place, Presented};
+use crate::upstream::key_place::{AttachedKey, KeyPosition};
 
 /// What a source has provided.
 pub(super) struct Fetched {
-    pub(super) presented: Presented,
+    pub(super) presented: AttachedKey,
     /// What a redactor has to know.
     pub(super) secrets: Vec<String>,
     pub(super) ttl: Duration,
 }
 
 /// Fetches from a source. `place`: where a key goes.
-pub(super) async fn fetch(source: &KeySource, place: &Place) -> Result<Fetched, NoKey> {
+pub(super) async fn fetch(source: &KeySource, place: &KeyPosition) -> Result<Fetched, NoKey> {
     let Token { key, ttl } = match source {
         KeySource::Command(command) => Token { key: command::run(command).await?, ttl: command.ttl },
         KeySource::File(read) => Token { key: file::key(&read.path).await?, ttl: read.ttl },
@@ -28,7 +28,7 @@ pub(super) async fn fetch(source: &KeySource, place: &Place) -> Result<Fetched, 
         KeySource::ApplicationDefault(places) => default_credentials::token(places).await?,
         KeySource::SigV4(sigv4) => {
             let Found { signer, secrets, ttl } = aws_credentials::find(sigv4).await?;
-            return Ok(Fetched { presented: Presented::Signature(Arc::new(signer)), secrets, ttl });
+            return Ok(Fetched { presented: AttachedKey::Signature(Arc::new(signer)), secrets, ttl });
         }
     };
     let presented = place.present(&key).ok_or(NoKey::NotAKey)?;

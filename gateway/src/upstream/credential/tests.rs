@@ -13,14 +13,14 @@ fn command(folder: &Path, ttl: Duration) -> KeySource {
     KeySource::Command(KeyCommand { folder: folder.to_owned(), ..command })
 }
 
-fn place() -> Place {
-    Place::Header { name: HeaderName::from_static("x-key"), prefix: "Bearer ".to_owned() }
+fn place() -> KeyPosition {
+    KeyPosition::Header { name: HeaderName::from_static("x-key"), prefix: "Bearer ".to_owned() }
 }
 
-fn key_of(credential: &Credential) -> Option<HeaderValue> {
+fn key_of(credential: &UpstreamCredential) -> Option<HeaderValue> {
     match credential.get()? {
-        Presented::Header(_, value) => Some(value),
-        Presented::Query(_) | Presented::Signature(_) => None,
+        AttachedKey::Header(_, value) => Some(value),
+        AttachedKey::Query(_) | AttachedKey::Signature(_) => None,
     }
 }
 
@@ -43,7 +43,7 @@ async fn until(condition: impl Fn() -> bool) {
 async fn many_requests_wait_for_one_run_and_get_its_key() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("key"), "canary-1\n").expect("a file");
-    let credential = Credential::new("one", command(folder.path(), Duration::from_hours(1)), place());
+    let credential = UpstreamCredential::new("one", command(folder.path(), Duration::from_hours(1)), place());
     assert!(!credential.holds() && credential.get().is_none());
     let waiting = (0..20).map(|_| credential.wait());
     for result in futures_util::future::join_all(waiting).await {
@@ -60,7 +60,7 @@ async fn a_key_is_renewed_before_it_ends_and_the_old_one_stays_while_the_program
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("key");
     fs::write(&file, "canary-1").expect("a file");
-    let credential = Credential::new("one", command(folder.path(), Duration::from_secs(2)), place());
+    let credential = UpstreamCredential::new("one", command(folder.path(), Duration::from_secs(2)), place());
     credential.wait().await.expect("a key");
     let begun = Instant::now();
     fs::write(&file, "canary-2").expect("a file");
@@ -82,7 +82,7 @@ async fn a_key_is_renewed_before_it_ends_and_the_old_one_stays_while_the_program
 async fn a_refused_key_is_replaced() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("key"), "canary-1").expect("a file");
-    let credential = Credential::new("one", command(folder.path(), Duration::from_secs(10)), place());
+    let credential = UpstreamCredential::new("one", command(folder.path(), Duration::from_secs(10)), place());
     credential.wait().await.expect("a key");
     credential.refused();
     until(|| runs(folder.path()) == 2).await;
@@ -100,14 +100,14 @@ async fn what_is_no_key_is_told_without_what_was_printed() {
         (&*long, NoKey::NotAKey),
     ] {
         let command = KeyCommand::new(["sh", "-c", script], Duration::from_mins(1));
-        let credential = Credential::new("one", KeySource::Command(command), place());
+        let credential = UpstreamCredential::new("one", KeySource::Command(command), place());
         let told = credential.wait().await.expect_err(script);
         assert_eq!(told, why, "{script}");
         assert!(!format!("{told} {told:?} {:?}", credential.source).contains("canary"), "{script}");
     }
     let missing = KeyCommand::new(["there-is-no-such-program"], Duration::from_mins(1));
     assert_eq!(
-        Credential::new("one", KeySource::Command(missing), place()).wait().await,
+        UpstreamCredential::new("one", KeySource::Command(missing), place()).wait().await,
         Err(NoKey::NotStarted)
     );
 }
@@ -117,7 +117,7 @@ async fn errors_hide_the_key_of_now_and_the_one_before() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("key");
     fs::write(&file, "first-canary").expect("a file");
-    let credential = Credential::new("one", command(folder.path(), Duration::from_secs(10)), place());
+    let credential = UpstreamCredential::new("one", command(folder.path(), Duration::from_secs(10)), place());
     let redactor = gatewright::redact::Redactor::default().also_knowing(Some(credential.secrets()));
     credential.wait().await.expect("a key");
     assert_eq!(redactor.redact("first-canary second-canary"), "[redacted] second-canary");
@@ -132,7 +132,8 @@ async fn errors_hide_the_key_of_now_and_the_one_before() {
 async fn the_program_no_longer_runs_when_nobody_needs_its_key() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("key"), "canary-1").expect("a file");
-    let credential = Credential::new("one", command(folder.path(), Duration::from_millis(200)), place());
+    let credential =
+        UpstreamCredential::new("one", command(folder.path(), Duration::from_millis(200)), place());
     credential.wait().await.expect("a key");
     let left = Arc::downgrade(&credential);
     drop(credential);

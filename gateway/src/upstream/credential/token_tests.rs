@@ -21,7 +21,7 @@ use url::form_urlencoded;
 use super::default_credentials;
 use super::no_key::NoKey;
 use super::source::{self, Fetched};
-use super::{Credential, Place, Presented};
+use super::{AttachedKey, KeyPosition, UpstreamCredential};
 use crate::clock::unix_seconds;
 use crate::config::{ApplicationDefault, ClientCredentials, KeyFile, KeySource};
 
@@ -124,15 +124,15 @@ async fn of_file(path: &Path) -> Result<Fetched, NoKey> {
     source::fetch(&KeySource::CredentialsFile(path.to_owned()), &bearer()).await
 }
 
-fn key_of(credential: &Credential) -> Option<HeaderValue> {
+fn key_of(credential: &UpstreamCredential) -> Option<HeaderValue> {
     match credential.get()? {
-        Presented::Header(_, value) => Some(value),
-        Presented::Query(_) | Presented::Signature(_) => None,
+        AttachedKey::Header(_, value) => Some(value),
+        AttachedKey::Query(_) | AttachedKey::Signature(_) => None,
     }
 }
 
-fn bearer() -> Place {
-    Place::Header { name: HeaderName::from_static("authorization"), prefix: "Bearer ".to_owned() }
+fn bearer() -> KeyPosition {
+    KeyPosition::Header { name: HeaderName::from_static("authorization"), prefix: "Bearer ".to_owned() }
 }
 
 /// Waits until a condition is true, for up to ten seconds.
@@ -322,7 +322,7 @@ async fn a_file_of_credentials_names_what_is_wrong_and_no_secret() {
 async fn an_access_token_is_renewed_before_it_expires() {
     let server = TokenServer::start([token("token-1", 2), token("token-2", 3600)]).await;
     let client = KeySource::ClientCredentials(ClientCredentials::new(server.url(), "id", "secret"));
-    let credential = Credential::new("one", client, bearer());
+    let credential = UpstreamCredential::new("one", client, bearer());
     credential.wait().await.expect("a token");
     let begun = tokio::time::Instant::now();
     assert_eq!(key_of(&credential).expect("a token"), "Bearer token-1");
@@ -335,7 +335,7 @@ async fn an_access_token_is_renewed_before_it_expires() {
 async fn a_refused_token_is_replaced_once_for_all_requests_that_had_it() {
     let server = TokenServer::start([token("token-1", 20), token("token-2", 3600)]).await;
     let client = KeySource::ClientCredentials(ClientCredentials::new(server.url(), "id", "secret"));
-    let credential = Credential::new("one", client, bearer());
+    let credential = UpstreamCredential::new("one", client, bearer());
     credential.wait().await.expect("a token");
     let since = credential.since().expect("a token");
     assert!(!credential.replaced(since).await, "a new token that is refused is not the reason");
@@ -352,7 +352,7 @@ async fn a_file_that_is_rewritten_is_read_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = file_in(&folder, "token", "canary-1\n");
     let source = KeySource::File(KeyFile::new(&path, Duration::from_secs(1)));
-    let credential = Credential::new("one", source, bearer());
+    let credential = UpstreamCredential::new("one", source, bearer());
     credential.wait().await.expect("a key");
     assert_eq!(key_of(&credential).expect("a key"), "Bearer canary-1");
     fs::write(&path, "canary-2").expect("a file");

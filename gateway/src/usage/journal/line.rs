@@ -7,7 +7,7 @@ use std::io::Write as _;
 use flate2::Crc;
 use serde::{Deserialize, Serialize};
 
-use crate::usage::{Day, Mark, Place, Totals};
+use crate::usage::{Day, Totals, UsageGroup, UsageKey};
 
 /// Version of the journal format. The first version has no count of unpriced requests, and is still readable.
 pub(super) const VERSION: u32 = 2;
@@ -21,22 +21,22 @@ const PREFIX: usize = 9;
 /// The contents of a line.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Line<'t> {
+pub(super) enum JournalLine<'t> {
     /// The first line: [`VERSION`], and the name of the writing process.
     Journal(u32, Cow<'t, str>),
     /// What a request consumed.
     #[serde(borrow)]
-    Request(Entry<'t>),
+    Request(JournalEntry<'t>),
     /// The sum of requests from earlier parts.
     #[serde(borrow)]
-    Sum(Entry<'t>),
+    Sum(JournalEntry<'t>),
     /// The sums of this part are complete, with this count. Lines of earlier parts are included in them, or in the store.
     Whole(u64, u64),
 }
 
 /// The batch number, the part, the day, key, model, upstream, the counts, and the count of unpriced requests.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Entry<'t>(
+pub(super) struct JournalEntry<'t>(
     u64,
     u64,
     i32,
@@ -47,42 +47,42 @@ pub(super) struct Entry<'t>(
     #[serde(default)] u64,
 );
 
-impl<'t> Line<'t> {
-    pub(super) fn request(mark: Mark, place: &'t Place, totals: &Totals) -> Self {
-        Self::Request(Entry::new(mark, place, totals))
+impl<'t> JournalLine<'t> {
+    pub(super) fn request(mark: UsageGroup, place: &'t UsageKey, totals: &Totals) -> Self {
+        Self::Request(JournalEntry::new(mark, place, totals))
     }
 
-    pub(super) fn sum(mark: Mark, place: &'t Place, totals: &Totals) -> Self {
-        Self::Sum(Entry::new(mark, place, totals))
+    pub(super) fn sum(mark: UsageGroup, place: &'t UsageKey, totals: &Totals) -> Self {
+        Self::Sum(JournalEntry::new(mark, place, totals))
     }
 }
 
-impl<'t> Entry<'t> {
-    fn new(Mark { batch, part }: Mark, place: &'t Place, totals: &Totals) -> Self {
+impl<'t> JournalEntry<'t> {
+    fn new(UsageGroup { batch, part }: UsageGroup, place: &'t UsageKey, totals: &Totals) -> Self {
         let [key, model, upstream] =
             [&place.key, &place.model, &place.upstream].map(|name| Cow::Borrowed(&**name));
         let [counts @ .., unpriced] = totals.counts();
         Self(batch, part, place.day.number(), key, model, upstream, counts, unpriced)
     }
 
-    pub(super) fn mark(&self) -> Mark {
-        Mark { batch: self.0, part: self.1 }
+    pub(super) fn mark(&self) -> UsageGroup {
+        UsageGroup { batch: self.0, part: self.1 }
     }
 
     /// None: there is no such day.
-    pub(super) fn read(self) -> Option<(Place, Totals)> {
+    pub(super) fn read(self) -> Option<(UsageKey, Totals)> {
         let Self(_, _, day, key, model, upstream, counts, unpriced) = self;
         let [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost] = counts;
         let totals =
             [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost, unpriced];
         let [key, model, upstream] = [key, model, upstream].map(|name| (&*name).into());
-        Some((Place { day: Day::of_number(day)?, key, model, upstream }, Totals::of(totals)))
+        Some((UsageKey { day: Day::of_number(day)?, key, model, upstream }, Totals::of(totals)))
     }
 }
 
 /// A line in the written format. None: it is too long. `writer`: of the process; prevents lines of other processes from being
 /// accepted.
-pub(super) fn framed(writer: &str, line: &Line<'_>) -> Option<Vec<u8>> {
+pub(super) fn framed(writer: &str, line: &JournalLine<'_>) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(3 * UNIT);
     bytes.resize(PREFIX, b' ');
     serde_json::to_writer(&mut bytes, line).ok()?;
@@ -106,7 +106,7 @@ fn finished(writer: &str, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
 }
 
 /// The valid lines of a text, whatever else it contains.
-pub(super) fn lines<'t>(writer: &str, text: &'t [u8]) -> impl Iterator<Item = Line<'t>> {
+pub(super) fn lines<'t>(writer: &str, text: &'t [u8]) -> impl Iterator<Item = JournalLine<'t>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         while at < text.len() {
@@ -122,7 +122,7 @@ pub(super) fn lines<'t>(writer: &str, text: &'t [u8]) -> impl Iterator<Item = Li
 }
 
 /// The line at the start of a text, and its length.
-fn line_of<'t>(writer: &str, text: &'t [u8]) -> Option<(Line<'t>, usize)> {
+fn line_of<'t>(writer: &str, text: &'t [u8]) -> Option<(JournalLine<'t>, usize)> {
     let sum = std::str::from_utf8(text.get(..PREFIX - 1)?).ok()?;
     let sum = u32::from_str_radix(sum, 16).ok()?;
     let end = memchr::memchr(b'\n', text)?;

@@ -9,8 +9,8 @@ use crate::usage::{Day, Ledger};
 
 const KNOWN_FOR: Duration = Duration::from_hours(24);
 
-fn place(model: &str) -> Place {
-    Place { day: Day::of(0), key: "a \"key\"\n".into(), model: model.into(), upstream: "ü".into() }
+fn place(model: &str) -> UsageKey {
+    UsageKey { day: Day::of(0), key: "a \"key\"\n".into(), model: model.into(), upstream: "ü".into() }
 }
 
 fn took(input: u64) -> Totals {
@@ -33,7 +33,7 @@ fn journal(ledger: &Ledger) -> &Journal {
 fn left(folder: &Path) -> BTreeMap<String, BTreeMap<u64, BTreeMap<String, u64>>> {
     let inputs =
         |rows: &Rows| rows.iter().map(|(place, totals)| (place.model.to_string(), totals.input)).collect();
-    let of = |one: Inherited| {
+    let of = |one: RecoveredJournal| {
         let batches = one.batches.iter().map(|(number, rows)| (*number, inputs(rows))).collect();
         (one.writer.to_string(), batches)
     };
@@ -168,8 +168,8 @@ fn a_broken_journal_tells_what_is_whole() {
 #[test]
 fn what_is_no_journal_is_left_alone() {
     let folder = folder();
-    let newer = framed("", &Line::Journal(line::VERSION + 1, "a".into())).expect("a line");
-    let evil = framed("", &Line::Journal(1, "../a".into())).expect("a line");
+    let newer = framed("", &JournalLine::Journal(line::VERSION + 1, "a".into())).expect("a line");
+    let evil = framed("", &JournalLine::Journal(1, "../a".into())).expect("a line");
     let foreign: [(&str, &[u8]); 4] = [
         ("foreign.journal", b"ELF"),
         ("newer.journal", &newer),
@@ -318,7 +318,7 @@ fn requests_are_written_while_others_wait_for_the_disk() {
 #[test]
 fn a_journal_of_the_first_form_is_read_without_unpriced_requests() {
     let folder = folder();
-    let mut text = framed("", &Line::Journal(1, "a".into())).expect("a line");
+    let mut text = framed("", &JournalLine::Journal(1, "a".into())).expect("a line");
     text.resize(usize::try_from(HEAD).expect("small"), 0);
     let json = br#"{"request":[1,1,0,"k","m","u",[1,1,0,7,0,0,2,0,9]]}"#;
     text.extend(line::framed_json("a", json).expect("a line"));

@@ -15,7 +15,7 @@ const MAX_PIECE_BYTES: usize = 16 * 1024;
 const ZLIB_METHOD: u8 = 8;
 
 /// A decoded body.
-pub(super) struct Inflated {
+pub(super) struct DecodedBody {
     body: Body,
     /// Received data that waits to be decoded.
     coded: Bytes,
@@ -24,7 +24,7 @@ pub(super) struct Inflated {
     is_over: bool,
 }
 
-impl Inflated {
+impl DecodedBody {
     pub(super) fn new(body: Body) -> Self {
         Self { body, coded: Bytes::new(), inflate: None, is_over: false }
     }
@@ -47,7 +47,7 @@ impl Inflated {
     }
 }
 
-impl http_body::Body for Inflated {
+impl http_body::Body for DecodedBody {
     type Data = Bytes;
     type Error = axum::BoxError;
 
@@ -113,7 +113,7 @@ mod tests {
         bare.write_all(&plain).expect("memory");
         for coded in [framed.finish().expect("memory"), bare.finish().expect("memory")] {
             for body in [Body::from(coded.clone()), bytewise(coded)] {
-                let read = Inflated::new(body).collect().await.expect("a body").to_bytes();
+                let read = DecodedBody::new(body).collect().await.expect("a body").to_bytes();
                 assert!(read == plain, "{} bytes", read.len());
             }
         }
@@ -125,9 +125,9 @@ mod tests {
         encoder.write_all(&b"hello ".repeat(99)).expect("memory");
         let coded = encoder.finish().expect("memory");
         for body in [coded[..coded.len() / 2].to_vec(), vec![0xff; 99]] {
-            assert!(Inflated::new(Body::from(body)).collect().await.is_err());
+            assert!(DecodedBody::new(Body::from(body)).collect().await.is_err());
         }
-        let nothing = Inflated::new(Body::empty()).collect().await.expect("nothing");
+        let nothing = DecodedBody::new(Body::empty()).collect().await.expect("nothing");
         assert!(nothing.to_bytes().is_empty());
     }
 }

@@ -19,7 +19,7 @@ const REQUESTS_A_MINUTE: u64 = 30;
 const TOKENS_A_MINUTE: u64 = 500;
 const PLACES: u64 = 2;
 /// After so many refusals, the next key is made.
-const MOST_REFUSED: usize = 40;
+const MAX_REFUSED: usize = 40;
 /// How long a revoked key is tried.
 const TRYING: Duration = Duration::from_secs(5);
 
@@ -103,7 +103,7 @@ impl Load {
                 });
                 let is_refused = |got: &&Got| matches!(got, Got::Refused { status: 429, .. });
                 refused += join_all(chats).await.iter().filter(is_refused).count();
-                if refused >= MOST_REFUSED {
+                if refused >= MAX_REFUSED {
                     (made, refused) = (None, 0);
                 }
             } else if let Some(kind) = next.next() {

@@ -35,11 +35,11 @@ pub(super) struct Agent {
     pub(super) lacks: &'static [(Scenario, &'static str)],
     /// Whether it retries a 429 only if told how long to wait.
     pub(super) needs_wait: bool,
-    pub(super) command: fn(&Turn<'_>) -> Result<Command>,
+    pub(super) command: fn(&AgentCall<'_>) -> Result<Command>,
     /// The prompt with calls of its tools that read `notes.txt` and write `copy.txt` in a folder.
     pub(super) calls: fn(&Path) -> String,
     /// Processes a line of its output.
-    pub(super) hear: fn(&mut Heard, &Value),
+    pub(super) hear: fn(&mut AgentOutput, &Value),
 }
 
 pub(super) const AGENTS: [Agent; 3] = [
@@ -54,7 +54,7 @@ pub(super) const AGENTS: [Agent; 3] = [
             let cmd = format!("cat notes.txt; printf '{WRITTEN}' > copy.txt");
             format!("Call exec_command({}).", serde_json::json!({ "cmd": cmd }))
         },
-        hear: Heard::responses,
+        hear: AgentOutput::responses,
     },
     Agent {
         package: "@anthropic-ai/claude-code",
@@ -68,7 +68,7 @@ pub(super) const AGENTS: [Agent; 3] = [
             let write = serde_json::json!({ "file_path": work.join("copy.txt"), "content": WRITTEN });
             format!("Call Read({read}), then Write({write}).")
         },
-        hear: Heard::messages,
+        hear: AgentOutput::messages,
     },
     Agent {
         package: "@google/gemini-cli",
@@ -81,12 +81,12 @@ pub(super) const AGENTS: [Agent; 3] = [
             let write = serde_json::json!({ "file_path": "copy.txt", "content": WRITTEN });
             format!("Call read_file({{\"file_path\": \"notes.txt\"}}), then write_file({write}).")
         },
-        hear: Heard::native,
+        hear: AgentOutput::native,
     },
 ];
 
 /// One run of a program.
-pub(super) struct Turn<'a> {
+pub(super) struct AgentCall<'a> {
     pub(super) scenario: Scenario,
     pub(super) url: String,
     pub(super) key: String,
@@ -98,7 +98,7 @@ pub(super) struct Turn<'a> {
 
 /// What a program told its user.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct AgentOutput {
     pub(super) answer: String,
     /// Number of pieces that were shown.
     pub(super) pieces: usize,
@@ -107,7 +107,7 @@ pub(super) struct Heard {
     pub(super) failed: bool,
 }
 
-impl Heard {
+impl AgentOutput {
     pub(super) fn read(printed: &str, hear: fn(&mut Self, &Value)) -> Self {
         let mut heard = Self::default();
         for line in printed.lines().filter_map(|line| serde_json::from_str(line).ok()) {
@@ -146,7 +146,7 @@ fn program(folder: &str, name: &str) -> Command {
     command
 }
 
-fn responses(turn: &Turn<'_>) -> Result<Command> {
+fn responses(turn: &AgentCall<'_>) -> Result<Command> {
     let mut codex = program("tests/agent", "codex");
     // It treats 429 as a broken stream.
     let retries = if turn.scenario == Scenario::RateLimit { 2 } else { 0 };
@@ -179,7 +179,7 @@ fn responses(turn: &Turn<'_>) -> Result<Command> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "another agent needs a file")]
-fn messages(turn: &Turn<'_>) -> Result<Command> {
+fn messages(turn: &AgentCall<'_>) -> Result<Command> {
     let mut claude = program("tests/clients/agents", "claude");
     claude.args(["--output-format", "stream-json", "--verbose", "--include-partial-messages"]);
     let mut prompt = turn.prompt.clone();
@@ -203,7 +203,7 @@ fn messages(turn: &Turn<'_>) -> Result<Command> {
     Ok(claude)
 }
 
-fn native(turn: &Turn<'_>) -> Result<Command> {
+fn native(turn: &AgentCall<'_>) -> Result<Command> {
     let settings = turn.home.join(".gemini");
     fs::create_dir_all(&settings)?;
     fs::write(settings.join("settings.json"), NATIVE_SETTINGS)?;

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use syn::{Field, ItemStruct, Type};
 
-use super::{COLUMNS, Examples, Held, chained, laid_out, plain_check, variable};
+use super::{COLUMNS, Examples, FieldValue, chained, laid_out, plain_check, variable};
 use crate::emit::rust::fields::{self, wire_name};
-use crate::emit::rust::known::{Known, arguments, is_boxed_option, last};
+use crate::emit::rust::known::{TypeFacts, arguments, is_boxed_option, last};
 use crate::emit::samples::written;
 use crate::emit::shown_code;
 
@@ -57,7 +57,7 @@ impl Examples<'_> {
         let variable = variable(&name);
         let statement = set(&variable, &start, field, &self.argument(field, &value)?)?;
         let place = format!("{variable}.{}", fields::name(field));
-        let held = Held { place, wire, ty: &field.ty, value: &value };
+        let held = FieldValue { place, wire, ty: &field.ty, value: &value };
         let check = plain_check(&held).or_else(|| self.word(&held)).map(|check| check + "\n");
         let check =
             check.unwrap_or_else(|| on_the_wire(&variable, &held.wire, &value, self.is_sparse(&field.ty)));
@@ -71,14 +71,14 @@ impl Examples<'_> {
 
     /// A value of the last form of a field that is a union.
     fn another(&self, field: &Field) -> Option<Value> {
-        let union = last(Known::parameter_type(field))?;
+        let union = last(TypeFacts::parameter_type(field))?;
         let (_, form) = self.unions.get(&union)?.last()?;
         self.sample(form, &union)
     }
 
     /// A value that says something: an object without required members gets one that is optional.
     fn filled(&self, field: &Field, mut value: Value) -> Value {
-        if let (Some(members), Some(ty)) = (value.as_object_mut(), last(Known::parameter_type(field)))
+        if let (Some(members), Some(ty)) = (value.as_object_mut(), last(TypeFacts::parameter_type(field)))
             && members.is_empty()
         {
             self.add_optional(&ty, members);

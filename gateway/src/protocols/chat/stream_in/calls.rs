@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::thoughts::CallProof;
 use super::{CallPiece, Callee, number, text_of};
 use crate::conversation::Delta;
-use crate::protocols::Malformed;
+use crate::protocols::MalformedDocument;
 use crate::protocols::whole_json::WholeJson;
 
 /// Maximum number of tool calls in a choice.
@@ -15,15 +15,15 @@ const MAX_CALLS: usize = 1024;
 
 /// The calls so far.
 #[derive(Default)]
-pub(super) struct Calls {
-    all: Vec<Call>,
+pub(super) struct StreamedCalls {
+    all: Vec<StreamedCall>,
     /// The last call with each of the provider's indices.
     by_number: HashMap<u64, usize>,
     /// The last call with each id.
     by_id: HashMap<String, usize>,
 }
 
-struct Call {
+struct StreamedCall {
     number: u64,
     /// Empty until known.
     id: String,
@@ -32,7 +32,7 @@ struct Call {
     input: WholeJson,
 }
 
-impl Calls {
+impl StreamedCalls {
     /// The known ids.
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
         self.by_id.keys().map(String::as_str)
@@ -47,7 +47,7 @@ impl Calls {
         piece: CallPiece,
         proofs: &mut [CallProof],
         deltas: &mut Vec<Delta>,
-    ) -> Result<(), Malformed> {
+    ) -> Result<(), MalformedDocument> {
         let number = number(&piece.index).unwrap_or(place as u64);
         let is_custom = piece.custom.is_some() || piece.r#type == "custom";
         let Callee { name, arguments, input } = piece.custom.or(piece.function).unwrap_or_default();
@@ -106,13 +106,15 @@ impl Calls {
         (!begins).then_some(place)
     }
 
-    fn begin(&mut self, number: u64, is_custom: bool) -> Result<usize, Malformed> {
+    fn begin(&mut self, number: u64, is_custom: bool) -> Result<usize, MalformedDocument> {
         let place = self.all.len();
         if place >= MAX_CALLS {
-            return Err(Malformed(format!("an answer of the provider has more than {MAX_CALLS} calls")));
+            return Err(MalformedDocument(format!(
+                "an answer of the provider has more than {MAX_CALLS} calls"
+            )));
         }
         let (id, name, input) = (String::new(), String::new(), WholeJson::default());
-        self.all.push(Call { number, id, name, is_custom, input });
+        self.all.push(StreamedCall { number, id, name, is_custom, input });
         self.by_number.insert(number, place);
         Ok(place)
     }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::text_of;
-use crate::conversation::{Delta, Given, Protocol};
-use crate::protocols::provider_extra::Kept;
+use crate::conversation::{Delta, Located, Protocol};
+use crate::protocols::provider_extra::StreamExtra;
 
 /// Fields of a detail that are read, or mean nothing to another protocol, apart from texts.
 const OWN: [&str; 2] = ["index", "format"];
@@ -15,11 +15,11 @@ const OWN: [&str; 2] = ["index", "format"];
 #[derive(Default)]
 pub(super) struct Thoughts {
     count: u32,
-    open: Option<Open>,
+    open: Option<CurrentThought>,
 }
 
 /// The last thought.
-struct Open {
+struct CurrentThought {
     thought: u32,
     id: Option<String>,
     /// The provider's index of its last detail.
@@ -39,7 +39,7 @@ pub(super) struct CallProof {
 }
 
 /// Where a piece belongs: the thought, its id unless reported before, and which of its texts.
-type Belongs = (u32, Option<String>, u32);
+type ThoughtRef = (u32, Option<String>, u32);
 
 impl Thoughts {
     /// Reads pieces of thoughts, and returns the proofs of calls. Text next to details, `shown`, repeats them. `called`:
@@ -131,7 +131,7 @@ impl Thoughts {
     }
 
     /// Pieces with the same index belong to one detail. Summary details with the same id are texts of one thought.
-    fn belongs(&mut self, summary: bool, id: Option<String>, index: Option<u64>) -> Belongs {
+    fn belongs(&mut self, summary: bool, id: Option<String>, index: Option<u64>) -> ThoughtRef {
         if let Some(open) = &mut self.open
             && open.summary == summary
             && !open.is_signed
@@ -156,10 +156,10 @@ impl Thoughts {
         (open.thought, open.id.clone(), 0)
     }
 
-    fn begin(&mut self, summary: bool, id: Option<String>, index: Option<u64>) -> &mut Open {
+    fn begin(&mut self, summary: bool, id: Option<String>, index: Option<u64>) -> &mut CurrentThought {
         let thought = self.count;
         self.count = self.count.saturating_add(1);
-        self.open.insert(Open { thought, id, index, part: 0, summary, is_signed: false })
+        self.open.insert(CurrentThought { thought, id, index, part: 0, summary, is_signed: false })
     }
 }
 
@@ -167,7 +167,7 @@ impl CallProof {
     /// A proof that no call took because its call began earlier.
     pub(super) fn untaken(self, choice: u32) -> Option<Delta> {
         let at = format!("/choices/{choice}/delta/reasoning_details/{}/{DATA}", self.place);
-        Some(Delta::Extra(Given::new(self.data?.into(), at)))
+        Some(Delta::Extra(Located::new(self.data?.into(), at)))
     }
 }
 
@@ -185,7 +185,7 @@ fn texts_of(detail: &Value) -> Option<&'static [&'static str]> {
 }
 
 /// Keeps the unread fields of details. Details of unknown kinds are reported as a whole. `at`: the delta's place.
-pub(super) fn keep_unread(details: &Value, at: &str, kept: &mut Kept) {
+pub(super) fn keep_unread(details: &Value, at: &str, kept: &mut StreamExtra) {
     for (place, detail) in (0..).zip(details.as_array().into_iter().flatten()) {
         let (Some(texts), Value::Object(members)) = (texts_of(detail), detail) else { continue };
         let is_read = |name: &str, value: &Value| {

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::super::answer::thought_item;
-use super::{Events, Open, Piece};
+use super::{OpenItem, ResponsesStreamWriter, TextDeltaEvent};
 use crate::conversation::Thought;
 use crate::protocols::frames;
 
-impl Events {
+impl ResponsesStreamWriter {
     /// `place`: the thought's index among the thoughts; `id`: the provider's, if a piece has it.
     pub(super) fn thought(
         &mut self,
@@ -20,7 +20,7 @@ impl Events {
     ) {
         let (id, mut thought) = match self.open.take() {
             // A text that has ended can't be continued.
-            Some(Open::Thought { id, place: open, thought })
+            Some(OpenItem::Thought { id, place: open, thought })
                 if open == place && thought.summary == summary && thought.text.len() <= part as usize + 1 =>
             {
                 (id, thought)
@@ -39,7 +39,7 @@ impl Events {
         let index = thought.text.len().saturating_sub(1);
         let kind =
             if summary { "response.reasoning_summary_text.delta" } else { "response.reasoning_text.delta" };
-        let piece = Piece {
+        let piece = TextDeltaEvent {
             r#type: kind,
             sequence_number: self.number(),
             item_id: &id,
@@ -53,7 +53,7 @@ impl Events {
         if let Some(last) = thought.text.last_mut() {
             last.push_str(text);
         }
-        self.open = Some(Open::Thought { id, place, thought });
+        self.open = Some(OpenItem::Thought { id, place, thought });
     }
 
     fn open_thought(&mut self, thought: Thought, bytes: &mut Vec<u8>) -> (String, Thought) {
@@ -100,13 +100,13 @@ impl Events {
         redacted: bool,
         bytes: &mut Vec<u8>,
     ) {
-        let is_open = matches!(&self.open, Some(Open::Thought { place: open, .. }) if *open == place);
+        let is_open = matches!(&self.open, Some(OpenItem::Thought { place: open, .. }) if *open == place);
         if !is_open || redacted {
             self.close("completed", bytes);
             let (id, thought) = self.open_thought(Thought { id, ..Thought::default() }, bytes);
-            self.open = Some(Open::Thought { id, place, thought });
+            self.open = Some(OpenItem::Thought { id, place, thought });
         }
-        if let Some(Open::Thought { thought, .. }) = &mut self.open {
+        if let Some(OpenItem::Thought { thought, .. }) = &mut self.open {
             thought.signature = Some(signature);
             thought.redacted = redacted;
         }

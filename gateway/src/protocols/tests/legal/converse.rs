@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::super::super::judge;
 use crate::conversation::{
-    Conversation, Input, Media, Part, PartKind, Protocol, Role, Source, Tool, ToolCall, ToolKind, ToolResult,
-    Turn,
+    Conversation, Input, Media, MediaSource, Part, PartKind, Protocol, Role, Tool, ToolCall, ToolKind,
+    ToolResult, Turn,
 };
 use crate::wire::json::list;
 
@@ -49,7 +49,7 @@ pub(super) fn read_back(body: &Value) -> Conversation {
 fn part(block: &Value) -> Option<Part> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let medium = |block: &Value| Media {
-        source: Source::Inline(text(&block["source"]["bytes"])),
+        source: MediaSource::Inline(text(&block["source"]["bytes"])),
         media_type: None,
         name: None,
         detail: None,

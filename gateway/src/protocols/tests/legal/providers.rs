@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::super::judge;
 use super::super::{DEFAULTS, PROTOCOLS, streams};
 use super::{plan, requests};
-use crate::config::{Capabilities, Kind, Roles, TokenLimit, Upstream, presets, read_text};
+use crate::config::{Capabilities, Kind, Roles, TokenLimit, UpstreamConfig, presets, read_text};
 use crate::conversation::Protocol;
 
 /// Number of conversations per client protocol.
@@ -22,7 +22,7 @@ fn set(_: &str) -> Option<OsString> {
     Some("key".into())
 }
 
-fn upstreams() -> Vec<Upstream> {
+fn upstreams() -> Vec<UpstreamConfig> {
     let upstream = |name: &str, base_url: Option<&str>| {
         let more = if base_url.is_some() { "" } else { "base_url = \"https://one.example/v1\"" };
         let text = format!(

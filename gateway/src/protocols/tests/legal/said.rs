@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::requests::{Legal, Said};
-use crate::conversation::{Conversation, Input, Media, Part, PartKind, Role, Source, ToolKind};
-use crate::protocols::Outgoing;
+use crate::conversation::{Conversation, Input, Media, MediaSource, Part, PartKind, Role, ToolKind};
+use crate::protocols::EncodedRequest;
 
 /// What a conversation says.
 #[derive(Default)]
@@ -83,13 +83,14 @@ impl Read {
     }
 
     fn medium(&mut self, media: &Media) {
-        let (Source::Inline(source) | Source::Url(source) | Source::FileId(source)) = &media.source;
+        let (MediaSource::Inline(source) | MediaSource::Url(source) | MediaSource::FileId(source)) =
+            &media.source;
         self.media.push(source.clone());
     }
 }
 
 /// What a written request omits from the source, apart from what it reports.
-pub(super) fn differences(legal: &Legal, outgoing: &Outgoing, back: &Conversation) -> Vec<String> {
+pub(super) fn differences(legal: &Legal, outgoing: &EncodedRequest, back: &Conversation) -> Vec<String> {
     let Said { system, texts, pictures, files, .. } = &legal.said;
     let mut wrong = Vec::new();
     let read = Read::of(back);

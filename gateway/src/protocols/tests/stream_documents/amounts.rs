@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::conversation::{Answer, Citation, Delta, End, Input, PartKind, Protocol, Thought, Usage};
+use crate::conversation::{Answer, Citation, Delta, FinishReason, Input, PartKind, Protocol, Thought, Usage};
 
 /// What an answer adds up to.
 #[derive(Debug, Default, PartialEq)]
@@ -19,7 +19,7 @@ struct Said {
     pieces: Vec<Piece>,
     citations: Vec<Citation>,
     tokens: Vec<Value>,
-    end: Option<End>,
+    end: Option<FinishReason>,
     /// The index of each call among the pieces.
     calls: Vec<usize>,
     /// The index of each of a stream's thoughts among the pieces, by its number.
@@ -179,8 +179,8 @@ impl Amounts {
                 }
             }
             // Agents execute calls only if the finish reason says so.
-            if said.end == Some(End::Stop) && !said.calls.is_empty() {
-                said.end = Some(End::ToolCalls);
+            if said.end == Some(FinishReason::Stop) && !said.calls.is_empty() {
+                said.end = Some(FinishReason::ToolCalls);
             }
         }
         // Spans beyond the text are clamped to its end.

@@ -2,18 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::record::{Item, Made, Progress, Record, message, text_part, told};
+use super::record::{
+    ResponseProgress, SimulatedItem, SimulatedResponse, TurnResult, message, text_part, told,
+};
 use crate::simulator::protocols::logprobs::Logprobs;
-use crate::simulator::protocols::tools::Called;
+use crate::simulator::protocols::tools::ToolInvocation;
 use crate::simulator::tokens;
 use crate::wire::json::text;
 
-type Events = Box<dyn Iterator<Item = Value> + Send>;
+type EventIterator = Box<dyn Iterator<Item = Value> + Send>;
 
 /// All events of a response, from `response.created` to the terminal one, numbered from 0.
-pub(super) fn of(record: &Record, made: Made) -> impl Iterator<Item = Value> + Send + use<> {
-    let begun = record.json(&Progress::Begun);
-    let ended = record.json(&Progress::Ended(&made));
+pub(super) fn of(record: &SimulatedResponse, made: TurnResult) -> impl Iterator<Item = Value> + Send + use<> {
+    let begun = record.json(&ResponseProgress::Begun);
+    let ended = record.json(&ResponseProgress::Ended(&made));
     let terminal = format!("response.{}", text(&ended["status"]));
     let first = [of_response("response.created", begun.clone()), of_response("response.in_progress", begun)];
     let last = of_response(&terminal, ended);
@@ -33,13 +35,13 @@ fn of_response(kind: &str, response: Value) -> Value {
     event
 }
 
-fn item_events(index: usize, item: Item, status: &'static str) -> Events {
+fn item_events(index: usize, item: SimulatedItem, status: &'static str) -> EventIterator {
     let done =
         json!({ "type": "response.output_item.done", "output_index": index, "item": item.json(status) });
     let added =
         |item: Value| json!({ "type": "response.output_item.added", "output_index": index, "item": item });
     match item {
-        Item::Message { id, text, logprobs } => {
+        SimulatedItem::Message { id, text, logprobs } => {
             let added = added(message(&id, "in_progress", &[]));
             Box::new(
                 std::iter::once(added)
@@ -47,15 +49,15 @@ fn item_events(index: usize, item: Item, status: &'static str) -> Events {
                     .chain(std::iter::once(done)),
             )
         }
-        Item::Call { id, call_id, called } => {
-            let begun = Item::Call { id: id.clone(), call_id, called: called.begun() };
+        SimulatedItem::Call { id, call_id, called } => {
+            let begun = SimulatedItem::Call { id: id.clone(), call_id, called: called.begun() };
             let added = added(begun.json("in_progress"));
             Box::new(
                 std::iter::once(added).chain(call_events(index, id, called)).chain(std::iter::once(done)),
             )
         }
         // A compaction is opaque: it has no parts to stream.
-        Item::Compaction { .. } => Box::new([added(item.json(status)), done].into_iter()),
+        SimulatedItem::Compaction { .. } => Box::new([added(item.json(status)), done].into_iter()),
     }
 }
 
@@ -82,15 +84,15 @@ fn text_events(
     std::iter::once(before).chain(deltas).chain(after)
 }
 
-fn call_events(index: usize, id: String, called: Called) -> impl Iterator<Item = Value> + Send {
+fn call_events(index: usize, id: String, called: ToolInvocation) -> impl Iterator<Item = Value> + Send {
     let mut whole = json!({ "item_id": id, "output_index": index });
     let (kind, text) = match called {
-        Called::Function { name, arguments } => {
+        ToolInvocation::Function { name, arguments } => {
             whole["name"] = json!(name);
             whole["arguments"] = json!(arguments);
             ("function_call_arguments", arguments)
         }
-        Called::Custom { input, .. } => {
+        ToolInvocation::Custom { input, .. } => {
             whole["input"] = json!(input);
             ("custom_tool_call_input", input)
         }

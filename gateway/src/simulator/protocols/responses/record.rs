@@ -2,25 +2,25 @@
 
 use serde_json::{Value, json};
 
-use crate::bounds::budget::{Budget, Exceeded};
+use crate::bounds::budget::{Budget, BudgetExceeded};
 use crate::bounds::tree;
-use crate::simulator::conversation::{Finish, Usage};
+use crate::simulator::conversation::{Finish, ReplyUsage};
 use crate::simulator::protocols::logprobs::Logprobs;
 use crate::simulator::protocols::service_tier::served_tier;
-use crate::simulator::protocols::tools::Called;
+use crate::simulator::protocols::tools::ToolInvocation;
 
 /// Number of copies of the echoed request fields in memory at once: in the three events of a stream that contain the
 /// response, and in the one being built.
 const ECHOES_AT_ONCE: usize = 4;
 
 /// The result of a turn.
-pub(super) struct Made {
-    pub(super) items: Vec<Item>,
+pub(super) struct TurnResult {
+    pub(super) items: Vec<SimulatedItem>,
     pub(super) finish: Finish,
-    pub(super) usage: Usage,
+    pub(super) usage: ReplyUsage,
 }
 
-impl Made {
+impl TurnResult {
     /// Status of the items and of the response.
     pub(super) fn item_status(&self) -> &'static str {
         if self.finish == Finish::Length { "incomplete" } else { "completed" }
@@ -28,21 +28,21 @@ impl Made {
 }
 
 /// An output item.
-pub(super) enum Item {
+pub(super) enum SimulatedItem {
     Message { id: String, text: String, logprobs: Option<Logprobs> },
-    Call { id: String, call_id: String, called: Called },
+    Call { id: String, call_id: String, called: ToolInvocation },
     Compaction { id: String, content: String },
 }
 
-impl Item {
+impl SimulatedItem {
     pub(super) fn json(&self, status: &str) -> Value {
         match self {
             Self::Message { id, text, logprobs } => message(id, status, &[text_part(text, *logprobs)]),
-            Self::Call { id, call_id, called: Called::Function { name, arguments } } => json!({
+            Self::Call { id, call_id, called: ToolInvocation::Function { name, arguments } } => json!({
                 "type": "function_call", "id": id, "call_id": call_id, "name": name, "arguments": arguments,
                 "status": status,
             }),
-            Self::Call { id, call_id, called: Called::Custom { name, input } } => json!({
+            Self::Call { id, call_id, called: ToolInvocation::Custom { name, input } } => json!({
                 "type": "custom_tool_call", "id": id, "call_id": call_id, "name": name, "input": input,
                 "status": status,
             }),
@@ -67,7 +67,7 @@ pub(super) fn told(logprobs: Option<Logprobs>, text: &str) -> Value {
 }
 
 /// The constant fields of a response.
-pub(super) struct Record {
+pub(super) struct SimulatedResponse {
     pub(super) id: String,
     pub(super) created: u64,
     pub(super) model: &'static str,
@@ -75,24 +75,24 @@ pub(super) struct Record {
 }
 
 /// The progress of a response.
-pub(super) enum Progress<'a> {
+pub(super) enum ResponseProgress<'a> {
     Begun,
-    Ended(&'a Made),
+    Ended(&'a TurnResult),
 }
 
-impl Record {
+impl SimulatedResponse {
     /// Charges the request fields that the response echoes: nearly everything except the input.
-    pub(super) fn charge(&self, budget: &Budget) -> Result<(), Exceeded> {
+    pub(super) fn charge(&self, budget: &Budget) -> Result<(), BudgetExceeded> {
         let members = self.request.as_object().into_iter().flatten();
         let echo = members.filter(|(name, _)| *name != "input").map(|(_, member)| tree::bytes(member));
         budget.make(echo.sum::<usize>().saturating_mul(ECHOES_AT_ONCE))
     }
 
     /// The response object, with all required fields.
-    pub(super) fn json(&self, progress: &Progress<'_>) -> Value {
+    pub(super) fn json(&self, progress: &ResponseProgress<'_>) -> Value {
         let (status, output, details, usage) = match progress {
-            Progress::Begun => ("in_progress", Vec::new(), Value::Null, Value::Null),
-            Progress::Ended(made) => {
+            ResponseProgress::Begun => ("in_progress", Vec::new(), Value::Null, Value::Null),
+            ResponseProgress::Ended(made) => {
                 let cut = made.finish == Finish::Length;
                 let details = if cut { json!({ "reason": "max_output_tokens" }) } else { Value::Null };
                 let output = made.items.iter().map(|item| item.json(made.item_status())).collect();
@@ -137,7 +137,7 @@ impl Record {
     }
 }
 
-pub(super) fn usage(usage: Usage) -> Value {
+pub(super) fn usage(usage: ReplyUsage) -> Value {
     json!({
         "input_tokens": usage.input,
         "input_tokens_details": { "cached_tokens": 0, "cache_write_tokens": 0 },

@@ -11,8 +11,8 @@ use super::*;
 const IN_AN_HOUR: u64 = 3600;
 
 /// A source that has these variables and a home folder without files.
-fn source(variables: &[(&str, &str)], home: &TempDir) -> SigV4 {
-    let mut source = SigV4::new("eu-west-1", "bedrock");
+fn source(variables: &[(&str, &str)], home: &TempDir) -> SigV4Credentials {
+    let mut source = SigV4Credentials::new("eu-west-1", "bedrock");
     source.home_dir = Some(home.path().to_owned());
     source.environment =
         variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -30,12 +30,12 @@ fn write(home: &TempDir, name: &str, text: &str) {
 }
 
 /// The secrets found, and how long they are valid.
-async fn found(source: &SigV4) -> (Vec<String>, Duration) {
+async fn found(source: &SigV4Credentials) -> (Vec<String>, Duration) {
     let found = find(source).await.unwrap_or_else(|why| panic!("{}", why.detail()));
     (found.secrets, found.ttl)
 }
 
-async fn reason(source: &SigV4) -> String {
+async fn reason(source: &SigV4Credentials) -> String {
     let why = find(source).await.err().expect("no credentials");
     assert!(!why.detail().contains("canary"), "{}", why.detail());
     assert_eq!(why.to_string(), "its credentials cannot be used; the log of the gateway says why");

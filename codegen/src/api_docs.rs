@@ -1,0 +1,102 @@
+//! The reference of what clients have beside their operations: `docs/reference/python-client.md` and its like. The pages are
+//! written by hand, but for a part for each public name, which comes from the sources: its signature, its arguments, its
+//! errors, its example.
+//!
+//! A public name without a place on the page of its language is an error, and so is a place of something that is not public.
+
+mod examples;
+mod item;
+mod page;
+mod python;
+mod rust;
+mod typescript;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+
+use super::write::{GeneratedPart, Output};
+
+/// Writes the parts of a page from the sources of its language.
+type Reader = fn(&SourceFiles<'_>) -> Result<Vec<(String, String)>>;
+
+/// The pages, and what their parts come from.
+const PAGES: [(&str, Reader); 3] = [
+    ("docs/reference/python-client.md", python::parts),
+    ("docs/reference/node-client.md", typescript::parts),
+    ("docs/reference/rust-client.md", rust::parts),
+];
+
+/// What the lines around a part of these pages say of it before its name.
+const PLACE: &str = "surface of ";
+
+/// The text of source files: of generated ones as they are about to be written, of all others as they are.
+pub(super) struct SourceFiles<'a> {
+    root: &'a Path,
+    generated: &'a Output,
+}
+
+impl SourceFiles<'_> {
+    /// path: from the repository's root.
+    fn text(&self, path: &str) -> Result<String> {
+        if let Some(text) = self.generated.get(path) {
+            return Ok(text.to_owned());
+        }
+        std::fs::read_to_string(self.root.join(path)).with_context(|| format!("cannot read {path}"))
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.generated.get(path).is_some() || self.root.join(path).is_file()
+    }
+}
+
+/// The parts of all pages. Errors: a page has a place for something that is not public.
+pub(super) fn parts(root: &Path, generated: &Output) -> Result<Vec<GeneratedPart>> {
+    let sources = SourceFiles { root, generated };
+    let mut parts = Vec::new();
+    for (path, reader) in PAGES {
+        let read = reader(&sources)?;
+        let page = sources.text(path)?;
+        let names: BTreeSet<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
+        let places: BTreeSet<&str> = places(&page).collect();
+        let unknown: Vec<&str> = places.difference(&names).copied().collect();
+        if !unknown.is_empty() {
+            bail!("{path} has a place for what is not public: {}", unknown.join(", "));
+        }
+        let missing: String = names.difference(&places).map(|name| place(name)).collect();
+        if !missing.is_empty() {
+            bail!("{path} lacks what is public; put these lines where they belong:\n{missing}");
+        }
+        parts.extend(read.into_iter().map(|(name, contents)| GeneratedPart {
+            path: path.to_owned(),
+            name: format!("{PLACE}{name}"),
+            contents,
+        }));
+    }
+    Ok(parts)
+}
+
+/// The lines between which a part stands.
+fn place(name: &str) -> String {
+    format!("<!-- {PLACE}{name}: written by cargo xtask codegen -->\n<!-- end of {PLACE}{name} -->\n")
+}
+
+/// The names that a page has a place for.
+fn places(page: &str) -> impl Iterator<Item = &str> {
+    page.lines().filter_map(|line| {
+        let name = line.strip_prefix("<!-- ")?.strip_prefix(PLACE)?;
+        name.strip_suffix(": written by cargo xtask codegen -->")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_tells_what_it_has_a_place_for() {
+        let page = format!("# A\n{}\n{}", place("Client"), place("AsyncClient: client.images"));
+        assert_eq!(places(&page).collect::<Vec<_>>(), ["Client", "AsyncClient: client.images"]);
+    }
+}

@@ -1,0 +1,81 @@
+//! An operation as each language tells it, for the reference that `languages.rs` writes and for Node's comments.
+
+use serde_json::Value;
+
+use crate::errors::ErrorKind;
+use crate::model::{Api, Constraints, Field, Operation, Parameter, Type};
+
+/// An operation in the words of a language.
+#[derive(Debug)]
+pub(crate) struct OperationSignature {
+    /// As a caller writes it: `client.chat.completions.create`.
+    pub name: String,
+    pub signature: String,
+    pub arguments: Vec<ArgumentSignature>,
+    /// A program after the first block of the page; empty if the specification has no example.
+    pub example: String,
+}
+
+/// An argument, or a member of one.
+#[derive(Debug)]
+pub(crate) struct ArgumentSignature {
+    pub name: String,
+    pub ty: DisplayType,
+    pub required: bool,
+    pub about: String,
+    /// Bounds and the default.
+    pub rules: Vec<String>,
+}
+
+/// A type as it is shown.
+#[derive(Debug)]
+pub(crate) enum DisplayType {
+    /// In the language.
+    Code(String),
+    /// In words, with links.
+    Words(Type),
+}
+
+impl ArgumentSignature {
+    /// The member of a body.
+    pub(crate) fn of_field(name: String, ty: DisplayType, field: &Field) -> Self {
+        let rules = rules(&field.constraints, field.default.as_ref());
+        Self { name, ty, required: field.required, about: field.description.clone(), rules }
+    }
+
+    /// A parameter of the path, the query or the headers.
+    pub(crate) fn of_parameter(name: String, ty: DisplayType, parameter: &Parameter) -> Self {
+        let rules = rules(&parameter.constraints, parameter.default.as_ref());
+        Self { name, ty, required: parameter.required, about: parameter.description.clone(), rules }
+    }
+}
+
+fn rules(constraints: &Constraints, default: Option<&Value>) -> Vec<String> {
+    let bounds = Some(constraints.in_words()).filter(|words| !words.is_empty());
+    let default = default.map(|value| format!("the gateway assumes `{value}`"));
+    bounds.into_iter().chain(default).collect()
+}
+
+/// What a gateway answers an operation with instead of a result: names in a language, with their statuses. Empty if the
+/// specification has none.
+pub(crate) fn errors_of(api: &Api, operation: &Operation, name: impl Fn(&ErrorKind) -> String) -> String {
+    let kinds = api.errors.kinds.iter();
+    let raised =
+        kinds.filter(|kind| kind.status.iter().any(|status| operation.error_statuses.contains(status)));
+    let told = raised.map(|kind| {
+        let statuses: Vec<String> = kind.status.iter().map(u16::to_string).collect();
+        format!("`{}` ({})", name(kind), statuses.join(", "))
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether the specification has a value for each required argument of an operation: one of its own, or that of an
+/// earlier call.
+pub(crate) fn has_example(api: &Api, operation: &Operation) -> bool {
+    let earlier = operation.earlier.as_ref().map(|earlier| &earlier.argument);
+    let given = |name: &String| operation.example.contains_key(name) || earlier == Some(name);
+    let parameters =
+        operation.parameters.iter().filter(|parameter| parameter.required && parameter.fixed.is_none());
+    let fields = api.request_fields(operation).iter().filter(|field| field.required);
+    parameters.map(|parameter| &parameter.name).chain(fields.map(|field| &field.name)).all(given)
+}

@@ -1,0 +1,92 @@
+//! The places of generated code, and its names for the hand-written code that it uses: for this workspace's clients, or
+//! for clients that the generator makes of another specification.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
+
+/// The folders of generated code, from the repository's root, and its imports from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Target {
+    /// Folder of the Rust modules that describe the API: `types`, `operations`.
+    pub rust_api: &'static str,
+    /// Path of their parent module, from the client's modules.
+    pub rust_api_module: &'static str,
+    /// The crate, as those who use it call it.
+    pub rust_crate: &'static str,
+    /// Folder of the Rust modules that call it: `resources`.
+    pub rust_client: &'static str,
+    /// The module of another crate with everything that they use; none if they are part of that crate.
+    pub rust_runtime: Option<&'static str>,
+    /// Folder of the Python modules.
+    pub python: &'static str,
+    /// The name of their Python package.
+    pub python_package: &'static str,
+    /// Folder of the TypeScript modules.
+    pub node: &'static str,
+    /// Folder of the hand-written TypeScript modules, from that folder.
+    pub node_runtime: &'static str,
+}
+
+/// The clients of this workspace.
+pub(crate) const GATEWRIGHT: Target = Target {
+    rust_api: "core/src/api/generated",
+    rust_api_module: "crate::api",
+    rust_crate: "gatewright",
+    rust_client: "core/src/client/generated",
+    rust_runtime: None,
+    python: "bindings-python/python/gatewright/generated",
+    python_package: "gatewright.generated",
+    node: "bindings-node/src-ts/generated",
+    node_runtime: "..",
+};
+
+/// The modules of this workspace's own crate that generated Rust uses; `runtime.rs` exports the same names to others.
+const OWN: &[(&str, &str)] = &[
+    ("Bytes", "bytes"),
+    ("Client", "crate::client"),
+    ("Conversation", "crate::api::operation"),
+    ("Error", "crate::wire::error"),
+    ("ErrorStyle", "crate::api::operation"),
+    ("EventStream", "crate::stream"),
+    ("Method", "crate::api::operation"),
+    ("ModelKind", "crate::api::operation"),
+    ("Operation", "crate::api::operation"),
+    ("Protocol", "crate::api::operation"),
+    ("Response", "crate::transport::response"),
+    ("ResponseBody", "crate::api::operation"),
+    ("StreamMode", "crate::api::operation"),
+    ("TypedCall", "crate::client"),
+];
+
+impl Target {
+    /// Reads one from a JSON file. Its text stays for as long as the process, which generates once.
+    pub(crate) fn read(file: &Path) -> Result<Self> {
+        let text =
+            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        serde_json::from_str(text.leak()).with_context(|| format!("{} describes no home", file.display()))
+    }
+
+    /// Whether the Rust modules are part of the crate that they use.
+    pub(crate) fn is_own_crate(&self) -> bool {
+        self.rust_runtime.is_none()
+    }
+
+    /// The module of something that generated Rust uses.
+    fn rust_module(&self, name: &str) -> &'static str {
+        let own = || OWN.iter().find(|(known, _)| *known == name).map(|(_, module)| *module);
+        self.rust_runtime.or_else(own).expect("the list has what emitters use")
+    }
+
+    /// The path of something that generated Rust uses.
+    pub(crate) fn rust_path(&self, name: &str) -> String {
+        format!("{}::{name}", self.rust_module(name))
+    }
+
+    /// Several things of one module, as they follow `use`.
+    pub(crate) fn rust_list(&self, names: &[&str]) -> String {
+        format!("{}::{{{}}}", self.rust_module(names[0]), names.join(", "))
+    }
+}

@@ -1,0 +1,116 @@
+//! Keeps memory and store in sync: reads keys that change, and writes usage.
+
+mod writing;
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+pub(crate) use self::writing::UsageWriter;
+use super::authenticator::Authenticator;
+use super::stall_detector::BEAT;
+use crate::store::StoreError;
+use crate::supervised::supervise;
+
+/// How often the keys are compared with the store and usage is written: a change is noticed within a second, even if the
+/// store doesn't notify of it.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Minimum interval between reads of the keys when the store notifies of changes.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long to wait for a notification from the store.
+const REST: Duration = PAUSE.saturating_sub(LEAST_PAUSE);
+
+/// How often the spending of keys with budgets is read from the store if other processes write theirs. What one of them
+/// spends counts here after this interval plus the pause between two writes.
+const SPENDING_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest interval between two such reads, if they take long.
+const LONGEST_SPENDING_PAUSE: Duration = Duration::from_secs(3);
+
+/// Starts the tasks. They end when the authenticator is dropped. Needs a Tokio runtime.
+pub(crate) fn start(authenticator: &Arc<Authenticator>, writer: &Arc<UsageWriter>) {
+    let alive = Arc::downgrade(authenticator);
+    let (writing, living) = (Arc::clone(writer), Weak::clone(&alive));
+    supervise("usage", PAUSE, move || write_usage(Arc::clone(&writing), Weak::clone(&living)));
+    let beating = Weak::clone(&alive);
+    supervise("hanging", PAUSE, move || beat(Weak::clone(&beating)));
+    let writer = Arc::clone(writer);
+    supervise("keys", PAUSE, move || follow_keys(Weak::clone(&alive), Arc::clone(&writer)));
+}
+
+async fn write_usage(writer: Arc<UsageWriter>, alive: Weak<Authenticator>) {
+    let mut writing = FailureLog::of("usage is not written yet");
+    let mut following = FailureLog::of("the spending of other gateways is not counted against budgets");
+    let mut next = Instant::now();
+    loop {
+        // Checked first, so that everything recorded before the end is still written.
+        let last = alive.strong_count() == 0;
+        let outcome = if last { writer.finish().await } else { writer.write().await };
+        writing.note(&outcome);
+        if last {
+            return;
+        }
+        // The store's sums are most complete right after our own usage was written.
+        let begun = Instant::now();
+        if outcome.is_ok()
+            && begun >= next
+            && let Some(authenticator) = alive.upgrade()
+        {
+            following.note(&authenticator.follow_spending().await);
+            // This doesn't keep a store with much usage busy. After an outage, the store is read again soon.
+            next = begun + (begun.elapsed() * 20).clamp(SPENDING_PAUSE, LONGEST_SPENDING_PAUSE);
+        }
+        // Many requests may fill the journal sooner.
+        _ = tokio::time::timeout(PAUSE, writer.journal_fills()).await;
+    }
+}
+
+async fn beat(alive: Weak<Authenticator>) {
+    while let Some(authenticator) = alive.upgrade() {
+        authenticator.hanging().beat();
+        drop(authenticator);
+        tokio::time::sleep(BEAT).await;
+    }
+}
+
+async fn follow_keys(alive: Weak<Authenticator>, writer: Arc<UsageWriter>) {
+    let mut log = FailureLog::of("changes to keys are not seen; the keys in memory stay valid");
+    // Leftover usage counts in the budgets of the keys. A store that is away has no keys either.
+    _ = writer.write().await;
+    drop(writer);
+    while let Some(authenticator) = alive.upgrade() {
+        let has_hung = authenticator.hanging().beat();
+        let outcome = authenticator.refresh().await;
+        if has_hung {
+            authenticator.hanging().is_over();
+        }
+        log.note(&outcome);
+        let store = Arc::clone(authenticator.store());
+        drop(authenticator);
+        // Reads many changes in a row at once.
+        tokio::time::sleep(LEAST_PAUSE).await;
+        _ = tokio::time::timeout(REST, store.keys_changed()).await;
+    }
+}
+
+/// Logs when the store fails, and when it works again, once each.
+struct FailureLog {
+    consequence: &'static str,
+    failing: bool,
+}
+
+impl FailureLog {
+    fn of(consequence: &'static str) -> Self {
+        Self { consequence, failing: false }
+    }
+
+    fn note(&mut self, outcome: &Result<(), StoreError>) {
+        match outcome {
+            Err(error) if !self.failing => tracing::warn!("{error}: {}", self.consequence),
+            Ok(()) if self.failing => tracing::info!("the store works again"),
+            _ => {}
+        }
+        self.failing = outcome.is_err();
+    }
+}

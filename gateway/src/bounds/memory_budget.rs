@@ -1,0 +1,209 @@
+//! One account of the memory that requests and answers in progress take, by capacity. All requests share it.
+//!
+//! Nobody waits for memory: requests that each hold a part of what they need would wait for each other forever. The requests
+//! of one key take no more than their part of it, so that they leave memory for those of others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+
+/// The memory that all requests and answers may take together.
+#[derive(Debug)]
+pub(crate) struct MemoryBudget {
+    most: usize,
+    taken: AtomicUsize,
+}
+
+/// What a request or an answer takes of the budget, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    budget: Arc<MemoryBudget>,
+    holder: Option<KeyReservations>,
+    bytes: usize,
+}
+
+/// Whose requests have a part of the budget.
+#[derive(Debug, Clone)]
+struct KeyReservations {
+    /// What all of them take.
+    taken: Arc<AtomicUsize>,
+    most: usize,
+}
+
+/// Why there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReservationError {
+    /// All requests and answers together take too much.
+    Whole,
+    /// Those of the same key do.
+    Part,
+}
+
+impl MemoryBudget {
+    /// `most`: in bytes.
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, taken: AtomicUsize::new(0) })
+    }
+
+    /// A share of nothing yet.
+    pub(crate) fn share(self: &Arc<Self>) -> Reservation {
+        Reservation { budget: Arc::clone(self), holder: None, bytes: 0 }
+    }
+
+    /// A share of nothing yet, of a holder whose shares take no more than so many hundredths of the budget together.
+    /// `taken`: what they take.
+    pub(crate) fn share_of(self: &Arc<Self>, taken: &Arc<AtomicUsize>, hundredths: u8) -> Reservation {
+        let count = usize::from(hundredths);
+        let most = match hundredths {
+            // Only the budget itself is in its way.
+            100.. => usize::MAX,
+            // No product is too large.
+            _ => self.most / 100 * count + self.most % 100 * count / 100,
+        };
+        let holder = KeyReservations { taken: Arc::clone(taken), most };
+        Reservation { budget: Arc::clone(self), holder: Some(holder), bytes: 0 }
+    }
+
+    /// How much is taken, in bytes.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+}
+
+impl Reservation {
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes so many bytes in all, more or fewer than before. Errors: there is no room for more; it takes as many as before.
+    pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), ReservationError> {
+        if bytes <= self.bytes {
+            self.give_back(self.bytes - bytes);
+        } else {
+            let more = bytes - self.bytes;
+            if let Some(holder) = &self.holder {
+                take(&holder.taken, more, holder.most).ok_or(ReservationError::Part)?;
+            }
+            if take(&self.budget.taken, more, self.budget.most).is_none() {
+                if let Some(holder) = &self.holder {
+                    holder.taken.fetch_sub(more, Ordering::Relaxed);
+                }
+                return Err(ReservationError::Whole);
+            }
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// A share of nothing yet, of the same holder.
+    pub(crate) fn sibling(&self) -> Self {
+        Self { budget: Arc::clone(&self.budget), holder: self.holder.clone(), bytes: 0 }
+    }
+
+    /// Bytes that take this share as long as any part of them lives.
+    pub(crate) fn attach(self, bytes: Bytes) -> Bytes {
+        if bytes.is_empty() { bytes } else { Bytes::from_owner(Charged { bytes, _share: self }) }
+    }
+
+    fn give_back(&self, bytes: usize) {
+        if bytes > 0 {
+            self.budget.taken.fetch_sub(bytes, Ordering::Relaxed);
+            if let Some(holder) = &self.holder {
+                holder.taken.fetch_sub(bytes, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// See [`Reservation::attach`].
+struct Charged {
+    bytes: Bytes,
+    _share: Reservation,
+}
+
+impl AsRef<[u8]> for Charged {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Takes more, if that is no more than `most` in all.
+fn take(taken: &AtomicUsize, more: usize, most: usize) -> Option<usize> {
+    let add = |taken: usize| taken.checked_add(more).filter(|taken| *taken <= most);
+    taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.give_back(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_shares_together_take_no_more_than_there_is() {
+        let budget = MemoryBudget::new(10);
+        let (mut one, mut other) = (budget.share(), budget.share());
+        assert_eq!(
+            (one.hold(6), other.hold(4), other.hold(5)),
+            (Ok(()), Ok(()), Err(ReservationError::Whole))
+        );
+        assert_eq!(budget.taken(), 10);
+        assert_eq!(
+            (one.hold(5), other.hold(5), one.hold(usize::MAX)),
+            (Ok(()), Ok(()), Err(ReservationError::Whole))
+        );
+        drop(one);
+        assert_eq!(budget.taken(), 5);
+        drop(other);
+        assert_eq!(budget.taken(), 0);
+    }
+
+    #[test]
+    fn the_shares_of_a_holder_take_no_more_than_its_part_together() {
+        let budget = MemoryBudget::new(10);
+        let (mine, others) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (mut one, mut two) = (budget.share_of(&mine, 50), budget.share_of(&mine, 50));
+        let mut other = budget.share_of(&others, 100);
+        assert_eq!((one.hold(3), two.hold(3), two.hold(2)), (Ok(()), Err(ReservationError::Part), Ok(())));
+        assert_eq!((other.hold(6), other.hold(5)), (Err(ReservationError::Whole), Ok(())));
+        // What was refused was taken nowhere.
+        assert_eq!((budget.taken(), others.load(Ordering::Relaxed)), (10, 5));
+        drop(one);
+        assert_eq!((two.hold(5), mine.load(Ordering::Relaxed)), (Ok(()), 5));
+        drop((two, other));
+        assert_eq!((budget.taken(), mine.load(Ordering::Relaxed)), (0, 0));
+    }
+
+    #[test]
+    fn a_part_of_any_budget_is_less_than_all_of_it() {
+        for (most, half) in [(0, 0), (1, 0), (99, 49), (199, 99), (usize::MAX, usize::MAX / 100 * 50)] {
+            let (budget, taken) = (MemoryBudget::new(most), Arc::default());
+            let mut share = budget.share_of(&taken, 50);
+            assert_eq!(
+                (share.hold(half), share.hold(most / 2 + 1)),
+                (Ok(()), Err(ReservationError::Part)),
+                "{most}"
+            );
+            drop(share);
+            assert_eq!(budget.share_of(&taken, 100).hold(most), Ok(()));
+        }
+    }
+
+    #[test]
+    fn bytes_take_their_share_until_their_last_part_is_dropped() {
+        let budget = MemoryBudget::new(10);
+        let mut share = budget.share();
+        share.hold(9).expect("room");
+        let whole = share.attach(Bytes::from_static(b"whole"));
+        let part = whole.slice(2..3);
+        drop(whole);
+        assert_eq!((&*part, budget.taken()), (&b"o"[..], 9));
+        drop(part);
+        assert_eq!(budget.taken(), 0);
+    }
+}

@@ -1,0 +1,61 @@
+//! The records of generated files.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::StoreFuture;
+use crate::store::file_name::FileName;
+
+/// A generated file, without its contents.
+#[derive(Debug, Clone)]
+pub(crate) struct FileRecord {
+    pub(crate) name: FileName,
+    /// The id of the API key that it belongs to.
+    pub(crate) owner: Arc<str>,
+    pub(crate) bytes: u64,
+}
+
+/// What several files take in total.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct FileTotals {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+}
+
+impl FileTotals {
+    /// The total with more files.
+    pub(crate) fn with(self, more: Self) -> Self {
+        let (files, bytes) = (self.files.saturating_add(more.files), self.bytes.saturating_add(more.bytes));
+        Self { files, bytes }
+    }
+}
+
+/// A generated file, and when it expires.
+#[derive(Debug, Clone)]
+pub(crate) struct ExpiringFile {
+    pub(crate) file: FileRecord,
+    /// Seconds until it expires; 0 if it has expired.
+    pub(crate) left: u64,
+}
+
+/// The store of file records. An expired file is listed until it is removed. The store's clock counts, because the clocks of
+/// the processes that use it differ.
+pub(crate) trait FileStore {
+    /// The clock of the store, in milliseconds since 1970.
+    fn clock(&self) -> StoreFuture<'_, u64>;
+
+    /// Adds files, which expire after `lifetime`: all of them, or none. A file that already exists is the same one, recorded
+    /// again: it gets the new expiry. Returns the expiry, in seconds since 1970.
+    fn add_files<'s>(&'s self, files: &'s [FileRecord], lifetime: Duration) -> StoreFuture<'s, u64>;
+
+    /// What all files take in total, and those of one API key.
+    fn taken_by_files<'s>(&'s self, owner: &'s str) -> StoreFuture<'s, (FileTotals, FileTotals)>;
+
+    /// The files that expire first, in order, at most `most`. `owner`: only those of this API key.
+    fn first_to_expire<'s>(&'s self, owner: Option<&'s str>, most: u32)
+    -> StoreFuture<'s, Vec<ExpiringFile>>;
+
+    fn has_file<'s>(&'s self, name: &'s FileName) -> StoreFuture<'s, bool>;
+
+    fn remove_files<'s>(&'s self, names: &'s [FileName]) -> StoreFuture<'s, ()>;
+}

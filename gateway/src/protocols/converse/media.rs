@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::conversation::{Media, MediaSource};
 
 /// A media type, and the format that stands for it.
-type Format = (&'static str, &'static str);
+type MediaFormat = (&'static str, &'static str);
 
-const IMAGES: [Format; 4] =
+const IMAGES: [MediaFormat; 4] =
     [("image/png", "png"), ("image/jpeg", "jpeg"), ("image/gif", "gif"), ("image/webp", "webp")];
-const DOCUMENTS: [Format; 9] = [
+const DOCUMENTS: [MediaFormat; 9] = [
     ("application/pdf", "pdf"),
     ("text/csv", "csv"),
     ("application/msword", "doc"),
@@ -22,7 +22,7 @@ const DOCUMENTS: [Format; 9] = [
     ("text/markdown", "md"),
     ("text/plain", "txt"),
 ];
-const VIDEOS: [Format; 8] = [
+const VIDEOS: [MediaFormat; 8] = [
     ("video/mp4", "mp4"),
     ("video/quicktime", "mov"),
     ("video/webm", "webm"),
@@ -32,7 +32,7 @@ const VIDEOS: [Format; 8] = [
     ("video/x-ms-wmv", "wmv"),
     ("video/3gpp", "three_gp"),
 ];
-const AUDIO: [Format; 8] = [
+const AUDIO: [MediaFormat; 8] = [
     ("audio/mpeg", "mp3"),
     ("audio/wav", "wav"),
     ("audio/x-wav", "wav"),
@@ -78,7 +78,7 @@ pub(super) fn document(media: &Media, names: &mut DocumentNames) -> Option<(Valu
     Some((json!({ "document": { "format": format, "name": name, "source": source } }), is_renamed))
 }
 
-fn format(media_type: &str, known: &[Format]) -> Option<&'static str> {
+fn format(media_type: &str, known: &[MediaFormat]) -> Option<&'static str> {
     known.iter().find(|(known, _)| *known == media_type).map(|(_, format)| *format)
 }
 

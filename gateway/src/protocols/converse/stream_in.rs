@@ -16,10 +16,8 @@ use crate::protocols::{MalformedDocument, StreamIn, citations};
 
 /// Maximum number of blocks that may be open at the same time, and of tool calls.
 const MAX_BLOCKS: usize = 1024;
-/// Maximum size of what is buffered of a block until it ends: a signature, hidden reasoning or a block of another kind.
-const MAX_BUFFERED_BYTES: usize = 1024 * 1024;
-/// Maximum size of an image, in bytes.
-const MAX_IMAGE_BYTES: usize = 32 * 1024 * 1024;
+/// Maximum size of what is buffered of all open blocks: signatures, hidden reasoning, images and blocks of other kinds.
+const MAX_BUFFERED_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reads a provider's stream.
 pub(in crate::protocols) fn stream_in() -> Box<dyn StreamIn> {
@@ -35,6 +33,8 @@ struct Events {
     thoughts: u32,
     /// The blocks that have begun, by their index.
     open: BTreeMap<u64, Block>,
+    /// Size of what is buffered of them.
+    buffered: usize,
     /// Characters of the text so far.
     length: usize,
     citations: usize,
@@ -109,7 +109,7 @@ impl StreamIn for Events {
     }
 
     fn held(&self) -> usize {
-        self.open.values().map(Block::held).sum()
+        self.buffered
     }
 }
 
@@ -168,6 +168,7 @@ impl Events {
         }
         let start = Value::Object(start);
         let size = start.to_string().len();
+        self.reserve(size)?;
         self.insert(at, Block::Other(start, Vec::new(), size), deltas)
     }
 
@@ -194,12 +195,10 @@ impl Events {
         let Some(Value::Object(delta)) = delta else { return Ok(()) };
         if let Some(Block::Other(_, pieces, size)) = self.open.get_mut(&at) {
             let delta = Value::Object(delta);
-            *size += delta.to_string().len();
-            if *size > MAX_BUFFERED_BYTES {
-                return Err(too_large());
-            }
+            let length = delta.to_string().len();
+            *size += length;
             pieces.push(delta);
-            return Ok(());
+            return self.reserve(length);
         }
         for (name, value) in delta {
             match (name.as_str(), value) {
@@ -253,10 +252,11 @@ impl Events {
             && let Some(Value::Object(source)) = piece.get_mut("source")
             && let Some(more) = take_text(source, "bytes")
         {
-            append_base64(data, &more, MAX_IMAGE_BYTES)?;
+            append_base64(data, &more)?;
             if source.is_empty() {
                 piece.shift_remove("source");
             }
+            self.reserve(more.len())?;
         }
         self.unread.unread(piece, "/delta/image", &[]);
         Ok(())
@@ -274,7 +274,8 @@ impl Events {
                 self.insert(at, Block::Hidden(thought, Vec::new()), deltas)?;
             }
             if let Some(Block::Hidden(_, data)) = self.open.get_mut(&at) {
-                append_base64(data, &more, MAX_BUFFERED_BYTES)?;
+                append_base64(data, &more)?;
+                self.reserve(more.len())?;
             }
             self.unread.unread(piece, "/delta/reasoningContent", &[]);
             return Ok(());
@@ -289,7 +290,8 @@ impl Events {
             deltas.push(Delta::Thought { choice: 0, thought, id: None, part: 0, text, summary: false });
         }
         if let Some(more) = take_text(&mut piece, "signature") {
-            append(signature, &more)?;
+            signature.push_str(&more);
+            self.reserve(more.len())?;
         }
         self.unread.unread(piece, "/delta/reasoningContent", &[]);
         Ok(())
@@ -324,7 +326,19 @@ impl Events {
         }
     }
 
+    /// Counts what is buffered.
+    fn reserve(&mut self, bytes: usize) -> Result<(), MalformedDocument> {
+        self.buffered = self.buffered.saturating_add(bytes);
+        if self.buffered <= MAX_BUFFERED_BYTES {
+            return Ok(());
+        }
+        Err(MalformedDocument(format!(
+            "the provider's open blocks are larger than {MAX_BUFFERED_BYTES} bytes"
+        )))
+    }
+
     fn close(&mut self, block: Block, deltas: &mut Vec<Delta>) {
+        self.buffered = self.open.values().map(Block::held).sum();
         match block {
             Block::Text(begin, citations) => {
                 let span = begin..self.length;
@@ -423,23 +437,8 @@ fn take_text(object: &mut Map<String, Value>, name: &str) -> Option<String> {
     }
 }
 
-fn append(known: &mut String, more: &str) -> Result<(), MalformedDocument> {
-    if known.len() + more.len() > MAX_BUFFERED_BYTES {
-        return Err(too_large());
-    }
-    known.push_str(more);
-    Ok(())
-}
-
 /// Appends bytes. Each piece of a stream is base64 of its own.
-fn append_base64(known: &mut Vec<u8>, more: &str, most: usize) -> Result<(), MalformedDocument> {
-    if known.len() + more.len() / 4 * 3 > most {
-        return Err(too_large());
-    }
+fn append_base64(known: &mut Vec<u8>, more: &str) -> Result<(), MalformedDocument> {
     let decoded = BASE64_STANDARD.decode_vec(more, known);
     decoded.map_err(|error| MalformedDocument(format!("a block of the provider is no base64: {error}")))
-}
-
-fn too_large() -> MalformedDocument {
-    MalformedDocument("a block of the provider is too large".to_owned())
 }

@@ -1,3 +1,7 @@
+//! The documents of the protocol, read and written.
+
+#![expect(clippy::needless_pass_by_value, reason = "documents are written in place")]
+
 use serde_json::{Value, json};
 
 use crate::config::Thinking;

@@ -206,7 +206,7 @@ mod tests {
         assert_eq!((journal.partial(), journal.unread.capacity()), (None, 0));
         let error = journal.whole().expect_err("too long");
         assert_eq!(error.kind(), ErrorKind::Decode);
-        assert!(error.message().contains("longer than"), "{error}");
+        assert!(error.message().contains("larger than"), "{error}");
     }
 
     #[test]

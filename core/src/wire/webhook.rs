@@ -54,7 +54,7 @@ pub const WEBHOOK_TOLERANCE: Duration = Duration::from_mins(5);
 /// use gatewright::webhook::{MAX_WEBHOOK_BODY_BYTES, parse_unsigned};
 ///
 /// let error = parse_unsigned(&vec![b' '; MAX_WEBHOOK_BODY_BYTES + 1]).unwrap_err();
-/// assert_eq!(error.message(), "the body of the webhook is longer than 1048576 bytes");
+/// assert_eq!(error.message(), "the body of the webhook is larger than 1048576 bytes");
 /// ```
 pub const MAX_WEBHOOK_BODY_BYTES: usize = 1024 * 1024;
 

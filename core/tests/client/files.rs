@@ -193,7 +193,7 @@ async fn a_file_beyond_the_bound_is_not_saved_whether_its_size_is_told_or_not() 
         let options = SaveOptions { max_bytes: 19, ..SaveOptions::default() };
         let error = server.client().save(&server.url(), folder.path().join("a"), options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Decode);
-        assert!(error.message().contains("longer than 19 bytes"), "{error}");
+        assert!(error.message().contains("larger than the allowed 19 bytes"), "{error}");
         assert!(names(folder.path()).is_empty());
     }
 }

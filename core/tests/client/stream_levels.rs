@@ -213,7 +213,7 @@ async fn an_answer_longer_than_the_bound_streams_on_but_has_no_whole() {
     assert_eq!((events, stream.partial()), (4, None));
     let error = client.open(chat_call()).await.unwrap().finish().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Decode);
-    assert!(error.message().contains("longer than 2000000 bytes"), "{error}");
+    assert!(error.message().contains("larger than 2000000 bytes"), "{error}");
 }
 
 #[tokio::test]

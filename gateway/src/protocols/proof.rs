@@ -130,6 +130,10 @@ impl StreamIn for Marking {
         self.mark(&mut deltas[before..]);
         read
     }
+
+    fn held(&self) -> usize {
+        self.incoming.held()
+    }
 }
 
 #[cfg(test)]
@@ -181,6 +185,24 @@ mod tests {
             }
         }
         (whole, String::from_utf8(bytes).expect("text"))
+    }
+
+    #[test]
+    fn what_a_reader_buffers_counts_also_where_proofs_are_marked() {
+        let incoming = Protocol::Chat.stream_in();
+        let mut reader = Marking::new(incoming, Protocol::Chat, Protocol::Messages);
+        let call = |index: u32, text: &str| {
+            json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [
+                { "index": index, "id": format!("call_{index}"), "function": { "name": "f", "arguments": text } },
+            ] } }] })
+            .to_string()
+        };
+        let mut deltas = Vec::new();
+        // The second call waits until the first one is complete.
+        for event in [call(0, "{"), call(1, &format!("{{\"x\":\"{}", "y".repeat(10_000)))] {
+            reader.event(None, &event, &mut deltas).expect("an event");
+        }
+        assert!(reader.held() >= 10_000, "{}", reader.held());
     }
 
     #[test]

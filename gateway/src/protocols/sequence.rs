@@ -61,7 +61,7 @@ impl StreamIn for SequencedStream {
     }
 
     fn held(&self) -> usize {
-        self.sequence.held
+        self.sequence.held.saturating_add(self.inner.held())
     }
 }
 

@@ -177,10 +177,10 @@ fn requests_may_be_signed_with_credentials_of_aws() {
     }
     let lines = "key = { sigv4 = {} }";
     for (lines, told) in [
-        ("key = { sigv4 = { regoin = \"a\" } }", "there is no such key; did you mean region?"),
+        ("key = { sigv4 = { regoin = \"a\" } }", "unknown key; did you mean region?"),
         ("key = { sigv4 = { region = \"Two Words\" } }", "upstreams.one.key.sigv4.region"),
-        ("key = { sigv4 = {}, ttl = \"1m\" }", "stands alone: remove the other keys"),
-        ("key = [{ sigv4 = {} }]", "stands alone and not in a list"),
+        ("key = { sigv4 = {}, ttl = \"1m\" }", "must be the only key: remove the others"),
+        ("key = [{ sigv4 = {} }]", "must be the only one, not part of a list"),
         (
             "key = { sigv4 = {} }\nkey_in = { header = \"x-key\" }",
             "upstreams.one.key_in: a signature has its place",

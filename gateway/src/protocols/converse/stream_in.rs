@@ -74,7 +74,8 @@ impl StreamIn for Events {
         match name.unwrap_or_default() {
             "messageStart" => {
                 self.start(deltas);
-                self.unread.unread(event, "", &["role", PADDING]);
+                // At the place where a whole answer has them.
+                self.unread.unread(event, "/output/message", &["role", PADDING]);
             }
             "contentBlockStart" => self.open(event, deltas)?,
             "contentBlockDelta" => self.piece(event, deltas)?,

@@ -38,7 +38,7 @@ async fn found(source: &SigV4Credentials) -> (Vec<String>, Duration) {
 async fn reason(source: &SigV4Credentials) -> String {
     let why = find(source).await.err().expect("no credentials");
     assert!(!why.detail().contains("canary"), "{}", why.detail());
-    assert_eq!(why.to_string(), "its credentials cannot be used; the log of the gateway says why");
+    assert_eq!(why.to_string(), "its credentials cannot be used; see the gateway's log");
     why.detail()
 }
 

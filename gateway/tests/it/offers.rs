@@ -22,7 +22,7 @@ async fn a_list_without_end_is_given_up() {
 async fn pages_take_no_more_together_than_a_list_may() {
     let page = json!({ "models": [{ "name": "x".repeat(3_000_000) }], "nextPageToken": "t" });
     let (models, asked) = models(Kind::Native, json_answer(200, &page)).await;
-    assert!(models.is_err_and(|why| why.contains("over 8388608 bytes")));
+    assert!(models.is_err_and(|why| why.contains("larger than 8388608 bytes")));
     assert_eq!(asked, 3);
 }
 

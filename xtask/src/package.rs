@@ -219,7 +219,7 @@ const INSTALLED: &str =
 /// Builds both optimized, linked against an old C library, so that they work on other machines.
 fn build_to_publish(target: Option<&str>, guided: bool, into: &Path) -> Result<()> {
     write_manual()?;
-    let zig = Zig::new(target.map_or_else(host, |target| Ok(target.to_owned()))?)?;
+    let zig = Zig::new(&target.map_or_else(host, |target| Ok(target.to_owned()))?)?;
     let platform = node::platform_of(&zig.target)?;
     let package_wheel = |manifest, flags: &[String]| {
         let mut wheel = python::maturin("build", manifest, into);

@@ -143,7 +143,7 @@ impl RequestContext {
         };
         let source = cache.rewritten.as_ref().unwrap_or(&self.meta);
         let body = charged(&self.app, &self.call, upstream_request.body, &source.body)?;
-        Ok(UpstreamRequest { adds_stream_options, body, ..upstream_request })
+        Ok(UpstreamRequest { body, adds_stream_options, ..upstream_request })
     }
 
     /// Translates the request to another protocol.

@@ -118,6 +118,10 @@ fn path_style(path: &str) -> ErrorStyle {
     }
 }
 
+fn no_operation(head: &Parts) -> ApiError {
+    ApiError::new(&ErrorCode::NOT_FOUND, format!("there is no operation at {}", head.uri.path()))
+}
+
 /// Calls the operation of a request. `found` is set once the operation is known.
 async fn route(
     app: &Arc<App>,
@@ -161,12 +165,7 @@ async fn route(
             let message = format!("{} is not allowed for {}", head.method, head.uri.path());
             return Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow(&methods));
         }
-        Match::NotFound => {
-            return Err(ApiError::new(
-                &ErrorCode::NOT_FOUND,
-                format!("there is no operation at {}", head.uri.path()),
-            ));
-        }
+        Match::NotFound => return Err(no_operation(&head)),
     };
     (found.style, found.operation) = (operation.error_style, Some(operation));
     if app.authenticator.has_admin() {

@@ -207,7 +207,7 @@ impl TaskRunner {
             match self.store.renew_leases(&left, Duration::ZERO).await {
                 Ok(_) if left.is_empty() => {}
                 Ok(_) => {
-                    tracing::info!("{} video tasks will resume when a gateway uses this store", left.len())
+                    tracing::info!("{} video tasks will resume when a gateway uses this store", left.len());
                 }
                 Err(error) => tracing::warn!("{error}: video tasks will resume when their leases expire"),
             }
@@ -313,7 +313,7 @@ impl LeaseGuard {
                     return ended;
                 }
                 Err(error) => {
-                    tracing::warn!(task = self.lease.id, "{error}: the end of the task is not stored yet")
+                    tracing::warn!(task = self.lease.id, "{error}: the end of the task is not stored yet");
                 }
             }
             tokio::time::sleep(STORE_PAUSE).await;

@@ -51,7 +51,7 @@ pub(super) struct Zig {
 
 impl Zig {
     /// target: the triple that is built for.
-    pub(super) fn new(target: String) -> Result<Self> {
+    pub(super) fn new(target: &str) -> Result<Self> {
         let Some((processor, library)) = target.split_once("-unknown-linux-") else {
             bail!(
                 "on Linux, packages are made for Linux, and not for {target}; see .github/workflows/release.yml"
@@ -63,7 +63,7 @@ impl Zig {
         };
         let zig = Self {
             folder: artefacts::target().join("zig").join(format!("{processor}-{library}")),
-            target: target.clone(),
+            target: target.to_owned(),
             policy,
         };
         std::fs::create_dir_all(&zig.folder)?;
@@ -93,7 +93,7 @@ impl Zig {
     fn unwinder(&self) -> Result<PathBuf> {
         let library = self.folder.join("libgcc_s.so.1");
         let source = self.folder.join("unwinder.c");
-        let text: String = UNWINDER.iter().map(|name| format!("void {name}(void) {{}}\n")).collect();
+        let text = UNWINDER.map(|name| format!("void {name}(void) {{}}\n")).concat();
         if library.exists() && std::fs::read_to_string(&source).is_ok_and(|there| there == text) {
             return Ok(library);
         }

@@ -105,7 +105,7 @@ fn is_text(block: &Value) -> bool {
 }
 
 /// A prefilled answer must not end with whitespace.
-fn trim_end(content: &mut Vec<Value>) {
+fn trim_end(content: &mut [Value]) {
     let Some(last) = content.iter().rposition(|block| block["cachePoint"].is_null()) else { return };
     let Some(text) = content[last]["text"].as_str() else { return };
     content[last]["text"] = text.trim_end().into();

@@ -364,7 +364,7 @@ fn reasoning(conversation: &Conversation, writer: &mut RequestWriter<'_>, body: 
     let mut reasoning = Map::new();
     match (&wanted.effort, &wanted.budget) {
         (Some(Located { value, at }), _) if value == NO_EFFORT && !writer.is_same() => {
-            writer.lose(at.clone())
+            writer.lose(at.clone());
         }
         (Some(effort), budget) => {
             // A value of the messages protocol.

@@ -53,14 +53,11 @@ impl Stream {
         self.note_usage();
         let room = self.share.hold(self.memory()).map_err(StreamInterruption::NoRoom);
         let fault = match (taken.end.or(room.err()), pushed) {
-            (Some(StreamInterruption::Failed(failure)), _) => {
+            (Some(StreamInterruption::Failed(failure)), _) | (None, Err(StreamEnd::Reported(failure))) => {
                 Some(AttemptFailure::of_event(failure, &self.redactor))
             }
             (Some(StreamInterruption::NoRoom(why)), _) => Some(AttemptFailure::no_room(why, &self.redactor)),
             (Some(StreamInterruption::Stopping(why)), _) => Some(AttemptFailure::stopping(&why)),
-            (None, Err(StreamEnd::Reported(failure))) => {
-                Some(AttemptFailure::of_event(failure, &self.redactor))
-            }
             (None, Err(StreamEnd::Malformed(why))) => {
                 Some(AttemptFailure::broken(&why.to_string(), &self.redactor))
             }

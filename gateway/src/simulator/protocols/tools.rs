@@ -131,7 +131,7 @@ impl Tools {
         match (choice.as_str(), choice["name"].as_str()) {
             (Some("none"), _) => tools.choice = SimulatedToolChoice::None,
             (_, Some(name)) if names.contains(name) => {
-                tools.choice = SimulatedToolChoice::Named(name.to_owned())
+                tools.choice = SimulatedToolChoice::Named(name.to_owned());
             }
             (_, Some(name)) => {
                 let name: String = name.chars().take(LONGEST_NAME).collect();

@@ -82,7 +82,7 @@ pub(super) async fn find(source: &SigV4Credentials) -> Result<Found, NoKey> {
         }
     }
     let searched = searched.join(", ");
-    let failures: String = access.failures().iter().map(|failure| format!("; {failure}")).collect();
+    let failures = access.failures().iter().fold(String::new(), |text, failure| text + "; " + failure);
     let profile = source.profile_name();
     Err(NoKey::Credentials(format!(
         "no credentials of AWS were found for the profile {profile:?} in: {searched}{failures}. Set AWS_ACCESS_KEY_ID and \

@@ -261,6 +261,8 @@ pub(super) fn essence(task: &Value) -> Value {
 pub(super) fn rank(task: &Value) -> Option<u8> {
     match task["status"].as_str()? {
         "pending" => Some(0),
+        // The answer to a submission, which alone has an estimate, always says so; the task may still have to wait.
+        "processing" if !task["estimated_time"].is_null() => Some(0),
         "processing" => Some(1),
         "completed" | "failed" => Some(2),
         _ => None,

@@ -201,6 +201,16 @@ mod tasks {
     use super::*;
 
     #[test]
+    fn a_submission_says_processing_and_the_task_may_still_wait() {
+        let mut submitted = task("a", "processing");
+        submitted["estimated_time"] = json!(3);
+        let mut script = Script::default();
+        script.submit((0, 10), GOOD, Got::Task { task: submitted });
+        script.look_up((20, 30), "a", told("a", "pending")).look_up((60, 70), "a", told("a", "completed"));
+        script.fetch((80, 90), "a", file(GOOD)).is_sound();
+    }
+
+    #[test]
     fn a_state_may_be_behind_only_where_two_look_ups_overlap() {
         sound().look_up((65, 75), "a", told("a", "processing")).is_sound();
         sound().look_up((71, 75), "a", told("a", "processing")).breaks("task goes forward");

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use crate::generated::checker::{Names, Object, Place, Watch, decide, decide_object};
 use crate::model::{CheckId, Layer, Status};
 use crate::scan::{MAX_WORDS, UniqueWords};
-use crate::tree::Cell;
+use crate::tree::CheckCell;
 
 #[cfg(test)]
 mod suite;
@@ -46,7 +46,7 @@ impl<'n> ValidatedObjects<'n> {
 
     /// The object at the beginning of a text: its length and, for a check, its cell, which must not have occurred before.
     /// Must be called for all objects of a document, in order. left: the number of bytes of the document from here on.
-    pub(crate) fn read(&mut self, object: Object, text: &[u8], left: usize) -> Option<(usize, Cell)> {
+    pub(crate) fn read(&mut self, object: Object, text: &[u8], left: usize) -> Option<(usize, CheckCell)> {
         if let Some(known) = self.plausibility.read.get(self.taken) {
             self.taken += 1;
             let length = left.checked_sub(usize::try_from(known.left).ok()?)?;
@@ -57,7 +57,7 @@ impl<'n> ValidatedObjects<'n> {
     }
 
     /// Id and model of a check that was read here.
-    pub(crate) fn cell(&self, cell: Cell) -> Option<(&'static str, Option<&'n str>)> {
+    pub(crate) fn cell(&self, cell: CheckCell) -> Option<(&'static str, Option<&'n str>)> {
         let id = CheckId::ALL.get(usize::from(cell.id))?.name();
         let model = usize::from(cell.model);
         Some((id, if model == NO_MODEL { None } else { Some(self.names?.model_id_or_null.get(model)?) }))
@@ -124,7 +124,7 @@ struct ObjectRead {
     /// The number of bytes after it.
     left: u32,
     /// Of a check.
-    cell: Cell,
+    cell: CheckCell,
 }
 
 impl Default for ObjectsRead {
@@ -135,7 +135,7 @@ impl Default for ObjectsRead {
 
 impl ObjectsRead {
     #[inline]
-    fn put(&mut self, left: usize, cell: Cell) {
+    fn put(&mut self, left: usize, cell: CheckCell) {
         if !self.is_complete
             && let Some(place) = self.objects.get_mut(self.count)
             && let Ok(left) = u32::try_from(left)
@@ -189,7 +189,7 @@ impl Watch for Plausibility {
     #[inline]
     fn end(&mut self, object: Object, left: usize) -> Option<()> {
         if matches!(object, Object::Kit | Object::Configuration | Object::Environment) {
-            self.read.put(left, Cell::default());
+            self.read.put(left, CheckCell::default());
         }
         if object == Object::Check {
             let is_agents = self.id == CheckId::AgentCliSmoke as usize;
@@ -208,9 +208,9 @@ impl Watch for Plausibility {
 impl Plausibility {
     /// Of the present check.
     #[inline]
-    fn cell(&self) -> Cell {
+    fn cell(&self) -> CheckCell {
         let index = |index| u16::try_from(index).expect("words are at most 1024");
-        Cell { id: index(self.id), model: index(self.model) }
+        CheckCell { id: index(self.id), model: index(self.model) }
     }
 
     fn holds(&self) -> bool {

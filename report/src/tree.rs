@@ -24,12 +24,12 @@ pub(crate) enum Value<'a> {
     Array(Vec<Node<'a>>),
     Object(Vec<Member<'a>>),
     /// An object that the checker is sure of, for which no tree is built.
-    Sound(Cell),
+    Sound(CheckCell),
 }
 
 /// The id and the model of a check, by their indices.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Cell {
+pub(crate) struct CheckCell {
     pub(crate) id: u16,
     pub(crate) model: u16,
 }

@@ -75,13 +75,13 @@ struct Point {
     address: String,
     verdict: OverallStatus,
     counts: [(Status, usize); 3],
-    cells: Vec<TrendCell>,
+    cells: Vec<Cell>,
     /// Tokens in and out, as far as reported.
     tokens: [u64; 2],
 }
 
 #[derive(Debug)]
-struct TrendCell {
+struct Cell {
     id: CheckId,
     model: Option<String>,
     status: Status,
@@ -101,7 +101,7 @@ impl Trend {
     /// assert_eq!(trend.len(), 2);
     /// ```
     pub fn add(&mut self, name: &str, report: &Report) {
-        let cells = report.checks.iter().take(MAX_CELLS).map(|check| TrendCell {
+        let cells = report.checks.iter().take(MAX_CELLS).map(|check| Cell {
             id: check.id,
             model: check.model.as_deref().map(kept),
             status: check.status,

@@ -332,7 +332,9 @@ fn a_stream_keeps_nothing_of_a_large_event_that_its_client_has() {
     for path in [CHAT, MESSAGES] {
         let setup = Setup::new(Answer::Event(12), BUDGET);
         let mut clients = setup.ask(CLIENTS, path, true, 0, 0);
-        clients.iter_mut().for_each(|client| read(client, 12 * MIB));
+        for client in &mut clients {
+            read(client, 12 * MIB);
+        }
         if path == CHAT {
             setup.is_small();
         }
@@ -364,7 +366,9 @@ fn no_more_is_allocated_than_the_account_allows() {
         let setup = Setup::new(answer, SMALL);
         let stream = matches!(answer, Answer::OpenEvent(_));
         let clients = setup.ask(5 * CLIENTS, CHAT, stream, mebibytes, lacks);
-        clients.iter().for_each(|client| client.set_nonblocking(true).expect("set"));
+        for client in &clients {
+            client.set_nonblocking(true).expect("set");
+        }
         let is_refused = |client: &TcpStream| {
             let mut answer = [0; 4096];
             let count = client.peek(&mut answer).unwrap_or(0);

@@ -47,7 +47,7 @@ fn faulty_options_say_what_is_wrong_and_what_to_do() {
         ("endpoint is not a valid URL", |options| options.endpoint = "gateway".to_owned()),
         ("endpoint is neither http:// nor https://", |options| options.endpoint = "ftp://h".to_owned()),
         ("endpoint contains a user name or password", |options| {
-            options.endpoint = "https://u:p@h".to_owned()
+            options.endpoint = "https://u:p@h".to_owned();
         }),
         ("endpoint has a query", |options| options.endpoint = "https://h/?x=1".to_owned()),
         ("endpoint has a query or a fragment", |options| options.endpoint = "https://h/#x".to_owned()),

@@ -247,7 +247,9 @@ fn an_answer_and_a_stream_say_the_same() {
     );
     let mut writer = Protocol::Messages.stream_out(context());
     let mut bytes = Vec::new();
-    deltas(&stream).into_iter().for_each(|delta| writer.delta(delta, &mut bytes));
+    for delta in deltas(&stream) {
+        writer.delta(delta, &mut bytes);
+    }
     let text = String::from_utf8(bytes).expect("text");
     for expected in [
         r#""thinking":"Hm.""#,

@@ -158,7 +158,7 @@ fn every_rule_of_converse_refuses_and_takes() {
         ),
         (
             "media_have_their_form",
-            turns(&[image_of_model.clone()], &[text("x")]),
+            turns(std::slice::from_ref(&image_of_model), &[text("x")]),
             content(json!([image_of_model])),
         ),
         (

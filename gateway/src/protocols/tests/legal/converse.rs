@@ -13,8 +13,7 @@ use crate::wire::json::list;
 pub(super) fn refuses(model: &str, rule: &judge::Rule) -> bool {
     match rule.name {
         "temperature_or_top_p" => model.contains("anthropic"),
-        "plain_settings" => model == "m",
-        "no_cache_points" => model == "m",
+        "plain_settings" | "no_cache_points" => model == "m",
         other => panic!("which models have the rule {other}?"),
     }
 }

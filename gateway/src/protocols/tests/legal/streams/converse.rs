@@ -44,7 +44,9 @@ pub(super) fn write(answer: &Answer) -> Vec<Event> {
     }
     if style.done {
         // Random letters hide the length of an event.
-        events.iter_mut().for_each(|(_, event)| event["p"] = "abcdef".into());
+        for (_, event) in &mut events {
+            event["p"] = "abcdef".into();
+        }
     }
     events.into_iter().map(|(name, event)| (Some(name), event.to_string())).collect()
 }

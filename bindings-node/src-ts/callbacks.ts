@@ -193,7 +193,8 @@ export class Callbacks {
 
   async #key(request: { refresh: boolean }): Promise<string> {
     const key: unknown = await this.#apiKey?.(request);
-    if (typeof key !== "string") throw new TypeError(`apiKey: the function returned ${typeof key}, not a string`);
+    if (typeof key !== "string")
+      throw new TypeError(`apiKey: the function returned ${typeof key}, not a string`);
     return key;
   }
 }

@@ -75,7 +75,10 @@ test("what the key's function throws reaches the caller as it is", async (t) => 
   ];
   for (const apiKey of failing)
     assert.equal(await rejection(clientOf(server, { apiKey }).models.list()), thrown);
-  assert.match((await rejection(clientOf(server, { apiKey: () => 7 }).models.list())).message, /gave number/);
+  assert.match(
+    (await rejection(clientOf(server, { apiKey: () => 7 }).models.list())).message,
+    /returned number/,
+  );
   assert.equal(server.requests.length, 0);
 });
 

@@ -95,7 +95,11 @@ def test_extra_body_adds_and_overrides(sent: Callable[..., Any]) -> None:
         (math.nan, ValueError, r"messages\[0\]\.content: JSON cannot represent NaN"),
         (-math.inf, ValueError, r"messages\[0\]\.content: JSON cannot represent -inf"),
         (b"x", TypeError, r"messages\[0\]\.content: bytes has no JSON form; encode it as text"),
-        ({1: 2}, TypeError, r"messages\[0\]\.content: the names of a JSON object must be of type str, not int"),
+        (
+            {1: 2},
+            TypeError,
+            r"messages\[0\]\.content: the names of a JSON object must be of type str, not int",
+        ),
         ([1, {2}], TypeError, r"messages\[0\]\.content\[1\]: set has no JSON form"),
         (Thing(), TypeError, r"messages\[0\]\.content: Thing has no JSON form"),
         ("a\ud800", ValueError, r"messages\[0\]\.content: the text contains a lone surrogate"),

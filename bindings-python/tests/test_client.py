@@ -267,7 +267,7 @@ def test_path_parameters_cannot_leave_their_place(client: Client) -> None:
 def test_malformed_options_are_refused() -> None:
     with pytest.raises(gatewright.ConfigurationError, match="base URL"):
         Client("not a url", "key")
-    with pytest.raises(ValueError, match="timeout is a number of seconds above 0"):
+    with pytest.raises(ValueError, match="timeout must be a number of seconds above 0"):
         Client("http://127.0.0.1:1", "key", timeout=-1)
     with pytest.raises(ValueError, match="timeout"):
         Client("http://127.0.0.1:1", "key", timeout=math.nan)

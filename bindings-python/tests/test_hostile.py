@@ -100,11 +100,11 @@ def test_a_time_beyond_all_measure_is_no_limit(gateway: Gateway, serve: Serve, l
 def test_times_of_a_wait_and_of_saving_are_refused_by_their_names() -> None:
     client = Client("http://127.0.0.1:1", "key")
     for wrong in (math.nan, -1.0, 0.0):
-        with pytest.raises(ValueError, match=r"^interval is a number of seconds above 0"):
+        with pytest.raises(ValueError, match=r"^interval must be a number of seconds above 0"):
             client.videos.generations.wait("t1", interval=wrong)
-        with pytest.raises(ValueError, match=r"^timeout is a number of seconds above 0"):
+        with pytest.raises(ValueError, match=r"^timeout must be a number of seconds above 0"):
             client.videos.generations.wait("t1", timeout=wrong)
-        with pytest.raises(ValueError, match=r"^timeout is a number of seconds above 0"):
+        with pytest.raises(ValueError, match=r"^timeout must be a number of seconds above 0"):
             client.videos.generations.save(TASK, "x", timeout=wrong)
 
 

@@ -359,7 +359,7 @@ def test_a_file_beyond_the_bound_or_too_slow_is_not_saved(
     serve: Serve, client: Client, tmp_path: Path
 ) -> None:
     url = serve(Files())
-    with pytest.raises(gatewright.DecodeError, match="longer than 100 bytes"):
+    with pytest.raises(gatewright.DecodeError, match="larger than the allowed 100 bytes"):
         client.images.save({"url": url}, tmp_path / "a", max_bytes=100)
     with pytest.raises(gatewright.APITimeoutError, match=r"not saved within 200ms"):
         client.images.save({"url": serve(hang_after_the_first) + "/files/a"}, tmp_path / "a", timeout=0.2)

@@ -17,7 +17,7 @@ use crate::artefacts::{program, target};
 use crate::process::{command, root};
 
 /// Key of the gateway in the pictures.
-const KEY: &str = "my-key";
+const KEY: &str = "my-key-of-this-machine";
 /// Replaces the address of the run in the pictures, which differs each time.
 const ADDRESS: &str = "127.0.0.1:8080";
 /// … and the folder of the run.

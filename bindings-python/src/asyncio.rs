@@ -182,7 +182,7 @@ impl Waiter {
         Ok(Self { event_loop: event_loop.clone().unbind(), future: new_future(event_loop)?.unbind() })
     }
 
-    /// The future, for whoever awaits it.
+    /// The future to await.
     pub(crate) fn future(&self, py: Python<'_>) -> Py<PyAny> {
         self.future.clone_ref(py)
     }

@@ -26,7 +26,18 @@ pub(crate) fn step<T>(title: &str, body: impl FnOnce() -> Result<T>) -> Result<T
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root());
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_of_this_package) {
+            command.env_remove(name);
+        }
+    }
     command
+}
+
+/// Whether `cargo run` sets a variable for this program. Build scripts look at some of them, so that with them dependencies would be
+/// built again whenever cargo runs here and then in a shell.
+fn is_of_this_package(variable: &str) -> bool {
+    ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|prefix| variable.starts_with(prefix))
 }
 
 /// The cargo that runs this program.
@@ -85,4 +96,21 @@ pub(crate) fn host() -> Result<String> {
     let version = output(command("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("rustc -vV names no host")?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_do_not_get_what_cargo_sets_for_this_one() {
+        for (variable, is_removed) in [
+            ("CARGO_PKG_NAME", true),
+            ("CARGO_MANIFEST_DIR", true),
+            ("CARGO_TARGET_DIR", false),
+            ("CARGO_PROFILE_DEV_DEBUG", false),
+        ] {
+            assert_eq!(is_of_this_package(variable), is_removed, "{variable}");
+        }
+    }
 }

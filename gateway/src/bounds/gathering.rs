@@ -1,6 +1,6 @@
 //! Gathers a body that arrives in pieces, within the account of memory.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::memory_budget::{Reservation, ReservationError};
 
@@ -18,7 +18,7 @@ pub(crate) struct Gathering<'s> {
 }
 
 impl<'s> Gathering<'s> {
-    /// `share`: holds the memory that the body takes, by capacity. `most`: the length that the caller lets it have.
+    /// `share`: reserves the memory of the body, by capacity. `most`: the maximum length that the caller permits.
     pub(crate) fn new(share: &'s mut Reservation, most: usize) -> Self {
         Self { base: share.bytes(), share, most, first: Bytes::new(), rest: Vec::new() }
     }
@@ -57,6 +57,12 @@ impl<'s> Gathering<'s> {
         _ = self.share.hold(self.base.saturating_add(self.rest.capacity()));
         self.rest.into()
     }
+}
+
+/// The maximum capacity of a buffer once `more` bytes have been appended.
+pub(crate) fn capacity_with(buffer: &BytesMut, more: usize) -> usize {
+    let length = buffer.len() + more;
+    if length <= buffer.capacity() { buffer.capacity() } else { length.max(2 * buffer.capacity()) }
 }
 
 #[cfg(test)]

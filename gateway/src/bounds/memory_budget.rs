@@ -46,13 +46,13 @@ impl MemoryBudget {
         Arc::new(Self { most, taken: AtomicUsize::new(0) })
     }
 
-    /// A share of nothing yet.
+    /// An empty reservation.
     pub(crate) fn share(self: &Arc<Self>) -> Reservation {
         Reservation { budget: Arc::clone(self), holder: None, bytes: 0 }
     }
 
-    /// A share of nothing yet, of a holder whose shares take no more than so many hundredths of the budget together.
-    /// `taken`: what they take.
+    /// An empty reservation of an owner whose reservations together may take this many percent of the budget. `taken`: the bytes that
+    /// they take.
     pub(crate) fn share_of(self: &Arc<Self>, taken: &Arc<AtomicUsize>, hundredths: u8) -> Reservation {
         let count = usize::from(hundredths);
         let most = match hundredths {
@@ -65,7 +65,7 @@ impl MemoryBudget {
         Reservation { budget: Arc::clone(self), holder: Some(holder), bytes: 0 }
     }
 
-    /// How much is taken, in bytes.
+    /// The bytes in use.
     pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
@@ -76,7 +76,7 @@ impl Reservation {
         self.bytes
     }
 
-    /// Takes so many bytes in all, more or fewer than before. Errors: there is no room for more; it takes as many as before.
+    /// Changes the size to `bytes`. Errors: there is no room for more; the size is unchanged.
     pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), ReservationError> {
         if bytes <= self.bytes {
             self.give_back(self.bytes - bytes);

@@ -1,4 +1,4 @@
-//! A minimum rate for bodies from upstreams: one that drips would keep its memory, and whoever waits for it, for days.
+//! A minimum rate for bodies from upstreams. A body that drips would occupy memory, and keep its client waiting, for days.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const MIN_WINDOW: Duration = Duration::from_mins(1);
 /// How much of a pause counts: an upstream may be silent for its idle timeout.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// The rate of a body.
+/// Measures the rate of a body.
 pub(crate) struct Pace {
     window: Duration,
     /// When waiting for the next packet began.
@@ -31,7 +31,7 @@ impl Pace {
         Self { window, since: Instant::now(), taken: Duration::ZERO, bytes: 0 }
     }
 
-    /// From now on, the time counts for the upstream.
+    /// Starts waiting for the next packet: from now on, the time counts.
     pub(crate) fn wait(&mut self) {
         self.since = Instant::now();
     }

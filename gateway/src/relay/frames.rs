@@ -8,6 +8,8 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use memchr::memchr2;
 use serde::de::IgnoredAny;
 
+use crate::bounds::gathering::capacity_with;
+
 /// Maximum size of an event: enough for a base64 image of some tens of megapixels.
 pub(crate) const MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
@@ -106,12 +108,7 @@ impl Frames {
 
     /// The same at most with a packet.
     pub(crate) fn memory_with(&self, packet: &[u8]) -> usize {
-        let length = self.begun.len() + packet.len();
-        if length <= self.begun.capacity() {
-            self.begun.capacity()
-        } else {
-            length.max(2 * self.begun.capacity())
-        }
+        capacity_with(&self.begun, packet.len())
     }
 
     fn bounded(&self) -> Result<(), EventTooLong> {

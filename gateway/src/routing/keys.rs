@@ -50,8 +50,8 @@ pub(crate) struct Rest {
 }
 
 impl Slot {
-    /// The state after a choice of this key by a request of so many tokens, and whether that request probes it. Errors: when it may
-    /// be used.
+    /// The state after a request of this many tokens chose the key, and whether the request probes it. Errors: when the key may be
+    /// used.
     fn choose(self, tokens: u64, now: Instant) -> Result<(Self, bool), Instant> {
         match self {
             Self::Resting { below, .. } | Self::Probing { below } if tokens < below => Ok((self, false)),

@@ -74,7 +74,7 @@ impl Plan {
         }
     }
 
-    /// For a request of about so many tokens: upstreams whose rate limit has fewer left are not tried.
+    /// For a request of an estimated number of tokens: upstreams whose rate limit leaves fewer are not tried.
     pub(crate) fn of_tokens(self, tokens: u64) -> Self {
         Self { tokens, ..self }
     }

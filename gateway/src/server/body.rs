@@ -30,7 +30,7 @@ enum Unread<E> {
     NoRoom(ReservationError),
 }
 
-/// Reads the body to its end, and leaves nothing of it. `share`: of the memory, of nothing yet; the body takes it arrives, and
+/// Reads the whole body, and leaves nothing of it. `share`: an empty reservation; it grows as the body arrives, and the body keeps it
 /// until it is dropped.
 ///
 /// Errors: the content type is not JSON, its content coding is not known or broken, the body is too large, too slow or

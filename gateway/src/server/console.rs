@@ -237,8 +237,8 @@ async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response,
         ApiError::new(code, format!("the body is invalid: {error}"))
     })?;
     drop(bytes);
-    // A few at once, whoever asks, since no limit of a key counts them. Not while the body arrives: a slow client would hold a
-    // turn.
+    // Limited for all clients together, since no key's limits count them. Not while the body arrives: a slow client would occupy a
+    // slot.
     let turn = app.renderings.acquire().await.expect("it is never closed");
     let answer = app.blocking_pool.work(move |_| Ok(Bytes::from(rendered(&asked)))).await?;
     drop(turn);

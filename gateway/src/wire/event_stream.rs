@@ -3,6 +3,8 @@
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
+use crate::bounds::gathering::capacity_with;
+
 /// Maximum size of a message, in bytes.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum size of the headers of a message, in bytes: that of the format.
@@ -85,12 +87,7 @@ impl Decoder {
 
     /// The same at most with further bytes.
     pub(crate) fn memory_with(&self, bytes: &[u8]) -> usize {
-        let length = self.buffer.len() + bytes.len();
-        if length <= self.buffer.capacity() {
-            self.buffer.capacity()
-        } else {
-            length.max(2 * self.buffer.capacity())
-        }
+        capacity_with(&self.buffer, bytes.len())
     }
 
     /// Says whether the stream may end here.

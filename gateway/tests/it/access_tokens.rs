@@ -5,7 +5,7 @@ use std::time::Duration;
 use gatewright_gateway::{ClientCredentials, KeySource, Kind};
 use serde_json::{Value, json};
 
-use crate::support::{Server, start_with};
+use crate::support::{Server, start_with, until};
 use crate::upstreams::{Scripted, Seen, Step, completion, config, json_answer, question, upstream};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -32,17 +32,6 @@ fn without_first(seen: &Seen) -> Vec<Step> {
         );
     }
     json_answer(200, &completion("hello"))
-}
-
-/// Waits until a condition is true, for ten seconds.
-async fn until(condition: impl Fn() -> bool) {
-    for _ in 0..1000 {
-        if condition() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it did not become true");
 }
 
 #[tokio::test]

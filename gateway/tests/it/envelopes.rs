@@ -5,7 +5,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{KEY, Server, send, start_with};
-use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, config, json_answer, upstream};
+use crate::upstreams::{
+    STREAM_HEAD, Scripted, Seen, Step, config, json_answer, message, message_events, upstream,
+};
 
 /// A gateway with the model `mine`, which the upstream calls `claude-1@2025:0`.
 async fn in_front_of(one: UpstreamConfig) -> Server {
@@ -48,28 +50,9 @@ fn paths([answer, stream, count_tokens]: [Option<String>; 3]) -> Paths {
     paths
 }
 
-fn message() -> Value {
-    json!({
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-1", "stop_reason": "end_turn",
-        "stop_sequence": null, "content": [{ "type": "text", "text": "hello" }],
-        "usage": { "input_tokens": 3, "output_tokens": 2 },
-    })
-}
-
-/// The same as events.
+/// The events of a message as a stream.
 fn events() -> Vec<Step> {
-    let mut begun = message();
-    begun["content"] = json!([]);
-    begun["stop_reason"] = Value::Null;
-    let events = [
-        json!({ "type": "message_start", "message": begun }),
-        json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
-        json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "hello" } }),
-        json!({ "type": "content_block_stop", "index": 0 }),
-        json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn", "stop_sequence": null },
-            "usage": { "output_tokens": 2 } }),
-        json!({ "type": "message_stop" }),
-    ];
+    let events = message_events();
     let texts = events.iter().map(|event| {
         let name = event["type"].as_str().expect("a name");
         format!("event: {name}\ndata: {event}\n\n")

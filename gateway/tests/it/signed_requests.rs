@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 use time::format_description::parse_borrowed;
 use time::{OffsetDateTime, PrimitiveDateTime};
 
-use crate::support::{Event, Server, start_with};
-use crate::upstreams::{Scripted, Seen, Step, answer, config, json_answer, question, upstream};
+use crate::support::{Event, Server, start_with, until};
+use crate::upstreams::{
+    Scripted, Seen, Step, answer, config, json_answer, message, message_events, question, upstream,
+};
 
 const MODEL: &str = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
 const ARN: &str = "arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.claude-1";
@@ -92,28 +94,13 @@ fn check(seen: &Seen, caller: Caller) -> Result<(), String> {
     (parts["Signature"] == signature).then_some(()).ok_or_else(|| "another signature".to_owned())
 }
 
-fn message() -> Value {
-    json!({
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-1", "stop_reason": "end_turn",
-        "stop_sequence": null, "content": [{ "type": "text", "text": "hello" }],
-        "usage": { "input_tokens": 3, "output_tokens": 2 },
-    })
-}
-
-/// The same as events.
+/// The events of a message, with what the provider adds to the last one.
 fn events() -> Vec<Value> {
-    let mut begun = message();
-    begun["content"] = json!([]);
-    begun["stop_reason"] = Value::Null;
-    vec![
-        json!({ "type": "message_start", "message": begun }),
-        json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
-        json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "hello" } }),
-        json!({ "type": "content_block_stop", "index": 0 }),
-        json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn", "stop_sequence": null },
-            "usage": { "output_tokens": 2 } }),
-        json!({ "type": "message_stop", "amazon-bedrock-invocationMetrics": { "inputTokenCount": 3 } }),
-    ]
+    let mut events = message_events();
+    if let Some(last) = events.last_mut() {
+        last["amazon-bedrock-invocationMetrics"] = json!({ "inputTokenCount": 3 });
+    }
+    events
 }
 
 /// A message of a binary event stream.
@@ -235,17 +222,6 @@ fn request(path: &str, stream: bool) -> Value {
         "/v1/responses" => json!({ "model": "mine", "stream": stream, "store": false, "input": "hi" }),
         _ => json!({ "contents": [{ "role": "user", "parts": [{ "text": "hi" }] }] }),
     }
-}
-
-/// Waits until a condition is true, for ten seconds.
-async fn until(condition: impl Fn() -> bool) {
-    for _ in 0..1000 {
-        if condition() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it did not become true");
 }
 
 #[tokio::test]

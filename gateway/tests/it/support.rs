@@ -135,3 +135,14 @@ pub(crate) fn events(text: &str) -> Vec<Event> {
         .map(|block| Event { name: field(block, "event"), data: field(block, "data").expect("a data line") })
         .collect()
 }
+
+/// Waits until a condition is true, for ten seconds.
+pub(crate) async fn until(condition: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it did not become true");
+}

@@ -225,6 +225,31 @@ pub(crate) fn stream(events: &str) -> Vec<Step> {
     vec![Step::Write(format!("{STREAM_HEAD}{events}").into()), Step::Close]
 }
 
+/// A message of the messages protocol.
+pub(crate) fn message() -> Value {
+    json!({
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-1", "stop_reason": "end_turn",
+        "stop_sequence": null, "content": [{ "type": "text", "text": "hello" }],
+        "usage": { "input_tokens": 3, "output_tokens": 2 },
+    })
+}
+
+/// The same as events.
+pub(crate) fn message_events() -> Vec<Value> {
+    let mut begun = message();
+    begun["content"] = json!([]);
+    begun["stop_reason"] = Value::Null;
+    vec![
+        json!({ "type": "message_start", "message": begun }),
+        json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
+        json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "hello" } }),
+        json!({ "type": "content_block_stop", "index": 0 }),
+        json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn", "stop_sequence": null },
+            "usage": { "output_tokens": 2 } }),
+        json!({ "type": "message_stop" }),
+    ]
+}
+
 /// A chat completion of the model that the upstream calls `theirs`.
 pub(crate) fn completion(text: &str) -> Value {
     json!({

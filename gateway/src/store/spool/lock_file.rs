@@ -1,5 +1,5 @@
 //! Ownership of a process's files: they are its own while it lives, as shown by a locked file; after that, they belong to
-//! whoever locks it.
+//! the process that locks it.
 
 use std::fs::{File, TryLockError as Locked};
 use std::io;

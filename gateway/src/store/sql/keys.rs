@@ -1,4 +1,4 @@
-//! Keys in a database. Its triggers raise the revision, so that every change is noticed, whoever makes it.
+//! Keys in a database. Its triggers raise the revision, so that every change is noticed, whichever process makes it.
 
 use std::pin::Pin;
 

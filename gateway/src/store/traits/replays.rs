@@ -1,5 +1,5 @@
-//! Requests with an `Idempotency-Key`: one is executed, and repeated ones get its answer. Whoever executes it holds its
-//! lease. When the lease expires, the next request gets a new one, and the old lease can no longer change anything: lease
+//! Requests with an `Idempotency-Key`: one is executed, and repeated ones get its answer. The process that executes it holds
+//! its lease. When the lease expires, the next request gets a new one, and the old lease can no longer change anything: lease
 //! numbers are random, since the key may have been freed and taken again in the meantime.
 
 use std::sync::Arc;

@@ -1,6 +1,5 @@
-//! Video tasks (section 3) in the store. Whoever works on a task holds its lease: nobody else takes the task over before
-//! the lease expires, and once somebody has, the old lease can no longer change anything. So a task ends only once, whoever
-//! worked on it.
+//! Video tasks (section 3) in the store. The process that works on a task holds its lease: no other one takes the task over before
+//! the lease expires. Once one has, the old lease can no longer change anything, so a task ends only once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,7 +140,7 @@ pub(crate) trait TaskStore {
         lasts: Duration,
     ) -> StoreFuture<'s, Result<Lease, QuotaExceeded>>;
 
-    /// Accepts a task: whoever takes it over continues with the payload. True if the same acceptance was recorded before and
+    /// Accepts a task: a process that takes it over continues with the payload. True if the same acceptance was recorded before and
     /// nothing has changed since.
     fn accept_task<'s>(
         &'s self,

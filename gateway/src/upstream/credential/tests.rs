@@ -29,7 +29,7 @@ fn runs(folder: &Path) -> usize {
 }
 
 /// Waits until a condition is true, for up to ten seconds.
-async fn until(condition: impl Fn() -> bool) {
+pub(super) async fn until(condition: impl Fn() -> bool) {
     for _ in 0..1000 {
         if condition() {
             return;

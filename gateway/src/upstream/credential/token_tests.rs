@@ -135,17 +135,6 @@ fn bearer() -> KeyPosition {
     KeyPosition::Header { name: HeaderName::from_static("authorization"), prefix: "Bearer ".to_owned() }
 }
 
-/// Waits until a condition is true, for up to ten seconds.
-async fn until(condition: impl Fn() -> bool) {
-    for _ in 0..1000 {
-        if condition() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it did not become true");
-}
-
 #[tokio::test]
 async fn a_service_account_signs_an_assertion_that_its_public_key_verifies() {
     let (folder, server) =

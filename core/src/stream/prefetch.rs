@@ -29,7 +29,7 @@ use crate::wire::error::Error;
 /// ```
 /// use gatewright::read_ahead::TakeResult;
 ///
-/// fn printed(taken: Taken<String>) -> bool {
+/// fn printed(taken: TakeResult<String>) -> bool {
 ///     match taken {
 ///         TakeResult::Events(events) => events.iter().for_each(|event| println!("{event}")),
 ///         TakeResult::Failed(error) => eprintln!("{error}"),
@@ -58,7 +58,7 @@ pub enum TakeResult<E> {
 ///
 /// ```no_run
 /// use gatewright::RawStream;
-/// use gatewright::read_ahead::{Level, Read, ReadAhead, Taken};
+/// use gatewright::read_ahead::{Level, Read, ReadAhead, TakeResult};
 /// use tokio::runtime::Handle;
 ///
 /// /// Prints the text of a stream from a thread that is none of the runtime's.
@@ -236,7 +236,7 @@ impl<E: Send + 'static> ReadAhead<E> {
     ///
     /// ```
     /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
-    /// use gatewright::read_ahead::{Level, Taken};
+    /// use gatewright::read_ahead::{Level, TakeResult};
     ///
     /// match stream.take(Level::Text) {
     ///     TakeResult::Events(texts) => print!("{}", texts.concat()),
@@ -271,9 +271,9 @@ impl<E: Send + 'static> ReadAhead<E> {
     /// watches the connection itself.
     ///
     /// ```
-    /// use gatewright::read_ahead::{Level, ReadAhead, Taken};
+    /// use gatewright::read_ahead::{Level, ReadAhead, TakeResult};
     ///
-    /// async fn next(stream: &ReadAhead<String>) -> Taken<String> {
+    /// async fn next(stream: &ReadAhead<String>) -> TakeResult<String> {
     ///     stream.readable().await;
     ///     stream.take(Level::Text)
     /// }
@@ -338,7 +338,7 @@ impl<E: Send + 'static> ReadAhead<E> {
     ///
     /// ```
     /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
-    /// use gatewright::read_ahead::{Level, Taken};
+    /// use gatewright::read_ahead::{Level, TakeResult};
     ///
     /// stream.close();
     /// assert!(matches!(stream.take(Level::Text), TakeResult::Over));

@@ -19,17 +19,17 @@ const INBOX_EVENTS: usize = 1024;
 /// The level at which a stream is read.
 ///
 /// ```
-/// use gatewright::read_ahead::{Level, Taken};
+/// use gatewright::read_ahead::{Level, TakeResult};
 ///
 /// /// Why there is nothing at this level.
-/// fn told<E>(taken: &Taken<E>) -> &'static str {
+/// fn reason<E>(taken: &TakeResult<E>) -> &'static str {
 ///     match taken {
-///         Taken::Otherwise(Some(Level::Text)) => "somebody reads the text of this stream",
-///         Taken::Otherwise(_) => "somebody reads it at another level",
+///         TakeResult::Otherwise(Some(Level::Text)) => "somebody reads the text of this stream",
+///         TakeResult::Otherwise(_) => "somebody reads it at another level",
 ///         _ => "",
 ///     }
 /// }
-/// # assert_eq!(told::<()>(&Taken::Over), "");
+/// # assert_eq!(reason::<()>(&TakeResult::Over), "");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {

@@ -60,7 +60,7 @@ impl Source {
 /// use gatewright_report::PoolResult;
 ///
 /// /// A line for a document.
-/// fn told(judged: Judged<String, bool>) -> String {
+/// fn line(judged: PoolResult<String, bool>) -> String {
 ///     match judged.result {
 ///         Ok(true) => format!("{} is valid", judged.key),
 ///         Ok(false) => format!("{} is not valid", judged.key),

@@ -71,7 +71,7 @@ pub(crate) struct Settings {
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
     /// Measure ours at another commit beside ours here, and no peers
-    #[arg(long, value_name = "COMMIT", conflicts_with = "write")]
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["write", "peers", "guided"])]
     compare: Option<String>,
     /// Write the tables and pictures of docs/
     #[arg(long)]
@@ -98,9 +98,7 @@ pub(crate) fn run_bench(
     program: fn(guided: bool) -> Result<PathBuf>,
 ) -> Result<()> {
     match subject {
-        Subject::Gateway => {
-            gateway::run_gateway(|| program(settings.guided), settings.peers, settings.awake, settings.rounds)
-        }
+        Subject::Gateway => gateway::run_gateway(settings, program),
         Subject::Nodes => nodes::run_nodes(),
         _ => rounds::run_rounds(subject, settings),
     }

@@ -2,7 +2,7 @@
 
 use gatewright_gateway::{Kind, Paths, UpstreamConfig};
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{KEY, Server, send, start_with};
 use crate::upstreams::{

@@ -1,24 +1,19 @@
 //! Our build at another commit, in a worktree below target/bench.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use walkdir::WalkDir;
 
 use super::installs::{OurPackages, folder};
-use crate::process::{command, output, root, run};
+use crate::building::build;
+use crate::pgo::PROGRAM;
+use crate::process::{cargo, command, output, root, run, step};
 
 /// Checks it out, adds this checkout's benchmark programs, builds and installs it.
 pub(super) fn install(commit: &str) -> Result<OurPackages> {
-    let revision = format!("{commit}^{{commit}}");
-    let full = output(command("git").args(["rev-parse", "--verify", &revision]))
-        .with_context(|| format!("{commit:?} is no commit"))?;
-    let full = full.trim();
-    let short = &full[..full.len().min(9)];
-    let place = folder().join("commits").join(short);
-    if !place.exists() {
-        run(command("git").args(["worktree", "add", "--quiet", "--detach"]).arg(&place).arg(full))?;
-    }
+    let (short, place) = check_out(commit)?;
     overlay(&place.join("bench"))?;
     // One folder for all commits: most dependencies are the same.
     let ours = OurPackages::at(format!("ours at {short}"), place, folder().join("commits/target"));
@@ -26,8 +21,42 @@ pub(super) fn install(commit: &str) -> Result<OurPackages> {
     Ok(ours)
 }
 
+/// The gateway's program of this checkout, and of another commit. Both are built with the release profile and without
+/// link-time optimization, which triples the build time.
+pub(super) fn programs(commit: &str) -> Result<[PathBuf; 2]> {
+    let (short, place) = check_out(commit)?;
+    Ok([program("here", &root())?, program(&short, &place)?])
+}
+
+fn program(name: &str, checkout: &Path) -> Result<PathBuf> {
+    let commits = folder().join("commits");
+    let built = commits.join("target");
+    step(&format!("build the gateway, {name}"), || {
+        let mut cargo = cargo();
+        cargo.current_dir(checkout).env("CARGO_TARGET_DIR", &built);
+        build(cargo.args(["build", "--release", "-p", PROGRAM]))
+    })?;
+    let program = commits.join(format!("{PROGRAM}-{name}"));
+    fs::copy(built.join("release").join(PROGRAM), &program)?;
+    Ok(program)
+}
+
+/// Checks a commit out. Returns its abbreviated hash and its folder.
+fn check_out(commit: &str) -> Result<(String, PathBuf)> {
+    let revision = format!("{commit}^{{commit}}");
+    let full = output(command("git").args(["rev-parse", "--verify", &revision]))
+        .with_context(|| format!("{commit:?} is no commit"))?;
+    let full = full.trim();
+    let short = full[..full.len().min(9)].to_owned();
+    let place = folder().join("commits").join(&short);
+    if !place.exists() {
+        run(command("git").args(["worktree", "add", "--quiet", "--detach"]).arg(&place).arg(full))?;
+    }
+    Ok((short, place))
+}
+
 /// Uses today's benchmark programs.
-fn overlay(into: &std::path::Path) -> Result<()> {
+fn overlay(into: &Path) -> Result<()> {
     let source = root().join("bench");
     if into.exists() {
         fs::remove_dir_all(into)?;

@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
+use super::Settings;
 use super::awake::keep_awake;
+use super::compare;
 use super::peers::{self, MODELS, RunningPeer, first_line, is_installed};
 use crate::artefacts::target;
 use crate::process::{cargo, command, output, root, run, step};
@@ -76,21 +78,27 @@ const LIMITS: [&str; 6] = [
 /// Medians by measurement and gateway.
 type Figures = BTreeMap<(usize, &'static str), BTreeMap<&'static str, Vec<f64>>>;
 
-/// Runs the benchmark. `with_peers`: includes the other gateways, which are installed first. `awake`: keeps the cores
-/// awake. `rounds`: the median of these counts.
-pub(super) fn run_gateway(
-    program: impl FnOnce() -> Result<PathBuf>,
-    with_peers: bool,
-    awake: bool,
-    rounds: usize,
-) -> Result<()> {
-    let program = step("build the gateway as packaged", program)?;
+/// Runs the benchmark. `program`: builds the gateway as in the packages, with or without a profile.
+pub(super) fn run_gateway(settings: &Settings, program: fn(guided: bool) -> Result<PathBuf>) -> Result<()> {
     build_load()?;
+    let (ours, before) = match &settings.compare {
+        Some(commit) => {
+            let [ours, before] = compare::programs(commit)?;
+            (ours, Some(before))
+        }
+        None => (step("build the gateway as packaged", || program(settings.guided))?, None),
+    };
     let stub = start_stub()?;
-    let ours = || command(&program);
-    let mut gateways = vec![start_ours(ours, "relayed", &relaying(&stub, "chat"), CHAT)?];
-    gateways.push(start_ours(ours, "translated", &relaying(&stub, "messages"), CHAT)?);
-    if with_peers {
+    let start =
+        |program: &Path, name, kind| start_ours(|| command(program), name, &relaying(&stub, kind), CHAT);
+    let mut gateways = vec![start(&ours, "relayed", "chat")?, start(&ours, "translated", "messages")?];
+    if let Some(before) = before {
+        gateways.extend([
+            start(&before, "relayed before", "chat")?,
+            start(&before, "translated before", "messages")?,
+        ]);
+    }
+    if settings.peers {
         let title =
             if is_installed() { "start the peers" } else { "install and start the peers (takes minutes)" };
         step(title, || {
@@ -102,7 +110,8 @@ pub(super) fn run_gateway(
     }
     gateways.push(peers::nginx(&stub.host)?);
     gateways.push(stub);
-    let _awake = awake.then(keep_awake).transpose()?;
+    let rounds = settings.rounds;
+    let _awake = settings.awake.then(keep_awake).transpose()?;
     let mut figures = Figures::new();
     for round in 0..rounds {
         step(&format!("round {} of {rounds}", round + 1), || measure(&mut gateways, &mut figures))?;
@@ -236,7 +245,7 @@ fn show(figures: &Figures) {
                 let value = median(values);
                 let ratio = ours.map_or(f64::NAN, |ours| value / ours);
                 let added = direct.map_or(f64::NAN, |direct| value - direct);
-                eprintln!("  {name:16} {value:12.1}   {ratio:8.2} × relayed   {added:+12.1} to the stub");
+                eprintln!("  {name:17} {value:12.1}   {ratio:8.2} × relayed   {added:+12.1} to the stub");
             }
         }
     }

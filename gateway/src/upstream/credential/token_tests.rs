@@ -21,6 +21,7 @@ use url::form_urlencoded;
 use super::default_credentials;
 use super::no_key::NoKey;
 use super::source::{self, Fetched};
+use super::tests::until;
 use super::{AttachedKey, KeyPosition, UpstreamCredential};
 use crate::clock::unix_seconds;
 use crate::config::{ApplicationDefault, ClientCredentials, KeyFile, KeySource};

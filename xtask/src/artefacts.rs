@@ -84,6 +84,9 @@ pub(crate) fn build_programs(programs: &[(&str, &str)]) -> Result<()> {
     build(&mut call)
 }
 
+/// The gateway's program for the packages, which is also the name of its crate.
+pub(crate) const SERVER: &str = "gatewright-server";
+
 /// The package of the program, and the program.
 pub(crate) const PROGRAM: (&str, &str) = ("gatewright-cli", "gatewright");
 

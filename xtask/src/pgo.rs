@@ -8,13 +8,10 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::artefacts::target;
+use crate::artefacts::{SERVER, target};
 use crate::building::build;
 use crate::pages::digest;
 use crate::process::{cargo, command, host, output, root, run, step};
-
-/// The crate of the program, and its name.
-pub(crate) const PROGRAM: &str = "gatewright-server";
 
 /// The sources of the build: if they change, the profile is outdated.
 const SOURCES: [&str; 4] = ["*.rs", "*.toml", "Cargo.lock", "spec"];
@@ -78,16 +75,16 @@ pub(crate) fn program(guided: bool) -> Result<PathBuf> {
 /// the counts are matched by name.
 fn counting(target_triple: &str) -> Result<PathBuf> {
     let built = build_with(target_triple, &["-Cprofile-generate".to_owned()])?;
-    let counting = target().join("guided").join(PROGRAM);
+    let counting = target().join("guided").join(SERVER);
     std::fs::copy(built, &counting)?;
     Ok(counting)
 }
 
 fn build_with(target_triple: &str, flags: &[String]) -> Result<PathBuf> {
     let mut call = cargo();
-    call.args(["build", "--locked", "--profile", "dist", "-p", PROGRAM, "--target", target_triple]);
+    call.args(["build", "--locked", "--profile", "dist", "-p", SERVER, "--target", target_triple]);
     build(with_flags(&mut call, target_triple, flags))?;
-    Ok(target().join(target_triple).join("dist").join(PROGRAM))
+    Ok(target().join(target_triple).join("dist").join(SERVER))
 }
 
 fn sources() -> Result<Vec<PathBuf>> {

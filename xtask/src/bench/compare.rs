@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result};
 use walkdir::WalkDir;
 
 use super::installs::{OurPackages, folder};
+use crate::artefacts::SERVER;
 use crate::building::build;
-use crate::pgo::PROGRAM;
 use crate::process::{cargo, command, output, root, run, step};
 
 /// Checks it out, adds this checkout's benchmark programs, builds and installs it.
@@ -34,10 +34,10 @@ fn program(name: &str, checkout: &Path) -> Result<PathBuf> {
     step(&format!("build the gateway, {name}"), || {
         let mut cargo = cargo();
         cargo.current_dir(checkout).env("CARGO_TARGET_DIR", &built);
-        build(cargo.args(["build", "--release", "-p", PROGRAM]))
+        build(cargo.args(["build", "--release", "-p", SERVER]))
     })?;
-    let program = commits.join(format!("{PROGRAM}-{name}"));
-    fs::copy(built.join("release").join(PROGRAM), &program)?;
+    let program = commits.join(format!("{SERVER}-{name}"));
+    fs::copy(built.join("release").join(SERVER), &program)?;
     Ok(program)
 }
 

@@ -153,7 +153,10 @@ fn can_think(conversation: &Conversation, target: Protocol) -> bool {
         conversation.tool_choice.as_ref().map(|choice| &choice.value),
         Some(ToolChoice::Required | ToolChoice::Function(_) | ToolChoice::Allowed { required: true, .. })
     );
-    let is_begun = conversation.turns.last().is_some_and(|turn| turn.role == Role::Assistant);
+    // Instructions move to the head of the request, wherever they were.
+    let mut turns = conversation.turns.iter().rev();
+    let last = turns.find(|turn| !matches!(turn.role, Role::System | Role::Developer));
+    let is_prefilled = last.is_some_and(|turn| turn.role == Role::Assistant);
     let mut calling = turns_of_the_last_calls(&conversation.turns)
         .filter(|turn| turn.parts.iter().any(|part| matches!(part.kind, PartKind::Call(_))));
     let is_proven = calling.all(|turn| {
@@ -164,7 +167,7 @@ fn can_think(conversation: &Conversation, target: Protocol) -> bool {
             _ => false,
         })
     });
-    !is_forced && !is_begun && is_proven
+    !is_forced && !is_prefilled && is_proven
 }
 
 /// The turns since the user last spoke, if they end with tool results. User text after results shares a turn with them.

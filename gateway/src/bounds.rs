@@ -5,4 +5,3 @@ pub(crate) mod client_schema;
 pub(crate) mod gathering;
 pub(crate) mod memory_budget;
 pub(crate) mod pace;
-pub(crate) mod tree;

@@ -4,7 +4,6 @@
 //! which knows the rules between keys and looks up secrets. Each step reports all its findings, with their positions.
 
 mod addresses;
-mod capabilities;
 mod envelope;
 mod file;
 mod key_source;
@@ -33,10 +32,10 @@ use std::time::Duration;
 
 use gatewright::webhook::Secret;
 use gatewright::{ApiKey, catalog};
+pub use gatewright_protocol::{Capabilities, Roles, Thinking, TokenLimit};
 
 pub use self::addresses::check_base_url;
 pub(crate) use self::addresses::{check_credentials_url, check_token_url, is_listen_address, is_origin};
-pub use self::capabilities::{Capabilities, Roles, TokenLimit};
 pub(crate) use self::envelope::MODEL_PLACEHOLDER;
 pub use self::envelope::{Envelope, Paths};
 pub use self::key_source::{ApplicationDefault, ClientCredentials, KeyFile, KeySource, SigV4Credentials};
@@ -54,7 +53,7 @@ pub use self::shared::SharedConfig;
 pub use self::sharing::Sharing;
 pub use self::tls::{TlsConfig, TlsError};
 pub use self::upstreams::{
-    Kind, ModelConfig, ModelKind, ModelPrice, TargetConfig, Thinking, TieredPrice, TokenPrice, UpstreamConfig,
+    Kind, ModelConfig, ModelKind, ModelPrice, TargetConfig, TieredPrice, TokenPrice, UpstreamConfig,
 };
 pub use self::watch::Watch;
 

@@ -4,14 +4,14 @@
 use std::sync::{Arc, Mutex};
 
 use axum::body::Body;
+use gatewright_protocol::conversation::Protocol;
+use gatewright_protocol::judge::judge_by;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::config::{Config, Kind, ModelConfig, TargetConfig, UpstreamConfig};
-use crate::conversation::Protocol;
-use crate::protocols::judge::judge_by;
 use crate::server::Embedded;
 
 /// The model, as the server calls it.

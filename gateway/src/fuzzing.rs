@@ -12,15 +12,15 @@ use std::collections::BTreeMap;
 
 use gatewright::limits::{self, Rules, integer};
 use gatewright::{Operation, operations};
+use gatewright_protocol::conversation::{Delta, Protocol};
+use gatewright_protocol::judge::judge;
+use gatewright_protocol::{Defaults, ResponseContext, grammar};
 use serde_json::{Map, Value};
 
 pub use crate::server::http1::fuzzing::asked;
 
 use crate::bounds::budget::{Budget, BudgetExceeded};
 use crate::bounds::client_schema::ClientSchema;
-use crate::conversation::{Delta, Protocol};
-use crate::protocols::judge::judge;
-use crate::protocols::{Defaults, ResponseContext, grammar};
 use crate::simulator;
 use crate::simulator::conversation::{
     FunctionTool, Prompt, PromptTurn, ReplyContent, ReplyFormat, SimulatedToolChoice,

@@ -39,7 +39,6 @@ mod budgets;
 mod clock;
 mod compaction;
 mod config;
-mod conversation;
 #[cfg(test)]
 mod converse_tests;
 mod counters;
@@ -58,7 +57,6 @@ mod models;
 mod node_registry;
 mod observe;
 mod offers;
-mod protocols;
 mod random;
 mod relay;
 mod routing;

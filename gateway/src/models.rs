@@ -2,13 +2,14 @@
 
 use gatewright::operations::{self, ErrorStyle, Operation};
 use gatewright::{ErrorCode, catalog, limits};
+use gatewright_protocol::json;
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::config::ModelKind;
 use crate::keys::Scopes;
 use crate::routing::{ModelRoute, Routes};
-use crate::wire::{ApiError, Call, Response, json, json_response};
+use crate::wire::{ApiError, Call, Response, json_response};
 
 /// Maximum number of tokens of a text answer from the simulator, whatever the request allows.
 pub(crate) const LONGEST_ANSWER: usize = 32_768;

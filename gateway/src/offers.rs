@@ -6,11 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use gatewright::catalog;
+use gatewright_protocol::conversation::Protocol;
 use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize;
 
 use crate::config::{Config, Kind, UpstreamConfig};
-use crate::conversation::Protocol;
 use crate::upstream::Endpoint;
 
 /// Timeout for an upstream's list.

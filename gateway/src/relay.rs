@@ -39,6 +39,7 @@ use std::time::Instant;
 use gatewright::ErrorCode;
 use gatewright::operations::Operation;
 use gatewright::redact::Redactor;
+use gatewright_protocol::conversation::{Protocol, Usage};
 use http::HeaderValue;
 use tracing::Span;
 
@@ -58,7 +59,6 @@ pub(crate) use self::videos::{AcceptedVideo, FetchedFile, Remote, RemoteRecord, 
 use crate::access::refused;
 use crate::app::App;
 use crate::config::ModelKind;
-use crate::conversation::{Protocol, Usage};
 use crate::observe::{Origin, current_span};
 use crate::routing::{ModelRoute, Plan, UpstreamAttempt};
 use crate::store::{ResponseDocuments, ResponseRecord};

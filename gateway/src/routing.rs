@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gatewright::catalog;
+use gatewright_protocol::conversation::Protocol;
 
 use self::breaker::Breaker;
 use self::keys::RestingKeys;
 use self::load::Load;
 pub(crate) use self::plan::{Plan, SkipReason, Unavailable, UpstreamAttempt};
 use crate::config::{Capabilities, Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig};
-use crate::conversation::Protocol;
 use crate::observe::Attempts;
 use crate::upstream::Endpoint;
 use crate::usage::Rates;

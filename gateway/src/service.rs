@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use gatewright::operations::Operation;
+use gatewright_protocol::conversation::Protocol;
 
 use crate::app::App;
-use crate::conversation::Protocol;
 use crate::generated::routes::Service;
 use crate::media;
 use crate::models;

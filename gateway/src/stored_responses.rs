@@ -4,15 +4,15 @@ use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use gatewright::ErrorCode;
+use gatewright_protocol::json::{limit, text};
+use gatewright_protocol::tree;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::app::App;
 use crate::bounds::budget::{Budget, BudgetExceeded};
-use crate::bounds::tree;
 use crate::store::{LONGEST, ResponseDocuments, ResponseRecord, StoreUnavailable};
-use crate::wire::json::{limit, text};
 use crate::wire::{ApiError, Call, Response, json_bytes, json_response};
 
 /// Why a response may be missing.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use gatewright_protocol::json::text;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
@@ -10,7 +11,6 @@ use crate::config::Config;
 use crate::keys::NewKey;
 use crate::server::Embedded;
 use crate::wire::Response;
-use crate::wire::json::text;
 
 async fn send(gateway: &Embedded, request: http::request::Builder, body: &str) -> Response {
     let request = request

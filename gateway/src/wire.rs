@@ -5,7 +5,6 @@ pub(crate) mod content_coding;
 mod error;
 pub(crate) mod event_stream;
 mod guarded_body;
-pub(crate) mod json;
 pub(crate) mod lazy_json;
 pub(crate) mod peeked;
 mod presence;

@@ -4,18 +4,18 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use gatewright_protocol::{Roles, Thinking, TokenLimit};
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::capabilities::{Roles, TokenLimit};
 use super::envelope::Paths;
 use super::log::{LogFormat, LogLevel};
 use super::presets;
 use super::secret::{Credential, Secret, Setting};
 use super::units::{Size, Time};
-use super::upstreams::{Kind, ModelKind, Thinking};
+use super::upstreams::{Kind, ModelKind};
 
 /// Configuration of a Gatewright gateway.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

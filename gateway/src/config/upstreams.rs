@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use gatewright::{ApiKey, catalog};
+use gatewright_protocol::{Capabilities, Thinking};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::capabilities::Capabilities;
 use super::envelope::Envelope;
 use super::key_source::KeySource;
 use super::keys::{KeyPlace, RequestSetting};
@@ -179,18 +179,6 @@ pub struct ModelConfig {
     pub strict: bool,
     /// How an upstream with the messages protocol is asked for thinking. Default: with a budget.
     pub thinking: Thinking,
-}
-
-/// How the messages protocol tells a model to think.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Thinking {
-    /// With a token budget; an effort is translated into one.
-    #[default]
-    Budget,
-    /// With only an effort; a token budget is translated into one. For models that decide themselves how much they think.
-    Adaptive,
 }
 
 impl ModelConfig {

@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::sync::{Mutex, PoisonError};
 
+use gatewright_protocol::tree;
 use serde_json::Value;
-
-use crate::bounds::tree;
 
 /// Maximum number of requests that are remembered; the oldest is forgotten, and fails once more.
 const MOST: usize = 1000;

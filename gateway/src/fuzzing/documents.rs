@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 
+use gatewright_protocol::{VideoDimensions, VideoForm, VideoStage};
 use serde_json::Value;
 
 use crate::config;
-use crate::protocols::{VideoDimensions, VideoForm, VideoStage};
 
 /// What each secret of a configuration is, which no message may show.
 const CANARY: &str = "sk-canary-4f2a";

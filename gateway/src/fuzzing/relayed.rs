@@ -2,10 +2,10 @@
 //! what the upstream said but for the name of the model and the usage that only the gateway asked for.
 
 use bytes::Bytes;
+use gatewright_protocol::conversation::Protocol;
 use serde_json::Value;
 
 use super::PROTOCOLS;
-use crate::conversation::Protocol;
 use crate::relay::cut::{CutOutcome, CutResult, Fields, MODEL, StreamHandling, lines_of_blocks, take};
 
 /// Passes a stream of an upstream on. The first byte names the protocol, the second whether the usage is hidden and whether the

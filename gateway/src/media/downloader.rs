@@ -6,12 +6,12 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use gatewright::redact::Redactor;
+use gatewright_protocol::Finished;
 use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
 use crate::app::App;
 use crate::bounds::pace::Pace;
-use crate::protocols::Finished;
 use crate::relay::{AttemptFailure, FetchedFile, Remote};
 use crate::store::{FileKind, FileReservation, LIFETIME, StoredFile};
 use crate::wire::ApiError;

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gatewright_protocol::conversation::Failure;
+use gatewright_protocol::{Finished, VideoStage};
 use tokio::time::Instant;
 
 use super::downloader::{DownloadError, fetch};
 use super::video_params::VideoParams;
 use crate::app::App;
 use crate::clock::unix_seconds;
-use crate::conversation::Failure;
-use crate::protocols::{Finished, VideoStage};
 use crate::relay::{AttemptFailure, FailureClass, Remote};
 use crate::store::{FileReservation, Output, StoredFile, Task, TaskError, TaskState};
 use crate::tasks::{LeaseGuard, VideoInProgress};

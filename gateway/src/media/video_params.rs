@@ -2,11 +2,11 @@
 
 use gatewright::ErrorCode;
 use gatewright::limits::integer;
+use gatewright_protocol::json::text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::simulator::video;
-use crate::wire::json::text;
 use crate::wire::{ApiError, Call};
 
 /// Estimated size of a second of video from providers.

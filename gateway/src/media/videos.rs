@@ -8,6 +8,9 @@ use futures_util::FutureExt as _;
 use gatewright::ErrorCode;
 use gatewright::limits::Rules;
 use gatewright::redact::Redactor;
+use gatewright_protocol::conversation::Usage;
+use gatewright_protocol::json::text;
+use gatewright_protocol::{VideoDimensions, VideoStage};
 use http::HeaderValue;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -23,17 +26,14 @@ use super::video_params::VideoParams;
 use crate::app::App;
 use crate::clock::{millis, unix_seconds, whole_seconds};
 use crate::config::ModelKind;
-use crate::conversation::Usage;
 use crate::models;
 use crate::observe::Origin;
-use crate::protocols::{VideoDimensions, VideoStage};
 use crate::relay::{self, AcceptedVideo, AttemptFailure, Remote, VideoRequest};
 use crate::routing::UpstreamAttempt;
 use crate::store::{FileName, FileReservation, ResumedTask, Task, TaskState};
 use crate::tasks::{LeaseGuard, VideoInProgress};
 use crate::usage::Charge;
 use crate::webhooks::notice;
-use crate::wire::json::text;
 use crate::wire::{ApiError, Call, Response, json_response};
 
 /// `POST /v1/videos/generations`: returns the task, always as `processing` (sections 3 and 4).

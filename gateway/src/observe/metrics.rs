@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gatewright::operations::{self, Operation};
+use gatewright_protocol::conversation::Usage;
 use metrics::{
     Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder as _, SharedString, Unit,
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 use super::attempts::{Attempts, Outcome};
-use crate::conversation::Usage;
 
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, None);
 

@@ -6,6 +6,8 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use gatewright::redact::Redactor;
+use gatewright_protocol::ResponseContext;
+use gatewright_protocol::conversation::{Protocol, Usage};
 use http::{HeaderMap, HeaderName, header};
 use http_body_util::{BodyExt as _, Limited};
 use serde_json::Value;
@@ -22,8 +24,6 @@ use super::translate_request::AnswerTranslation;
 use super::translate_stream::StreamTranslation;
 use super::{LONG_BODY, RequestContext, document, pictures, translate_request};
 use crate::bounds::memory_budget::Reservation;
-use crate::conversation::{Protocol, Usage};
-use crate::protocols;
 use crate::routing::UpstreamAttempt;
 use crate::upstream::{Action, NoAnswer, Request};
 use crate::wire::Presence;
@@ -242,7 +242,7 @@ async fn as_events(
     mut share: Reservation,
 ) -> Result<Body, AttemptFailure> {
     let from = upstream_request.protocol;
-    let context = protocols::ResponseContext {
+    let context = ResponseContext {
         include_usage: true,
         ..translate_request::response_context(request_context, from, Value::Null)
     };

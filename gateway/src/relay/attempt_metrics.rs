@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gatewright::operations::Operation;
+use gatewright_protocol::conversation::Usage;
 use http::{HeaderMap, Uri};
 use opentelemetry::trace::{Status, TraceContextExt as _};
 use opentelemetry::{KeyValue, Value};
@@ -10,7 +11,6 @@ use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::failure::{AttemptFailure, FailureClass};
-use crate::conversation::Usage;
 use crate::observe::{self, Attempts, Metrics, Outcome, attempt_span, provider_name};
 use crate::routing::{Destination, UpstreamAttempt};
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use gatewright_protocol::conversation::Protocol;
 use http::HeaderMap;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
@@ -13,7 +14,6 @@ use tokio::time::Instant;
 use super::document::{self, Patience};
 use super::stream_inspector::StreamInspector;
 use crate::app::App;
-use crate::conversation::Protocol;
 use crate::routing::Provider;
 use crate::upstream::{StoredAction, StoredResponseRequest};
 use crate::usage::{Caller, Charge};

@@ -4,15 +4,15 @@
 use std::collections::HashSet;
 
 use gatewright::ErrorCode;
+use gatewright_protocol::conversation::{
+    Answer, Choice, Delta, Failure, FailureKind, FinishReason, Part, PartKind, Protocol, Usage,
+};
+use gatewright_protocol::json::text;
+use gatewright_protocol::{MalformedDocument, ResponseContext, StreamIn};
 use serde_json::{Value, json};
 
 use crate::compaction::sealed;
-use crate::conversation::{
-    Answer, Choice, Delta, Failure, FailureKind, FinishReason, Part, PartKind, Protocol, Usage,
-};
-use crate::protocols::{MalformedDocument, ResponseContext, StreamIn};
 use crate::stored_responses::new_id;
-use crate::wire::json::text;
 use crate::wire::{ApiError, Call};
 
 /// Maximum size of a summary, in bytes.

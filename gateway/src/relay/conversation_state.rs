@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gatewright::{ErrorCode, limits};
+use gatewright_protocol::conversation::JsonPointer;
+use gatewright_protocol::json::{list, text};
 use serde_json::Value;
 
 use super::compaction::{CompactionTrigger, ask_for_summary};
@@ -12,11 +14,9 @@ use super::frames::{Fields, Frames};
 use crate::app::App;
 use crate::bounds::budget::Budget;
 use crate::compaction;
-use crate::conversation::JsonPointer;
 use crate::routing::{Plan, UpstreamAttempt};
 use crate::store::{LONGEST, ResponseRecord, StoringUpstream};
 use crate::stored_responses::{self, InputItems, StoredConversation};
-use crate::wire::json::{list, text};
 use crate::wire::lazy_json::{members, string};
 use crate::wire::{ApiError, Call};
 

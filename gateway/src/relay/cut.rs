@@ -1,6 +1,8 @@
 //! Feeds an upstream's stream in arbitrary packets, without sockets or timers, for fuzzing.
 
 use bytes::{Bytes, BytesMut};
+use gatewright_protocol::ResponseContext;
+use gatewright_protocol::conversation::{Protocol, Usage};
 use serde_json::{Map, Value};
 
 pub(crate) use super::frames::Fields;
@@ -8,8 +10,6 @@ use super::frames::{Frames, blocks};
 use super::passthrough_stream::{EventKind, EventProcessor, Framing, PassthroughStream};
 use super::stream_inspector::StreamInspector;
 use super::translate_stream::StreamTranslation;
-use crate::conversation::{Protocol, Usage};
-use crate::protocols::ResponseContext;
 
 /// The client's name for the model.
 pub(crate) const MODEL: &str = "mine";

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gatewright::operations;
+use gatewright_protocol::conversation::Protocol;
 use http::{HeaderName, header};
 
 use super::attempt::SuccessfulAnswer;
@@ -12,7 +13,6 @@ use super::prepare::UpstreamRequest;
 use super::{RequestContext, attempt};
 use crate::app::App;
 use crate::bounds::budget::Budget;
-use crate::conversation::Protocol;
 use crate::routing::UpstreamAttempt;
 use crate::simulator::protocols::{chat, images, native, responses};
 use crate::store::PendingStore;

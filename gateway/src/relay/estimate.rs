@@ -1,8 +1,8 @@
 //! Estimates the tokens of a conversation, for upstreams that don't count them.
 
+use gatewright_protocol::conversation::{Conversation, Input, Part, PartKind, ToolKind};
 use memchr::{memchr, memrchr};
 
-use crate::conversation::{Conversation, Input, Part, PartKind, ToolKind};
 use crate::simulator::tokens;
 
 /// Tokens of an image, audio clip or document, whatever its size: those of a medium-sized image.

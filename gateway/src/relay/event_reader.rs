@@ -3,10 +3,10 @@
 mod binary_events;
 
 use bytes::Bytes;
+use gatewright_protocol::conversation::Failure;
 
 use self::binary_events::BinaryEvents;
 use super::frames::{EventTooLong, Frames, MAX_EVENT_BYTES};
-use crate::conversation::Failure;
 use crate::wire::event_stream::EventStreamError;
 
 /// The format of a stream, by its media type.

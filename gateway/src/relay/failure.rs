@@ -4,6 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use gatewright::ErrorCode;
 use gatewright::redact::Redactor;
+use gatewright_protocol::code_of;
+use gatewright_protocol::conversation::{Failure, FailureKind, Protocol, ProviderExtra};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -11,8 +13,6 @@ use uuid::Uuid;
 use super::stream_inspector::StreamInspector;
 use crate::bounds::memory_budget::ReservationError;
 use crate::clock::{unix_seconds, whole_seconds};
-use crate::conversation::{Failure, FailureKind, Protocol, ProviderExtra};
-use crate::protocols::code_of;
 use crate::routing::{SkipReason, Unavailable};
 use crate::upstream::{NoAnswer, retry_after, tokens_left};
 use crate::wire::{ApiError, UpstreamError};

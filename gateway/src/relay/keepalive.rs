@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
+use gatewright_protocol::conversation::Protocol;
 use http_body_util::BodyExt as _;
 
 use super::RequestContext;
@@ -15,7 +16,6 @@ use super::passthrough_stream::{Framing, write_end};
 use super::stream::{GivenUp, KEEP_ALIVE, headed};
 use super::stream_inspector::StreamInspector;
 use super::translate_request::DROPPED_HEADER;
-use crate::conversation::Protocol;
 use crate::observe::Origin;
 use crate::wire::{ApiError, Presence, Response};
 

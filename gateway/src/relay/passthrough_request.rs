@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use gatewright_protocol::conversation::Protocol;
+
 use super::RequestContext;
 use super::conversation_state::{self, PassthroughBody};
 use super::prepare::{RequestCache, UpstreamRequest, charged, own_models};
 use super::request_meta::RequestMeta;
-use crate::conversation::Protocol;
 use crate::routing::Destination;
 use crate::wire::{ApiError, Call};
 

@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use gatewright::{ErrorCode, operations};
+use gatewright_protocol::conversation::{Failure, Protocol, Usage};
 
 use super::LONG_BODY;
 use super::conversation_state::ResponseRecorder;
 use super::failure::{StreamError, last_event};
 use super::frames::Fields;
 use super::stream_inspector::{EventAction, StreamInspector, StreamProgress};
-use crate::conversation::{Failure, Protocol, Usage};
 use crate::store::LONGEST;
 use crate::wire::{ApiError, Call};
 

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use gatewright::redact::Redactor;
+use gatewright_protocol::conversation::{Protocol, Usage};
 use serde_json::value::RawValue;
 
 use super::failure::AttemptFailure;
 use super::usage_reader;
-use crate::conversation::{Protocol, Usage};
 use crate::wire::lazy_json::members;
 
 /// The status of an answer whose body contains an error.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gatewright::limits::Rules;
 use gatewright::redact::Redactor;
+use gatewright_protocol::conversation::Protocol;
+use gatewright_protocol::{AnswerAdapter, ResponseContext};
 use http::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
@@ -16,8 +18,6 @@ use super::translate_request::{RequestTranslation, TranslatedRequest};
 use super::{LONG_BODY, RequestContext, estimate};
 use crate::app::App;
 use crate::bounds::budget::Budget;
-use crate::conversation::Protocol;
-use crate::protocols;
 use crate::routing::Destination;
 use crate::store::ResponseRecord;
 use crate::upstream::Action;
@@ -50,9 +50,9 @@ pub(super) struct UpstreamRequest {
     /// What the upstream's protocol can't express.
     pub(super) dropped: Option<HeaderValue>,
     /// What a translated answer echoes from the request.
-    pub(super) context: Option<Arc<protocols::ResponseContext>>,
+    pub(super) context: Option<Arc<ResponseContext>>,
     /// Adapts the answer to what the client requested.
-    pub(super) adapter: Option<Box<protocols::AnswerAdapter>>,
+    pub(super) adapter: Option<Box<AnswerAdapter>>,
     /// Records the answer.
     pub(super) recorder: Option<ResponseRecorder>,
     /// How the client requested a compaction that the gateway performs.

@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use gatewright_protocol::conversation::Protocol;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::config::Capabilities;
-use crate::conversation::Protocol;
 use crate::wire::lazy_json::{self, members, spliced};
 
 /// The request members that routing and relaying read.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gatewright::ErrorCode;
+use gatewright_protocol::conversation::Protocol;
 use serde_json::json;
 
 use super::attempt;
@@ -14,7 +15,6 @@ use super::failure::{AttemptFailure, UPSTREAM_HEADER};
 use super::stream_inspector::StreamInspector;
 use crate::app::App;
 use crate::bounds::memory_budget::Reservation;
-use crate::conversation::Protocol;
 use crate::observe::Origin;
 use crate::store::StoringUpstream;
 use crate::stored_responses;

@@ -7,12 +7,12 @@ mod events;
 use std::ops::Range;
 
 use bytes::Bytes;
+use gatewright_protocol::conversation::{Failure, Protocol, Usage};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use self::choices::{ChoiceTracker, StreamChoice};
 use super::usage_reader;
-use crate::conversation::{Failure, Protocol, Usage};
 use crate::wire::lazy_json::{self, members};
 
 /// Maximum size of the response object that the failure of a stream repeats (responses).

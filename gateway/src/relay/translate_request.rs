@@ -6,6 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gatewright::redact::Redactor;
 use gatewright::{ErrorCode, limits};
+use gatewright_protocol::conversation::{Conversation, JsonPointer, Protocol, Usage};
+use gatewright_protocol::{AnswerAdapter, Defaults, ResponseContext, failure_of, without_half_characters};
 use http::{HeaderName, HeaderValue};
 use serde_json::Value;
 use uuid::Uuid;
@@ -18,8 +20,6 @@ use super::failure::AttemptFailure;
 use crate::bounds::memory_budget::Reservation;
 use crate::clock::unix_seconds;
 use crate::config::Capabilities;
-use crate::conversation::{Conversation, JsonPointer, Protocol, Usage};
-use crate::protocols::{self, AnswerAdapter, Defaults, ResponseContext, failure_of, without_half_characters};
 use crate::routing::ModelRoute;
 use crate::wire::{ApiError, Call};
 
@@ -91,7 +91,7 @@ impl RequestTranslation {
         let model = &request_context.route.model;
         let (max_tokens, thinking) = (model.default_max_tokens, model.thinking);
         let defaults = Defaults { max_tokens, thinking, ..Defaults::default() };
-        let has_functions = protocols::has_functions(&conversation);
+        let has_functions = gatewright_protocol::has_functions(&conversation);
         let context = Arc::new(ResponseContext {
             has_functions,
             ..response_context(request_context, request_context.protocol, request)
@@ -300,7 +300,7 @@ pub(super) fn document(
         if let Some(failure) = failure_of(&answer) {
             return Err(AttemptFailure::of_event(failure, redactor));
         }
-        protocols::mark(&mut answer, to);
+        gatewright_protocol::mark(&mut answer, to);
     }
     if let Some(adapter) = adapter {
         adapter.answer(&mut answer);

@@ -1,6 +1,9 @@
 //! Translates the events of a stream from one protocol to another.
 
 use bytes::{Bytes, BytesMut};
+use gatewright_protocol::conversation::{Delta, Failure, FailureKind, Protocol, Usage};
+use gatewright_protocol::tree;
+use gatewright_protocol::{AnswerAdapter, Marking, ResponseContext, StreamIn, StreamOut};
 
 use super::compaction::CompactionReader;
 use super::conversation_state::ResponseRecorder;
@@ -10,9 +13,6 @@ use super::stream_inspector::StreamProgress;
 use super::translate_request::weight;
 use super::usage_reader;
 use super::{LONG_BODY, MAX_SPARE};
-use crate::bounds::tree;
-use crate::conversation::{Delta, Failure, FailureKind, Protocol, Usage};
-use crate::protocols::{AnswerAdapter, Marking, ResponseContext, StreamIn, StreamOut};
 
 /// See the module.
 pub(super) struct StreamTranslation {
@@ -235,7 +235,7 @@ mod tests {
 
     use super::super::frames::MAX_EVENT_BYTES;
     use super::*;
-    use crate::conversation::{Citation, Located};
+    use gatewright_protocol::conversation::{Citation, Located};
 
     #[test]
     fn the_buffers_of_a_long_event_are_not_kept() {

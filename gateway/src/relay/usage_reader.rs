@@ -1,8 +1,8 @@
 //! Reads the usage that an answer reports, in the format of each protocol.
 
+use gatewright_protocol::conversation::{Protocol, Usage};
 use serde_json::value::RawValue;
 
-use crate::conversation::{Protocol, Usage};
 use crate::wire::lazy_json::members;
 
 /// Reads a usage object as its protocol's codec does: an invalid count doesn't invalidate the others. None if it isn't an object,

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use gatewright_protocol::conversation::Protocol;
+
 use super::breaker::BreakerPermit;
 use super::keys::{Rest, SelectedKey};
 use super::load::Permit;
 use super::{Destination, ModelRoute};
-use crate::conversation::Protocol;
 
 /// Maximum number of attempts of a request, over all destinations and keys.
 const MAX_ATTEMPTS: u32 = 8;

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use gatewright_protocol::conversation::Protocol;
 use http::HeaderMap;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{Action, Endpoint, LookUp, Request, StoredAction, StoredResponseRequest};
 use crate::config::{ApplicationDefault, KeySource, Kind, Preset, presets, read_text};
-use crate::conversation::Protocol;
 
 /// The head lines of each request, lowercase except for the first.
 type Heads = Arc<Mutex<Vec<Vec<String>>>>;

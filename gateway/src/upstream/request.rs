@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use gatewright_protocol::conversation::Protocol;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use percent_encoding::utf8_percent_encode;
 
@@ -15,7 +16,6 @@ use super::escaping::SEGMENT;
 use super::key_place::AttachedKey;
 use super::{Endpoint, extend_query};
 use crate::config::{Kind, Paths, UpstreamConfig};
-use crate::conversation::Protocol;
 
 /// Default version of the messages protocol, if the client sends none.
 const MESSAGES_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use gatewright_protocol::conversation::Usage;
 use tracing::Span;
 
 use super::price::{Consumption, MAX_UNITS, Rates};
 use super::{Caller, LimitExceeded, Spent, Totals};
-use crate::conversation::Usage;
 
 /// What one request has consumed so far. It is recorded on drop, so that a request whose client has disconnected counts, too.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! Prices, and the cost of a request. Prices are converted to whole billionths before they are multiplied, so that costs are
 //! exact.
 
-use crate::conversation::Usage;
+use gatewright_protocol::conversation::Usage;
+
 use crate::spent::billionths;
 
 /// Prices of a model, in the operator's currency.

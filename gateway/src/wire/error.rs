@@ -6,13 +6,13 @@ use std::fmt;
 use gatewright::ErrorCode;
 use gatewright::limits::{UNSUPPORTED, Violation, Violations};
 use gatewright::operations::{ErrorStyle, Operation};
+use gatewright_protocol::conversation::{Protocol, ProviderExtra};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::response::{Response, json_response};
 use crate::bounds::budget::BudgetExceeded;
 use crate::bounds::client_schema::OutOfBounds;
-use crate::conversation::{Protocol, ProviderExtra};
 
 /// Type URL of the detail that names a reason in the native format.
 const NATIVE_ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gatewright_protocol::conversation::Usage;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use crate::conversation::Usage;
 use crate::observe::Metrics;
 use crate::store::{Batch, StoreError, UsageStore, WRITER_KNOWN_FOR};
 use crate::usage::{Journal, Ledger, RecoveredJournal, Rows, UsageKey};

@@ -1,10 +1,10 @@
 //! The upstreams of a configuration file.
 
+use gatewright_protocol::Capabilities;
 use http::header::{self, HeaderName, HeaderValue};
 use indexmap::IndexMap;
 
 use super::super::addresses::{base_url, is_exposed, operation_of};
-use super::super::capabilities::Capabilities;
 use super::super::envelope::Envelope;
 use super::super::file;
 use super::super::key_source::KeySource;

@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use gatewright_protocol::conversation::{Failure, FailureKind};
 use serde::Deserialize;
 
 use super::{Malformed, StreamEnd};
-use crate::conversation::{Failure, FailureKind};
 use crate::wire::event_stream::{Decoder, Message};
 use crate::wire::lazy_json;
 

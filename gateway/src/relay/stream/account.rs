@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use gatewright_protocol::conversation::Usage;
+
 use super::super::attempt_metrics::AttemptMetrics;
 use super::Stream;
-use crate::conversation::Usage;
 use crate::routing::UpstreamAttempt;
 use crate::usage::Charge;
 

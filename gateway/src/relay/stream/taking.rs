@@ -1,6 +1,7 @@
 //! Processes a packet from the upstream. A long event is read on the blocking pool, so that it doesn't delay others.
 
 use bytes::{Bytes, BytesMut};
+use gatewright_protocol::conversation::{Failure, Usage};
 
 use super::super::LONG_BODY;
 use super::super::event_reader::StreamEnd;
@@ -9,7 +10,6 @@ use super::super::passthrough_stream::{EventKind, EventProcessor, Framing};
 use super::super::stream_inspector::StreamProgress;
 use super::Stream;
 use crate::bounds::memory_budget::{Reservation, ReservationError};
-use crate::conversation::{Failure, Usage};
 use crate::wire::ApiError;
 
 /// The result of a packet's events.

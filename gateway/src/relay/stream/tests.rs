@@ -2,13 +2,14 @@
 
 use std::convert::Infallible;
 
+use gatewright_protocol::conversation::Protocol;
+
 use super::super::LONG_BODY;
 use super::super::passthrough_stream::PassthroughStream;
 use super::super::stream_inspector::StreamInspector;
 use super::super::translate_stream::StreamTranslation;
 use super::*;
 use crate::bounds::memory_budget::MemoryBudget;
-use crate::conversation::Protocol;
 
 fn stream_of(body: Body) -> Stream {
     let inspector = StreamInspector::new(Protocol::Chat, "m", false);
@@ -81,10 +82,10 @@ async fn an_upstream_that_only_gives_signs_of_life_has_begun_after_a_while() {
 
 #[tokio::test]
 async fn a_client_gets_signs_of_life_where_those_of_the_upstream_do_not_reach_it() {
-    let context = crate::protocols::ResponseContext {
+    let context = gatewright_protocol::ResponseContext {
         model: "m".to_owned(),
         id: "c".to_owned(),
-        ..crate::protocols::ResponseContext::default()
+        ..gatewright_protocol::ResponseContext::default()
     };
     let pings = stream::unfold(0, |count| async move {
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -122,10 +123,10 @@ async fn a_long_event_is_read_in_the_workshop_and_those_after_it_wait_for_it() {
     let events =
         [chunk("first"), chunk(&"x".repeat(LONG_BODY)), chunk("last"), "data: [DONE]\n\n".to_owned()];
     let translating = || {
-        let context = crate::protocols::ResponseContext {
+        let context = gatewright_protocol::ResponseContext {
             model: "m".to_owned(),
             id: "c".to_owned(),
-            ..crate::protocols::ResponseContext::default()
+            ..gatewright_protocol::ResponseContext::default()
         };
         Box::new(StreamTranslation::new(Protocol::Chat, Protocol::Messages, Framing::Events, context, None))
     };

@@ -1,9 +1,9 @@
 //! Which choices of a stream have begun, and which have finished.
 
+use gatewright_protocol::conversation::Protocol;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::conversation::Protocol;
 use crate::wire::lazy_json;
 
 /// A chat choice or a native candidate.

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright::operations::{self, Operation};
+use gatewright_protocol::conversation::Protocol;
+use gatewright_protocol::judge::{judge, rule_of_beta};
 use http::HeaderMap;
 
-use crate::conversation::Protocol;
-use crate::protocols::judge::{judge, rule_of_beta};
 use crate::wire::ApiError;
 
 /// Header with the messages protocol features that a client enables.

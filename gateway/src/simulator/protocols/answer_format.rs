@@ -1,10 +1,10 @@
 //! The text answer format, as requested in the chat and responses protocols.
 
+use gatewright_protocol::json::text;
 use serde_json::Value;
 
 use crate::bounds::client_schema::{ClientSchema, OutOfBounds};
 use crate::simulator::conversation::ReplyFormat;
-use crate::wire::json::text;
 
 /// `schema`: the protocol's JSON Schema field, and its `pointer`.
 pub(crate) fn format(format: &Value, schema: &Value, pointer: &str) -> Result<ReplyFormat, OutOfBounds> {

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use gatewright::limits::integer;
+use gatewright_protocol::json::{content, limit, list, text, texts};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -19,7 +20,6 @@ use crate::simulator::conversation::{
     Finish, Prompt, PromptTurn, Reply, ReplyContent, ReplyUsage, SimulatedCall,
 };
 use crate::simulator::{self, tokens};
-use crate::wire::json::{content, limit, list, text, texts};
 use crate::wire::sse::{self, Event};
 use crate::wire::{ApiError, Call, Response, json_response};
 

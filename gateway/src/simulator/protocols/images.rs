@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use gatewright::ErrorCode;
 use gatewright::limits::integer;
+use gatewright_protocol::json::text;
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -12,7 +13,6 @@ use crate::clock::unix_seconds;
 use crate::models;
 use crate::simulator::image;
 use crate::store::{FileKind, LIFETIME};
-use crate::wire::json::text;
 use crate::wire::{ApiError, Call, Response, json_response};
 
 /// `POST /v1/images/generations`.

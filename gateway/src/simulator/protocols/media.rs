@@ -1,10 +1,10 @@
 //! Input other than text. The simulated provider doesn't look at it: it counts images, and charges tokens like a real
 //! provider does for a medium-sized image (ours).
 
+use gatewright_protocol::json::{list, text};
 use serde_json::Value;
 
 use crate::simulator::conversation::MediaCount;
-use crate::wire::json::{list, text};
 
 /// Tokens of an image in the chat and responses protocols.
 const IMAGE: usize = 765;

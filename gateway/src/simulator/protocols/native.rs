@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use gatewright::ErrorCode;
 use gatewright::limits::integer;
+use gatewright_protocol::json::{limit, list, text, texts};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -16,7 +17,6 @@ use crate::simulator::conversation::{
     Finish, FunctionTool, Prompt, PromptTurn, Reply, ReplyContent, ReplyFormat, SimulatedToolChoice,
 };
 use crate::simulator::{self, tokens};
-use crate::wire::json::{limit, list, text, texts};
 use crate::wire::sse::{self, Event};
 use crate::wire::{ApiError, Call, Response, json_response};
 

@@ -6,6 +6,7 @@ mod record;
 use std::collections::HashMap;
 
 use gatewright::{ErrorCode, limits};
+use gatewright_protocol::json::{content, limit, list, text};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -23,7 +24,6 @@ use crate::simulator::conversation::{Finish, Prompt, PromptTurn, ReplyContent, R
 use crate::simulator::{self, tokens};
 use crate::store::PendingStore;
 use crate::stored_responses::{InputItems, StoredConversation, conversation, new_id};
-use crate::wire::json::{content, limit, list, text};
 use crate::wire::sse::{self, Event};
 use crate::wire::{ApiError, Call, Response, json_response};
 

@@ -4,13 +4,13 @@
 use std::collections::HashSet;
 
 use gatewright::ErrorCode;
+use gatewright_protocol::json::{list, text};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::bounds::client_schema::{ClientSchema, OutOfBounds, check_pattern};
 use crate::simulator::conversation::{FunctionTool, SimulatedCall, SimulatedToolChoice};
 use crate::wire::ApiError;
-use crate::wire::json::{list, text};
 
 /// Where a protocol puts the fields of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! The events of a responses stream: names, order and sequence numbers. Each is produced when the connection takes it.
 
+use gatewright_protocol::json::text;
 use serde_json::{Value, json};
 
 use super::record::{
@@ -8,7 +9,6 @@ use super::record::{
 use crate::simulator::protocols::logprobs::Logprobs;
 use crate::simulator::protocols::tools::ToolInvocation;
 use crate::simulator::tokens;
-use crate::wire::json::text;
 
 type EventIterator = Box<dyn Iterator<Item = Value> + Send>;
 

@@ -1,9 +1,9 @@
 //! The response object and its items.
 
+use gatewright_protocol::tree;
 use serde_json::{Value, json};
 
 use crate::bounds::budget::{Budget, BudgetExceeded};
-use crate::bounds::tree;
 use crate::simulator::conversation::{Finish, ReplyUsage};
 use crate::simulator::protocols::logprobs::Logprobs;
 use crate::simulator::protocols::service_tier::served_tier;

@@ -1,0 +1,110 @@
+//! What strict providers reject in a request: named rules for each protocol, each with its public source. If the gateway
+//! writes a request that breaks a rule, its client gets somebody else's 400.
+//!
+//! Protocol rules hold everywhere. [Provider rules](Rule::of_provider) hold only at some providers or models: an upstream
+//! option says so, and breaking them breaks no promise.
+
+mod chat;
+mod choice;
+mod converse;
+mod messages;
+mod native;
+mod responses;
+mod schema;
+mod words;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::conversation::Protocol;
+
+/// A rule of a protocol.
+pub struct Rule {
+    /// What a request that follows the rule has.
+    pub name: &'static str,
+    /// Whether only some providers or models of the protocol reject it.
+    pub of_provider: bool,
+    check: fn(&Value, &mut Findings),
+}
+
+impl Rule {
+    const fn new(name: &'static str, check: fn(&Value, &mut Findings)) -> Self {
+        Self { name, of_provider: false, check }
+    }
+
+    const fn of_provider(name: &'static str, check: fn(&Value, &mut Findings)) -> Self {
+        Self { name, of_provider: true, check }
+    }
+}
+
+/// Something a provider would reject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Name of the broken rule: a [`Rule::name`], or `object` if the request is no object.
+    pub rule: &'static str,
+    /// JSON Pointer into the request.
+    pub at: String,
+    /// What is wrong there, for people.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}: {}", self.rule, self.at, self.message)
+    }
+}
+
+/// Collects the findings of the rules.
+struct Findings {
+    rule: &'static str,
+    found: Vec<Finding>,
+}
+
+impl Findings {
+    fn say(&mut self, at: impl Into<String>, message: impl Into<String>) {
+        self.found.push(Finding { rule: self.rule, at: at.into(), message: message.into() });
+    }
+}
+
+/// The rules of a protocol.
+pub fn rules(protocol: Protocol) -> &'static [Rule] {
+    match protocol {
+        Protocol::Chat => chat::RULES,
+        Protocol::Responses => responses::RULES,
+        Protocol::Messages => messages::RULES,
+        Protocol::Native => native::RULES,
+        Protocol::Converse => converse::RULES,
+    }
+}
+
+/// The rule that a provider waives for a client that enables a beta.
+pub fn rule_of_beta(beta: &str) -> Option<&'static str> {
+    beta.starts_with(messages::SYSTEM_TURNS_BETA).then_some(messages::NO_SYSTEM_TURNS)
+}
+
+/// What every strict provider of a protocol rejects in a request.
+pub fn judge(protocol: Protocol, body: &Value) -> Vec<Finding> {
+    judge_by(protocol, body, |rule| !rule.of_provider)
+}
+
+/// The same for a subset of the rules.
+pub fn judge_by(protocol: Protocol, body: &Value, counts: impl Fn(&Rule) -> bool) -> Vec<Finding> {
+    let mut findings = Findings { rule: "object", found: Vec::new() };
+    if !body.is_object() {
+        findings.say("", "a request is an object");
+    }
+    let body = match protocol {
+        Protocol::Native => Cow::Owned(native::respelled(body)),
+        _ => Cow::Borrowed(body),
+    };
+    for rule in rules(protocol).iter().filter(|rule| counts(rule)) {
+        findings.rule = rule.name;
+        (rule.check)(&body, &mut findings);
+    }
+    findings.found
+}
+
+#[cfg(test)]
+mod tests;

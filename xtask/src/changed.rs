@@ -229,6 +229,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("fuzz/", &["format"]),
     ("gateway/src/", GATEWAY),
     ("gateway/tests/", &["format", "clippy", "rust", "nodes", "videos", "deny"]),
+    ("protocol/src/", GATEWAY),
     ("report/src/", REPORT),
     ("report/tests/", RUST_TESTS),
     ("server/", &["format", "clippy", "rust", "nodes", "deny", "package"]),

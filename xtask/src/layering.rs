@@ -26,6 +26,7 @@ const CRATES: &[&str] = &[
     "core/src",
     "checkkit/src",
     "console/src",
+    "protocol/src",
     "gateway/src",
     "cli/src",
     "codegen/src",

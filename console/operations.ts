@@ -1,5 +1,5 @@
-// What the page knows of the operations, read from the specification when the page is built: the way to each, and what
-// the clients call it. So the code that the playground shows cannot differ from the clients.
+// The operations as the page knows them, read from the specification at build time: each operation's path and its name in the
+// clients. So the code in the playground can't differ from the clients.
 import { readFileSync } from "node:fs";
 import type { Plugin } from "vite";
 
@@ -10,15 +10,15 @@ const NAME = "virtual:operations";
 export interface Operation {
   method: string;
   path: string;
-  /** Where it is on the clients: `chat.completions`. */
+  /** Its resource in the clients: `chat.completions`. */
   resource: string;
   /** Its name there, in snake case. */
   name: string;
   /** The schema of its body. */
   body: string | null;
-  /** Whether its answer is always a stream. */
+  /** Whether its response is always a stream. */
   streams: boolean;
-  /** The methods of its stream that read on to the end and give the whole answer; `null`: it cannot stream. */
+  /** The stream methods that read to the end and return the whole answer; `null` if it can't stream. */
   final: Final | null;
 }
 
@@ -56,7 +56,7 @@ function read(): Record<string, Operation> {
   return operations;
 }
 
-/** Makes `virtual:operations` of the specification. */
+/** Provides `virtual:operations`, built from the specification. */
 export function operations(): Plugin {
   return {
     name: "operations",

@@ -9,7 +9,7 @@ export default defineConfig({
     outDir: "../dist",
     emptyOutDir: true,
     target: "es2023",
-    // Everything is a file of its own: the policy of the page allows nothing in line.
+    // Everything is a separate file: the page's policy allows nothing inline.
     assetsInlineLimit: 0,
     cssCodeSplit: false,
     modulePreload: { polyfill: false },

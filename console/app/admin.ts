@@ -1,11 +1,11 @@
-// What operators ask the gateway, under /admin.
+// Operator requests to the gateway, under /admin.
 import { type Asking, askJson } from "./api.ts";
 import { keys } from "./session.ts";
 
 export interface Scopes {
   models: string[];
   operations: string[];
-  /** Only where it is true. */
+  /** Present only if true. */
   show_upstream?: boolean;
 }
 
@@ -17,7 +17,7 @@ export interface Limits {
   tokens_per_month: number | null;
   cost_per_day: number | null;
   cost_per_month: number | null;
-  /** Only where it is set. */
+  /** Present only if set. */
   file_bytes?: number | null;
 }
 
@@ -33,7 +33,7 @@ export interface Key {
   revoked: number | null;
 }
 
-/** A key with its secret, which is shown once. */
+/** A key with its secret, which is shown only once. */
 export interface Issued {
   secret: string;
   key: Key;
@@ -54,7 +54,7 @@ export interface UsageRow {
   output_tokens: number;
   reasoning_tokens: number;
   cost: number;
-  /** Requests whose cost is not known, and not part of it. */
+  /** Requests whose cost is unknown. `cost` excludes them. */
   unpriced: number;
 }
 
@@ -91,7 +91,7 @@ export interface Notification {
   ended: number | null;
 }
 
-/** A request; times are in milliseconds, `begun` since 1970. */
+/** A request. Times are in milliseconds, `begun` since 1970. */
 export interface Request {
   id: string;
   operation: string;
@@ -106,11 +106,11 @@ export interface Request {
   outcome: string | null;
 }
 
-/** Asks with the admin key. */
+/** Sends a request with the admin key. */
 export function asAdmin<T>(path: string, asking: Asking = {}): Promise<T> {
   return askJson<T>(keys.value.admin ?? "", `/admin/${path}`, asking);
 }
 
-/** What a key is called: its name, where it has one. */
+/** The display name of a key: its name if known, otherwise its id. */
 export const keyName = (all: Key[] | null | undefined, id: string | null): string =>
   all?.find((key) => key.id === id)?.name ?? id ?? "none";

@@ -1,6 +1,6 @@
-// Requests to the gateway of this page. The key is in a header alone, never in an address.
+// Requests to the gateway that serves this page. The key is only ever sent in a header, never in a URL.
 
-/** A request that the gateway refused, or that never reached it. */
+/** The error for a request that the gateway rejected or that never reached it. */
 export class Refused extends Error {
   readonly status: number | null;
   readonly code: string | null;
@@ -24,7 +24,7 @@ export interface Asking {
   signal?: AbortSignal | undefined;
 }
 
-/** Sends a request. Throws `Refused` unless the answer is a success. */
+/** Sends a request. Throws `Refused` unless the response is a success. */
 export async function ask(key: string, path: string, asking: Asking = {}): Promise<Response> {
   const headers: Record<string, string> = { authorization: `Bearer ${key}`, accept: "application/json" };
   if (asking.body !== undefined) headers["content-type"] = "application/json";
@@ -41,13 +41,13 @@ export async function ask(key: string, path: string, asking: Asking = {}): Promi
     });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Refused("The gateway cannot be reached. Is it still running?", null, null, null);
+    throw new Refused("Can't reach the gateway. Is it still running?", null, null, null);
   }
   if (!response.ok) throw await refusal(response);
   return response;
 }
 
-/** The same, for an answer in JSON. */
+/** Like `ask`, for a JSON response. */
 export async function askJson<T>(key: string, path: string, asking: Asking = {}): Promise<T> {
   const response = await ask(key, path, asking);
   return (await response.json()) as T;
@@ -55,20 +55,20 @@ export async function askJson<T>(key: string, path: string, asking: Asking = {})
 
 async function refusal(response: Response): Promise<Refused> {
   const text = await response.text().catch(() => "");
-  let message = `The gateway answered ${response.status}.`;
+  let message = `The gateway returned status ${response.status}.`;
   let code: string | null = null;
   try {
-    // All three forms of errors have the message in the same place.
+    // All three error formats have the message in the same place.
     const { error } = JSON.parse(text) as { error?: { message?: unknown; code?: unknown } };
     if (typeof error?.message === "string") message = error.message;
     if (typeof error?.code === "string") code = error.code;
   } catch {
-    // The answer is not from the gateway itself.
+    // The response isn't from the gateway itself.
   }
   return new Refused(message, response.status, code, response.headers);
 }
 
-/** What went wrong, in words. */
+/** The message of an error. */
 export function words(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

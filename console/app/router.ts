@@ -1,4 +1,4 @@
-// Which page is shown: the fragment of the address, which never reaches the gateway.
+// The current page, from the URL's fragment, which is never sent to the gateway.
 import { signal } from "@preact/signals";
 
 function read(): string {

@@ -1,4 +1,4 @@
-// Light or dark: what the system says, unless it is chosen here.
+// Light or dark: the system's setting, unless overridden here.
 import { signal } from "@preact/signals";
 import { remember, remembered } from "./storage.ts";
 
@@ -8,7 +8,7 @@ export type Scheme = (typeof SCHEMES)[number];
 const NAME = "gatewright.scheme";
 export const scheme = signal<Scheme>(SCHEMES.find((known) => known === remembered(NAME)) ?? "system");
 
-/** Shows the page in the chosen scheme. */
+/** Applies the chosen scheme to the page. */
 export function applyScheme(): void {
   const root = document.documentElement;
   if (scheme.value === "system") delete root.dataset["scheme"];

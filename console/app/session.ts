@@ -1,4 +1,4 @@
-// Who looks: the keys of this tab and what the gateway says they may do.
+// The session: this tab's keys and what the gateway permits them to do.
 import { computed, signal } from "@preact/signals";
 import { askJson, Refused, words } from "./api.ts";
 import { remember, remembered } from "./storage.ts";
@@ -34,7 +34,7 @@ export interface Model {
   limits: ImageLimits | VideoLimits | { max_output_tokens: number | null } | null;
 }
 
-/** What the gateway says of a key. */
+/** The gateway's description of a key. */
 export interface About {
   role: Role;
   key: string | null;
@@ -49,22 +49,22 @@ const NAME = "gatewright.keys";
 
 /** The keys of this tab. */
 export const keys = signal<Partial<Record<Role, string>>>({});
-/** How often somebody signed out: what was asked before comes too late. */
+/** Number of sign-outs. Responses to requests sent before the latest one are discarded. */
 let departures = 0;
 const abouts = signal<Partial<Record<Role, About>>>({});
 
-/** What is known of the gateway: the view of the key for clients, which may see fewer models, goes first. */
+/** What the gateway reported. The API key's view takes precedence; it may have fewer models. */
 export const about = computed<About | null>(() => abouts.value.client ?? abouts.value.admin ?? null);
 export const isSignedIn = computed(() => keys.value.client !== undefined || keys.value.admin !== undefined);
-/** Whether keys of before are being checked. */
+/** Whether restored keys are being checked. */
 export const isRestoring = signal(false);
-/** Why the keys of before are gone. */
+/** Why restoring the keys failed. */
 export const lost = signal<string | null>(null);
 
 export const models = (kind: Kind): Model[] =>
   about.value?.models.filter((model) => model.kind === kind) ?? [];
 
-/** Takes a key, whichever kind it is. Throws `Refused` if it is none of the gateway's. */
+/** Signs in with a key of either kind. Throws `Refused` if the gateway doesn't know it. */
 export async function signIn(key: string): Promise<Role> {
   const before = departures;
   const found = await askJson<About>(key, "/console/session");
@@ -76,7 +76,7 @@ export async function signIn(key: string): Promise<Role> {
   return found.role;
 }
 
-/** Asks again what the keys may do: models may have changed. */
+/** Fetches the keys' permissions again, because models may have changed. */
 export async function refresh(): Promise<void> {
   await Promise.all(Object.values(keys.value).map((key) => signIn(key)));
 }
@@ -88,7 +88,7 @@ export function signOut(): void {
   remember(NAME, null);
 }
 
-/** Takes the keys that this tab had before it was loaded again. */
+/** Restores the keys that this tab had before it was reloaded. */
 export function restore(): void {
   let kept: unknown;
   try {
@@ -101,7 +101,7 @@ export function restore(): void {
   isRestoring.value = true;
   Promise.all(found.map((key) => signIn(key)))
     .catch((error: unknown) => {
-      // A gateway that is away may come back: only one that refuses the key makes it useless.
+      // An unreachable gateway may come back. Drop the keys only if the gateway rejects one.
       if (error instanceof Refused && error.status === 401) signOut();
       lost.value = words(error);
     })

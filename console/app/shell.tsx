@@ -1,4 +1,4 @@
-// The frame of all pages: navigation, scheme, and who is signed in.
+// The frame around all pages: navigation, scheme, and sign-in state.
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Keys } from "./pages/keys.tsx";
@@ -19,7 +19,7 @@ import { about, isRestoring, isSignedIn, keys, type Role, signOut } from "./sess
 interface Page {
   path: string;
   title: string;
-  /** The key that it needs. */
+  /** The key that the page needs. */
   needs: Role | "any";
   page: ComponentType;
 }
@@ -64,15 +64,15 @@ export function Shell() {
   useEffect(() => {
     document.title = `${shown?.title ?? "Not found"} · Gatewright`;
     setOpen(false);
-    // A page that is opened by a link or by a key begins at its heading, for who does not see it, and since the form of the
-    // key has gone. One that is loaded begins at the top, also when keys of before open it.
+    // After navigation or sign-in, focus the heading: screen readers start there, and the sign-in form that had the focus is
+    // gone. After a page load, start at the top, even if restored keys open the page.
     if (!first.current) main.current?.querySelector<HTMLElement>("h1")?.focus();
     first.current = restoring;
   }, [path, isAllowed, restoring]);
   return (
     <div class="shell">
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
-        Skip to the page
+        Skip to content
       </button>
       <header class="side">
         <div class="bar">
@@ -109,23 +109,23 @@ export function Shell() {
         </nav>
       </header>
       <main id="main" ref={main} tabIndex={-1}>
-        {shown ? <Guarded key={shown.path} page={shown} /> : <h1 tabIndex={-1}>There is no such page</h1>}
+        {shown ? <Guarded key={shown.path} page={shown} /> : <h1 tabIndex={-1}>Page not found</h1>}
       </main>
     </div>
   );
 }
 
-/** A page, or what asks for the key that it needs. */
+/** A page, or the sign-in form for the key that it needs. */
 function Guarded({ page }: { page: Page }) {
   if (has(page.needs)) {
     const Shown = page.page;
     return <Shown />;
   }
-  if (isRestoring.value) return <p class="soft">Signing in …</p>;
+  if (isRestoring.value) return <p class="soft">Signing in…</p>;
   return <SignIn needs={page.needs} title={page.title} />;
 }
 
-/** Who is signed in, and the scheme. */
+/** The sign-in state and the scheme. */
 function Who() {
   return (
     <div class="who">

@@ -1,6 +1,6 @@
-// What the tab remembers until it is closed. Nothing outlives it: keys never reach storage that does.
+// Storage that lasts until the tab is closed. Keys never go to storage that outlives the tab.
 
-/** Reads what was remembered. Storage may be turned off. */
+/** Reads a stored text. Storage may be disabled. */
 export function remembered(name: string): string | null {
   try {
     return sessionStorage.getItem(name);
@@ -9,12 +9,12 @@ export function remembered(name: string): string | null {
   }
 }
 
-/** Remembers a text, or forgets it. */
+/** Stores a text, or removes it. */
 export function remember(name: string, text: string | null): void {
   try {
     if (text === null) sessionStorage.removeItem(name);
     else sessionStorage.setItem(name, text);
   } catch {
-    // Then it is remembered as long as the page is open.
+    // Without storage, it lasts only as long as the page is open.
   }
 }

@@ -1,5 +1,5 @@
-//! The console of the gateway, as files for browsers. `cargo xtask console` makes them of `console/app`, so that building
-//! this crate needs no Node.
+//! The console of the gateway, as files for browsers. `cargo xtask console` builds them from `console/app`, so that
+//! building this crate needs no Node.
 //!
 //! ```
 //! let page = gatewright_console::page();
@@ -7,8 +7,7 @@
 //! assert!(page.plain().starts_with(b"<!doctype html>"));
 //! ```
 //!
-//! It has no stable interface: it is a part of the program `gatewright` (`gatewright serve`), which is what people
-//! use.
+//! It has no stable interface: it is part of the program `gatewright` (`gatewright serve`). Use that instead.
 
 #[rustfmt::skip]
 mod built;
@@ -24,8 +23,8 @@ const PAGE: &str = "index.html";
 /// A file of the console.
 #[derive(Debug, Clone, Copy)]
 pub struct File {
-    /// Its path below the place of the console, such as `assets/index-B2x9.js`. All but the page have the hash of their
-    /// content in their names.
+    /// Its path below the console's path, such as `assets/index-B2x9.js`. All names except the page's contain the hash of
+    /// the content.
     pub name: &'static str,
     /// Its media type.
     pub kind: &'static str,
@@ -34,22 +33,22 @@ pub struct File {
 }
 
 impl File {
-    /// The content as it was before it was compressed. It is made once.
-    #[expect(clippy::missing_panics_doc, reason = "what was compressed here can be read")]
+    /// The uncompressed content. It is decompressed only once.
+    #[expect(clippy::missing_panics_doc, reason = "the files are valid gzip")]
     pub fn plain(&self) -> &'static [u8] {
         static PLAIN: [OnceLock<Vec<u8>>; built::FILES.len()] =
             [const { OnceLock::new() }; built::FILES.len()];
         let place = built::FILES.iter().position(|file| file.name == self.name);
-        PLAIN[place.expect("it is one of them")].get_or_init(|| {
+        PLAIN[place.expect("it is one of the files")].get_or_init(|| {
             let mut plain = Vec::new();
-            GzDecoder::new(self.gzip).read_to_end(&mut plain).expect("files of the console are whole");
+            GzDecoder::new(self.gzip).read_to_end(&mut plain).expect("the files are valid gzip");
             plain
         })
     }
 }
 
 /// The page.
-#[expect(clippy::missing_panics_doc, reason = "a test holds it")]
+#[expect(clippy::missing_panics_doc, reason = "a test checks it")]
 pub fn page() -> &'static File {
     file(PAGE).expect("the console has a page")
 }
@@ -68,11 +67,11 @@ pub fn files() -> &'static [File] {
 mod tests {
     use super::*;
 
-    /// What all pages but the reference take, and the reference: see the decision.
+    /// The limit for all files together, including the reference.
     const MAX_BYTES: usize = 300 * 1024;
 
     #[test]
-    fn every_file_can_be_read_and_all_are_small() {
+    fn every_file_can_be_read_and_the_total_is_small() {
         for file in files() {
             assert!(!file.plain().is_empty(), "{}", file.name);
         }
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_names_only_files_of_the_console() {
+    fn the_page_refers_only_to_files_of_the_console() {
         let page = str::from_utf8(page().plain()).expect("text");
         let names: Vec<&str> = page.split(['"']).filter_map(|part| part.strip_prefix("/console/")).collect();
         assert!(names.len() >= 2, "{page}");

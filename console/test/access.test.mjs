@@ -1,4 +1,4 @@
-// Who has no mouse: everything is done by the keyboard alone. axe.test.mjs judges what is shown.
+// Without a mouse: everything works with the keyboard alone. axe.test.mjs checks what is shown.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
@@ -19,7 +19,7 @@ before(async () => {
 });
 after(() => Promise.all([gateway.stop(), browser.close()]));
 
-/** What has the focus: its name, and whether it shows that. */
+/** The focused element: its name, and whether it shows the focus. */
 const focused = (page) =>
   page.evaluate(() => {
     const element = document.activeElement;
@@ -29,13 +29,13 @@ const focused = (page) =>
     return { text: text.trim(), outline: getComputedStyle(element).outlineStyle };
   });
 
-/** Waits until the page has moved the focus, if it does. */
+/** Waits until the page has moved the focus, if it moves it. */
 const settled = (page) =>
   page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 100))));
 
 /**
- * Presses Tab until something has the focus and keeps it, and fails if it is never reached or does not show it. The page
- * itself may move the focus: to the heading of a page that was just opened, and into and out of a dialog.
+ * Presses Tab until the named element has the focus and keeps it. Fails if it is never reached or doesn't show the focus. The
+ * page itself may move the focus: to the heading of a page that just opened, and into and out of a dialog.
  */
 async function reach(page, name) {
   for (let presses = 0; presses < 120; presses += 1) {
@@ -44,25 +44,25 @@ async function reach(page, name) {
     await settled(page);
     const { text, outline } = await focused(page);
     if (text !== name) continue;
-    assert.notEqual(outline, "none", `${name} shows that it has the focus`);
+    assert.notEqual(outline, "none", `${name} shows the focus`);
     return;
   }
   assert.fail(`${name} is not reached`);
 }
 
-/** Reaches something and presses a key there. */
+/** Reaches an element and presses a key there. */
 async function press(page, name, key = "Enter") {
   await reach(page, name);
   await page.keyboard.press(key);
 }
 
-/** Reaches a field and writes into it, in place of what it holds. */
+/** Reaches a field and replaces its content. */
 async function write(page, name, text) {
   await press(page, name, "Control+a");
   await page.keyboard.type(text);
 }
 
-/** Reaches a list and goes down to one of its options. */
+/** Reaches a select list and moves down to one of its options. */
 async function choose(page, name, option) {
   await press(page, name, "Home");
   const chosen = () => page.evaluate(() => document.activeElement.selectedOptions[0].label);
@@ -73,8 +73,8 @@ async function choose(page, name, option) {
 }
 
 /**
- * Fails unless something has the focus, without another key: what goes away or is switched off must not take the focus
- * along, since who goes on or listens would have to begin again.
+ * Fails unless the named element gets the focus without another key press. Elements that go away or are disabled must not take
+ * the focus with them, because users would have to start over.
  */
 async function isLedTo(page, name) {
   const end = Date.now() + 15_000;
@@ -82,11 +82,11 @@ async function isLedTo(page, name) {
     await settled(page);
     const { text } = await focused(page);
     if (text === name) return;
-    if (Date.now() > end) assert.equal(text.slice(0, 200), name, "what has the focus");
+    if (Date.now() > end) assert.equal(text.slice(0, 200), name, "the focused element");
   }
 }
 
-/** Opens a page with keys, by the keyboard alone. */
+/** Signs in with keys, with the keyboard alone. */
 async function signInByKeyboard(tab, ...keys) {
   for (const key of keys) {
     if (key === ADMIN_KEY) await tab.go("keys");
@@ -98,14 +98,14 @@ async function signInByKeyboard(tab, ...keys) {
   }
 }
 
-test("the page is used by the keyboard alone", async () => {
+test("the page works with the keyboard alone", async () => {
   const tab = await browser.open(gateway);
   const { page } = tab;
   const to = (name) => reach(page, name);
   await signInByKeyboard(tab, KEY);
   await isLedTo(page, "Playground");
   await page.evaluate(() => document.activeElement?.blur());
-  await to("Skip to the page");
+  await to("Skip to content");
   await page.keyboard.press("Enter");
   await to("Chat");
   await to("Chat");
@@ -122,7 +122,7 @@ test("the page is used by the keyboard alone", async () => {
   await page.keyboard.press("Enter");
   const dialog = page.getByRole("dialog");
   await dialog.waitFor();
-  // The focus stays in the dialog, and comes back when it is closed.
+  // The focus stays in the dialog and returns when it is closed.
   for (let presses = 0; presses < 12; presses += 1) {
     await page.keyboard.press("Tab");
     assert.ok(
@@ -132,7 +132,7 @@ test("the page is used by the keyboard alone", async () => {
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
   await page.waitForFunction(() => document.activeElement?.textContent === "Create a key");
-  // Also to whoever goes on before the dialog has the focus.
+  // Even if the user presses Tab before the dialog has the focus.
   for (let turn = 0; turn < 5; turn += 1) {
     await Promise.all([page.keyboard.press("Enter"), page.keyboard.press("Tab")]);
     await dialog.waitFor();
@@ -143,10 +143,10 @@ test("the page is used by the keyboard alone", async () => {
   await tab.close();
 });
 
-test("files are chosen and taken away by the keyboard alone", async () => {
+test("files are chosen and removed with the keyboard alone", async () => {
   const tab = await browser.open(gateway, { expected: [BLOCKED] });
   const { page } = tab;
-  // The browser is told to hand choosers over as soon as somebody listens: just before a key is pressed would be too late.
+  // The browser intercepts file choosers once there is a listener. Just before a key press would be too late.
   page.on("filechooser", () => {});
   await signInByKeyboard(tab, KEY);
   const give = async (name, file) => {
@@ -162,7 +162,7 @@ test("files are chosen and taken away by the keyboard alone", async () => {
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Remove dot.png" }).waitFor({ state: "detached" });
   await isLedTo(page, "Message");
-  // Of several, the next one can be taken away at once.
+  // With several, the next one can be removed immediately.
   for (const name of ["one.png", "two.png"]) {
     await give("Add images", { name, mimeType: "image/png", buffer: Buffer.from(png, "base64") });
     await page.getByRole("button", { name: `Remove ${name}` }).waitFor();
@@ -172,7 +172,7 @@ test("files are chosen and taken away by the keyboard alone", async () => {
 
   await tab.go("reports");
   const report = new URL("../../examples/reports/good.json", import.meta.url).pathname;
-  await give("Compare with an older one", report);
+  await give("Compare with an older report", report);
   await page.getByText("Now open the newer one.").waitFor();
   await page.evaluate(() => document.activeElement?.blur());
   await give("Open a report", report);
@@ -184,7 +184,7 @@ test("files are chosen and taken away by the keyboard alone", async () => {
   await tab.close();
 });
 
-test("an operation is found and tried by the keyboard alone", async () => {
+test("an operation is found and tried with the keyboard alone", async () => {
   const tab = await browser.open(gateway);
   const { page } = tab;
   await signInByKeyboard(tab, KEY);
@@ -197,13 +197,13 @@ test("an operation is found and tried by the keyboard alone", async () => {
   await page.keyboard.press("Control+a");
   await page.keyboard.type("model-sol");
   await page.keyboard.press("Enter");
-  await page.getByRole("region", { name: "The answer" }).getByText('"id": "model-sol"').waitFor();
+  await page.getByRole("region", { name: "The response" }).getByText('"id": "model-sol"').waitFor();
   await reach(page, "Send GET");
-  await reach(page, "The answer");
+  await reach(page, "The response");
   await tab.close();
 });
 
-test("a key is rotated and revoked by the keyboard alone", async () => {
+test("a key is rotated and revoked with the keyboard alone", async () => {
   await gateway.call("/admin/keys", { key: ADMIN_KEY, method: "POST", body: { name: "by hand" } });
   const tab = await browser.open(gateway);
   const { page } = tab;
@@ -212,13 +212,13 @@ test("a key is rotated and revoked by the keyboard alone", async () => {
   await reach(page, "Rotate by hand");
   await page.keyboard.press("Enter");
   await dialog.waitFor();
-  await reach(page, "Hours for which the old secret works");
+  await reach(page, "Hours the old secret stays valid");
   await page.keyboard.press("Control+a");
   await page.keyboard.type("0");
   await reach(page, "Rotate");
   await page.keyboard.press("Space");
   const secret = await dialog.locator(".secret").textContent();
-  await reach(page, "I have kept it");
+  await reach(page, "I've saved it");
   await page.keyboard.press("Enter");
   await dialog.waitFor({ state: "detached" });
   assert.equal((await gateway.call("/v1/models", { key: secret })).status, 200);
@@ -232,7 +232,7 @@ test("a key is rotated and revoked by the keyboard alone", async () => {
   await page.keyboard.press("Enter");
   await dialog.waitFor({ state: "detached" });
   await page.getByRole("row", { name: /by hand/ }).waitFor({ state: "detached" });
-  await isLedTo(page, "The newest first");
+  await isLedTo(page, "Newest first");
   assert.equal((await gateway.call("/v1/models", { key: secret })).status, 401);
   await reach(page, "Show revoked keys");
   const again = page.waitForRequest((request) => request.url().endsWith("/admin/keys?revoked=true"));
@@ -241,7 +241,7 @@ test("a key is rotated and revoked by the keyboard alone", async () => {
   await tab.close();
 });
 
-test("lists are filtered by the keyboard alone", async () => {
+test("lists are filtered with the keyboard alone", async () => {
   const tab = await browser.open(gateway);
   const { page } = tab;
   await signInByKeyboard(tab, KEY, ADMIN_KEY);
@@ -254,12 +254,12 @@ test("lists are filtered by the keyboard alone", async () => {
   await page.getByRole("rowheader", { name: "image_model_2" }).waitFor();
   for (const [path, filter, key, asked] of [
     ["usage", "Days", "9", "/admin/usage"],
-    ["usage", "By", "m", "by=day,model"],
+    ["usage", "Group by", "m", "by=day,model"],
     ["tasks", "Status", "f", "/admin/tasks?status=failed"],
     ["webhooks", "Status", "d", "/admin/webhooks?status=delivered"],
   ]) {
     await tab.go(path);
-    await page.getByText("Loading …").waitFor({ state: "detached" });
+    await page.getByText("Loading…").waitFor({ state: "detached" });
     await page.evaluate(() => document.activeElement?.blur());
     await reach(page, filter);
     const again = page.waitForRequest((request) => decodeURIComponent(request.url()).includes(asked));
@@ -269,12 +269,12 @@ test("lists are filtered by the keyboard alone", async () => {
   await tab.close();
 });
 
-test("an image is made by the keyboard alone", async () => {
+test("an image is generated with the keyboard alone", async () => {
   const tab = await browser.open(gateway);
   const { page } = tab;
   await signInByKeyboard(tab, KEY);
   await press(page, "Images");
-  await page.getByText("What you describe appears here.").waitFor();
+  await page.getByText("Your images appear here.").waitFor();
   await choose(page, "Model", "image_model_2");
   await write(page, "Prompt", "a harbour at dawn");
   await choose(page, "Size", "256x256");
@@ -283,17 +283,17 @@ test("an image is made by the keyboard alone", async () => {
   const images = page.getByRole("region", { name: "Images" }).getByRole("img");
   await images.nth(1).waitFor();
   assert.deepEqual(await images.evaluateAll((all) => all.map((image) => image.naturalWidth)), [256, 256]);
-  await page.getByRole("status").getByText("Made in").waitFor();
+  await page.getByRole("status").getByText("Generated in").waitFor();
   await isLedTo(page, "Generate");
   await tab.close();
 });
 
-test("a video is asked for, watched and saved by the keyboard alone", async () => {
+test("a video is requested, watched and saved with the keyboard alone", async () => {
   const tab = await browser.open(gateway);
   const { page } = tab;
   await signInByKeyboard(tab, KEY);
   await press(page, "Videos");
-  await page.getByText("The video appears here when it is ready.").waitFor();
+  await page.getByText("Your video appears here when it's ready.").waitFor();
   await choose(page, "Model", "video_model_4");
   await write(page, "Prompt", "boats that leave a harbour");
   await write(page, "Duration in seconds", "3");
@@ -314,7 +314,7 @@ test("a video is asked for, watched and saved by the keyboard alone", async () =
   await tab.close();
 });
 
-test("a key with scopes is made and kept by the keyboard alone", async () => {
+test("a key with scopes is created and saved with the keyboard alone", async () => {
   const tab = await browser.open(gateway);
   const { page } = tab;
   await signInByKeyboard(tab, ADMIN_KEY);
@@ -325,21 +325,21 @@ test("a key with scopes is made and kept by the keyboard alone", async () => {
   await page.keyboard.type("typed");
   await write(page, "Models", "model-s*");
   await write(page, "Operations", "create_chat_completion, list_models");
-  await press(page, "Tell in x-gatewright-upstream which upstream answered", "Space");
-  await write(page, "Expires in days", "30");
+  await press(page, "Report the upstream in x-gatewright-upstream", "Space");
+  await write(page, "Expires after (days)", "30");
   await press(page, "Limits");
   await write(page, "Requests per minute", "60");
   await press(page, "Create");
-  await dialog.getByText("This is the secret of typed.").waitFor();
+  await dialog.getByText("This is the secret for typed.").waitFor();
   await isLedTo(page, "Copy the secret");
   const secret = await dialog.locator(".secret").textContent();
   await press(page, "Copy the secret");
   await dialog.getByRole("status").getByText("Copied").waitFor();
-  await press(page, "I have kept it");
+  await press(page, "I've saved it");
   await dialog.waitFor({ state: "detached" });
   await isLedTo(page, "Create a key");
   const row = page.getByRole("row", { name: /typed/ });
-  await row.getByText("model-s*; create_chat_completion, list_models; learns the upstream").waitFor();
+  await row.getByText("model-s*; create_chat_completion, list_models; sees the upstream").waitFor();
   await row.getByText("requests per minute: 60", { exact: true }).waitFor();
   const ask = async (path, model) => {
     const body = { model, max_tokens: 9, messages: [{ role: "user", content: "Say hello." }] };
@@ -348,7 +348,7 @@ test("a key with scopes is made and kept by the keyboard alone", async () => {
   assert.equal(await ask("/v1/chat/completions", "model-sol"), 200);
   assert.equal(await ask("/v1/chat/completions", "model-luna"), 403);
   assert.equal(await ask("/v1/messages", "model-sol"), 403);
-  // What was copied is the secret: whoever pastes it where a key is asked for is let in.
+  // The clipboard has the secret: pasting it into the sign-in form fills in the key.
   await press(page, "Sign out");
   await isLedTo(page, "Sign in");
   await reach(page, "Admin key");
@@ -357,7 +357,7 @@ test("a key with scopes is made and kept by the keyboard alone", async () => {
   await tab.close();
 });
 
-test("a notification is delivered again by the keyboard alone", async (t) => {
+test("a notification is delivered again with the keyboard alone", async (t) => {
   const receiver = await receiveNotifications(t, 500);
   const asked = { model: "video_model_4", prompt: "waves", duration: 3, resolution: "720p" };
   const body = { ...asked, webhook_url: receiver.url };
@@ -375,19 +375,19 @@ test("a notification is delivered again by the keyboard alone", async (t) => {
   await page.getByRole("status").getByText(`${id} will be delivered again.`).waitFor();
   await row.getByText("delivered", { exact: true }).waitFor();
   assert.ok(receiver.received > before);
-  // The list was read again meanwhile.
+  // The list has been fetched again in the meantime.
   await isLedTo(page, `Redeliver ${id}`);
-  // One that is no longer listed leaves the focus to the list.
+  // If the row is no longer listed, the list gets the focus.
   receiver.status = 500;
   await choose(page, "Status", "delivered");
   await press(page, `Redeliver ${id}`);
-  const empty = "There is no such notification. A video request with webhook_url makes one.";
+  const empty = "No notifications found. Video requests with webhook_url create them.";
   await page.getByText(empty).waitFor();
   await isLedTo(page, empty);
   await tab.close();
 });
 
-test("the code of a request is copied by the keyboard alone", async () => {
+test("the code of a request is copied with the keyboard alone", async () => {
   const tab = await browser.open(gateway);
   const { page } = tab;
   await signInByKeyboard(tab, KEY);
@@ -409,7 +409,7 @@ test("the code of a request is copied by the keyboard alone", async () => {
   await tab.close();
 });
 
-test("two models are compared by the keyboard alone", async () => {
+test("two models are compared with the keyboard alone", async () => {
   const tab = await browser.open(gateway);
   const { page } = tab;
   await signInByKeyboard(tab, KEY);
@@ -435,7 +435,7 @@ test("two models are compared by the keyboard alone", async () => {
   await tab.close();
 });
 
-test("a tool's result goes back by the keyboard alone", async () => {
+test("a tool's result is sent with the keyboard alone", async () => {
   const tab = await browser.open(gateway);
   const { page } = tab;
   await signInByKeyboard(tab, KEY);
@@ -444,7 +444,7 @@ test("a tool's result goes back by the keyboard alone", async () => {
   await isLedTo(page, "Tools");
   await write(page, "Message", "Call get_weather for Lisbon.");
   await page.keyboard.press("Enter");
-  const log = page.getByRole("log", { name: "What was said" });
+  const log = page.getByRole("log", { name: "Transcript" });
   await log.getByText(/^get_weather\(/).waitFor();
   await write(page, "Result of get_weather", "sunny");
   const asked = page.waitForRequest((request) => request.method() === "POST");
@@ -453,11 +453,11 @@ test("a tool's result goes back by the keyboard alone", async () => {
   assert.deepEqual([messages.at(-1).role, messages.at(-1).content], ["tool", "sunny"]);
   await log.getByText("get_weather: sunny").waitFor();
   await log.getByRole("heading", { name: "Model" }).nth(1).waitFor();
-  await isLedTo(page, "What was said");
+  await isLedTo(page, "Transcript");
   await tab.close();
 });
 
-test("what was begun is stopped by the keyboard alone, and nothing is sent by that", async (t) => {
+test("running requests are stopped with the keyboard alone, and stopping sends nothing", async (t) => {
   const faults = "hang=6@create_chat_completion,delay=60000@create_image";
   const slow = await startGateway({ arguments: ["--fault", faults] });
   t.after(() => slow.stop());
@@ -473,24 +473,24 @@ test("what was begun is stopped by the keyboard alone, and nothing is sent by th
   await page.locator(".turn.assistant .text").waitFor();
   await page.keyboard.type("And about lakes?");
   await press(page, "Stop");
-  await page.getByRole("log").getByText("You stopped the answer.").waitFor();
+  await page.getByRole("log").getByText("You stopped the response.").waitFor();
   await isLedTo(page, "Send");
   assert.equal(await page.getByRole("textbox", { name: "Message" }).inputValue(), "And about lakes?");
   await press(page, "Images");
   await reach(page, "Generate");
-  // The second time is what a key does that is held down.
+  // The second one is the repeat of a held key.
   for (let time = 0; time < 2; time += 1) await page.keyboard.down("Enter");
   await page.keyboard.up("Enter");
-  await page.getByText("Generating …").waitFor();
+  await page.getByText("Generating…").waitFor();
   await isLedTo(page, "Stop");
   await page.keyboard.press("Enter");
-  await page.getByText("What you describe appears here.").waitFor();
+  await page.getByText("Your images appear here.").waitFor();
   await isLedTo(page, "Generate");
   assert.equal(asked, 2);
   await tab.close();
 });
 
-test("the menu of a small screen is used by the keyboard alone", async () => {
+test("the menu on a small screen works with the keyboard alone", async () => {
   const tab = await browser.open(gateway, { width: 360 });
   const { page } = tab;
   await signInByKeyboard(tab, KEY);
@@ -504,7 +504,7 @@ test("the menu of a small screen is used by the keyboard alone", async () => {
   assert.equal(await isOpen(), "true");
   await reach(page, "Models");
   await page.keyboard.press("Enter");
-  // The page that was chosen begins at its heading, and the menu is out of the way.
+  // The heading of the chosen page gets the focus, and the menu is closed.
   await page.getByRole("heading", { name: "Models", level: 1 }).waitFor();
   await page.waitForFunction(() => document.activeElement?.textContent === "Models");
   assert.equal(await isOpen(), "false");
@@ -512,7 +512,7 @@ test("the menu of a small screen is used by the keyboard alone", async () => {
   await tab.close();
 });
 
-test("a chosen scheme wins over that of the system", async () => {
+test("a chosen scheme overrides the system's", async () => {
   const tab = await browser.open(gateway, { scheme: "light" });
   const paper = () => tab.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await paper();

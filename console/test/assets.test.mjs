@@ -1,4 +1,4 @@
-// What the gateway serves of the page: to whom, how compressed, how long it may be kept, and what it may do.
+// How the gateway serves the page: to which clients, with what compression, caching and policy.
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, test } from "node:test";
@@ -11,7 +11,7 @@ before(async () => {
 });
 after(() => gateway.stop());
 
-/** Asks without the headers that `fetch` adds by itself. */
+/** Sends a request without the headers that `fetch` adds. */
 function ask(path, headers = {}, method = "GET") {
   return new Promise((resolve, reject) => {
     const asked = request(`${gateway.url}${path}`, { method, headers }, async (response) => {
@@ -26,7 +26,7 @@ function ask(path, headers = {}, method = "GET") {
 
 const BROWSER = { accept: "text/html,application/xhtml+xml,*/*;q=0.8", "accept-encoding": "gzip" };
 
-test("a browser gets the page, and API clients what they got before", async () => {
+test("a browser gets the page, and API clients still get 404", async () => {
   const page = await ask("/", BROWSER);
   assert.equal(page.status, 200);
   assert.equal(page.headers["content-type"], "text/html; charset=utf-8");
@@ -39,7 +39,7 @@ test("a browser gets the page, and API clients what they got before", async () =
   }
 });
 
-test("the policy of the page allows its own files and nothing else", async () => {
+test("the page's policy allows its own files and nothing else", async () => {
   const { headers } = await ask("/", BROWSER);
   const policy = new Map(
     headers["content-security-policy"].split(";").map((rule) => {
@@ -64,7 +64,7 @@ test("the policy of the page allows its own files and nothing else", async () =>
   assert.equal(headers["cross-origin-opener-policy"], "same-origin");
 });
 
-test("files have the hash of their content in their names, and are kept for good", async () => {
+test("files are named by the hash of their content and cached forever", async () => {
   const page = gunzipSync((await ask("/", BROWSER)).body).toString();
   const names = [...page.matchAll(/"(\/console\/assets\/[^"]+)"/g)].map((match) => match[1]);
   assert.ok(names.some((name) => name.endsWith(".js")) && names.some((name) => name.endsWith(".css")), page);
@@ -84,7 +84,7 @@ test("files have the hash of their content in their names, and are kept for good
   assert.ok(sum < 300 * 1024, `${sum} bytes`);
 });
 
-test("nothing else is there, and what needs a key refuses without one", async () => {
+test("nothing else is served, and paths that need a key reject requests without one", async () => {
   for (const path of [
     "/console/",
     "/console/assets/",
@@ -100,7 +100,7 @@ test("nothing else is there, and what needs a key refuses without one", async ()
   assert.equal((await ask("/console/session", {}, "DELETE")).status, 405);
 });
 
-test("a session says what a key may do, and holds no key", async () => {
+test("a session lists what a key may do, and contains no key", async () => {
   const client = await gateway.call("/console/session");
   assert.equal(client.headers.get("cache-control"), "no-store");
   const text = await client.text();

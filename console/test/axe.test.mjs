@@ -1,4 +1,4 @@
-// What axe knows of WCAG AA: every page as it is in use, in both schemes and at two widths, and what its actions show.
+// axe's WCAG AA rules: every page in use, in both schemes and at two widths, including what its actions show.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import axe from "axe-core";
@@ -11,8 +11,8 @@ const row = (page, text) => page.getByRole("row").filter({ hasText: text }).firs
 const press = (page, name) => page.getByRole("button", { name, exact: true }).click();
 
 /**
- * The pages, and what is there to see and to do on each: `judge` takes the name of what is shown. Every page that the
- * navigation leads to is here, or a test fails.
+ * The pages, and what to look at and do on each. `judge` takes the name of what is shown. A test fails if a page in the
+ * navigation is missing here.
  */
 const PAGES = {
   playground: async (page, judge) => {
@@ -24,7 +24,7 @@ const PAGES = {
     await page.getByRole("textbox", { name: "Message" }).fill("Say hello.");
     await press(page, "Send");
     await page.getByRole("alert").first().waitFor();
-    await judge("a refusal");
+    await judge("a rejection");
   },
   "playground/images": async (page, judge) => {
     await page.getByLabel("Model", { exact: true }).selectOption("image_model_2");
@@ -38,7 +38,7 @@ const PAGES = {
     await page.getByLabel("Duration in seconds").fill("3");
     await press(page, "Generate");
     await page.locator("progress").waitFor();
-    await judge("a video under way");
+    await judge("a video in progress");
     await page.locator("video").waitFor();
     await judge("a video");
     await page.getByLabel("Prompt").fill("[fail: refused by the provider]");
@@ -52,7 +52,7 @@ const PAGES = {
     const shown = page.frameLocator("iframe.report");
     await files.first().setInputFiles(report("broken"));
     await page.getByRole("alert").waitFor();
-    await judge("what is wrong with a report");
+    await judge("the problems in a report");
     await files.first().setInputFiles(report("good"));
     await shown.getByRole("heading", { name: "Checks and models" }).waitFor();
     await judge("a report");
@@ -63,15 +63,15 @@ const PAGES = {
   reference: async () => {},
   "reference/create_response": async () => {},
   "reference/retrieve_model": async (page, judge) => {
-    const answer = page.getByRole("region", { name: "The answer" });
+    const answer = page.getByRole("region", { name: "The response" });
     await page.getByLabel("model", { exact: true }).fill("model-sol");
     await press(page, "Send GET");
     await answer.getByText('"id": "model-sol"').waitFor();
-    await judge("an operation's answer");
+    await judge("an operation's response");
     await page.getByLabel("model", { exact: true }).fill("no-such-model");
     await press(page, "Send GET");
     await page.getByRole("alert").waitFor();
-    await judge("an operation's refusal");
+    await judge("an operation's rejection");
   },
   "reference/create_chat_completion": async (page, judge) => {
     await page.locator(".members > li").filter({ hasText: "messages" }).locator("summary").first().click();
@@ -111,7 +111,7 @@ const PAGES = {
     await dialog.getByLabel("Name").fill("mobile app");
     await press(page, "Create");
     await dialog.getByRole("alert").waitFor();
-    await judge("a key that is not created");
+    await judge("a key that isn't created");
     await press(page, "Cancel");
     await closed();
     await press(page, "Rotate mobile app");
@@ -120,19 +120,19 @@ const PAGES = {
     await press(page, "Rotate");
     await dialog.locator(".secret").waitFor();
     await judge("the secret");
-    await press(page, "I have kept it");
+    await press(page, "I've saved it");
     await closed();
     await press(page, "Revoke mobile app");
     await dialog.waitFor();
     await judge("the dialog that revokes a key");
     await dialog.getByLabel("Type mobile app to revoke it").fill("mobile app");
-    await judge("the dialog in which the name was typed");
+    await judge("the dialog with the name typed in");
     await press(page, "Cancel");
     await closed();
   },
   nowhere: async () => {},
 };
-/** Pages that no link of the navigation names. */
+/** Pages that the navigation doesn't link to. */
 const UNLINKED = [
   "reference/create_response",
   "reference/retrieve_model",
@@ -148,9 +148,9 @@ before(async () => {
 after(() => Promise.all([gateway.stop(), browser.close()]));
 
 async function judge(tab, place) {
-  // Evaluated, not added: the policy of the page allows no script in line.
+  // Evaluated, not injected: the page's policy allows no inline script.
   await tab.page.evaluate(axe.source);
-  // The page of a report has a frame without scripts, which axe cannot enter; tests/pages judges it.
+  // A report's page is in a frame without scripts, which axe can't enter; tests/pages checks it.
   const judged = (values) => globalThis.axe.run({ runOnly: { type: "tag", values }, iframes: false });
   const { violations } = await tab.page.evaluate(judged, RULES);
   const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`);
@@ -161,10 +161,10 @@ async function judge(tab, place) {
 
 const loaded = async ({ page }) => {
   await page.getByRole("heading", { level: 1 }).waitFor();
-  await page.getByText("Loading …").waitFor({ state: "detached" });
+  await page.getByText("Loading…").waitFor({ state: "detached" });
 };
 
-test("every page that the navigation leads to is judged", async () => {
+test("every page in the navigation is checked", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   await tab.go("keys");
@@ -187,13 +187,13 @@ test("every page that the navigation leads to is judged", async () => {
 
 for (const scheme of ["light", "dark"]) {
   for (const width of [1280, 360]) {
-    test(`every page keeps the rules of WCAG AA, ${scheme}, ${width} px`, async () => {
+    test(`every page follows WCAG AA, ${scheme}, ${width} px`, async () => {
       const tab = await browser.open(gateway, { width, scheme, expected: [REFUSED] });
       await judge(tab, "sign in");
       await tab.page.getByLabel("Key", { exact: false }).first().fill("gw-wrong");
       await press(tab.page, "Sign in");
       await tab.page.getByRole("alert").waitFor();
-      await judge(tab, "a key that is refused");
+      await judge(tab, "a rejected key");
       await tab.signIn(KEY);
       await tab.go("keys");
       await tab.page.getByLabel("Admin key").waitFor();
@@ -204,7 +204,7 @@ for (const scheme of ["light", "dark"]) {
         await loaded(tab);
         await judge(tab, path);
         await act(tab.page, (what) => judge(tab, `${path}: ${what}`));
-        await judge(tab, `${path}, at last`);
+        await judge(tab, `${path}, at the end`);
       }
       if (width === 360) {
         await press(tab.page, "Menu");

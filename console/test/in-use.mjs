@@ -1,8 +1,8 @@
-// A gateway as it is after some work: every list of the console has rows.
+// A gateway that has been in use: every list in the console has rows.
 import { createServer } from "node:http";
 import { ADMIN_KEY, startGateway } from "./support.mjs";
 
-/** The models of the catalog, with prices; one has a provider of its own, which is away. */
+/** The models of the catalog, with prices. One has its own upstream, which is down. */
 const text = ["sol", "terra", "luna", "aurora", "breeze", "cedar"].map((name) => `model-${name}`);
 const others = ["image_model_", "video_model_"].flatMap((name) =>
   [1, 2, 3, 4].map((number) => name + number),
@@ -22,7 +22,7 @@ key = { env = "UPSTREAM_KEY" }
 kind = "simulator"
 ${[...text, ...others].map((model) => `[models.${model}]\ntargets = [${targets(model)}]\n`).join("")}`;
 
-/** Starts it, with keys, requests, video tasks and notifications, some of which failed. */
+/** Starts the gateway with keys, requests, video tasks and notifications, some of which failed. */
 export async function startGatewayInUse() {
   const receiver = createServer((request, response) => {
     request.resume().on("end", () => response.writeHead(request.url === "/gone" ? 404 : 204).end());

@@ -1,9 +1,6 @@
-/**
- * What is measured in a page. Each function runs in the browser and names what is wrong, so that a failing test says what
- * to look at.
- */
+/** Layout measurements. Each function runs in the browser and names what is wrong, so that a failing test says where to look. */
 
-/** Words that stand on two lines: runs of letters and digits; and ids, names and times that do. */
+/** Words (runs of letters and digits), ids, names and times that are split across two lines. */
 export function brokenWords() {
   const lines = (node, from, length) => {
     const range = document.createRange();
@@ -15,7 +12,7 @@ export function brokenWords() {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const element = node.parentElement;
-    // What models and people say may be one long word, and code is shown as it is.
+    // Conversations may contain one very long word, and code is shown verbatim.
     if (element.closest("pre, textarea, .hidden, .turn, .problem, .secret, .facts")) continue;
     if (!element.checkVisibility()) continue;
     const isWhole = element.closest(".id, time, .badge, .button, thead th") !== null;
@@ -27,7 +24,7 @@ export function brokenWords() {
   return broken;
 }
 
-/** What can be pressed or filled in, and is cut at a side of the window or of a frame around it: it takes scrolling aside. */
+/** Controls cut off at a side of the window or of a surrounding frame, so that reaching them takes sideways scrolling. */
 export function outOfView() {
   const cut = [];
   for (const element of document.querySelectorAll("main :is(a, button, input, select, textarea, summary)")) {
@@ -45,14 +42,14 @@ export function outOfView() {
   return cut;
 }
 
-/** Tables that scroll aside. */
+/** Tables that scroll sideways. */
 export function wideTables() {
   return [...document.querySelectorAll(".wide")]
     .filter((frame) => frame.scrollWidth > frame.clientWidth)
     .map((frame) => `${frame.querySelector("caption").textContent}: ${frame.scrollWidth} px`);
 }
 
-/** How far the page is wider than its window. */
+/** By how much the page is wider than its window. */
 export function overflow() {
   return document.documentElement.scrollWidth - innerWidth;
 }

@@ -1,4 +1,4 @@
-// How pages are laid out, from the narrowest window to a wide one: no word breaks inside, and nothing to press is out of view.
+// Page layout from narrow to wide windows: no word is broken, and no control is out of view.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startGatewayInUse } from "./in-use.mjs";
@@ -27,7 +27,7 @@ let gateway;
 let browser;
 before(async () => {
   [gateway, browser] = await Promise.all([startGatewayInUse(), startBrowser()]);
-  // Names are as long as their owners like.
+  // Names can be as long as their owners like.
   const body = { name: "reconciliation-of-quarterly-statements-europe-west" };
   const made = await gateway.call("/admin/keys", { key: ADMIN_KEY, method: "POST", body });
   const { secret } = await made.json();
@@ -48,9 +48,9 @@ async function open(size) {
 
 async function judge(page, place) {
   const measured = async (measure) => page.evaluate(measure);
-  assert.deepEqual(await measured(brokenWords), [], `${place}: words are broken`);
+  assert.deepEqual(await measured(brokenWords), [], `${place}: broken words`);
   assert.deepEqual(await measured(outOfView), [], `${place}: out of view`);
-  assert.deepEqual(await measured(wideTables), [], `${place}: tables scroll aside`);
+  assert.deepEqual(await measured(wideTables), [], `${place}: tables scroll sideways`);
   assert.ok((await measured(overflow)) <= 0, `${place}: wider than the window`);
 }
 
@@ -60,7 +60,7 @@ for (const width of WIDTHS) {
     for (const path of PAGES) {
       await tab.go(path);
       await tab.page.getByRole("heading", { level: 1 }).waitFor();
-      await tab.page.getByText("Loading …").waitFor({ state: "detached" });
+      await tab.page.getByText("Loading…").waitFor({ state: "detached" });
       await judge(tab.page, path);
     }
     await tab.go("playground");
@@ -69,7 +69,7 @@ for (const width of WIDTHS) {
     await tab.close();
   });
 
-  test(`a dialog that is higher than the window scrolls within, and keeps its buttons in view, ${width} px`, async () => {
+  test(`a dialog taller than the window scrolls and keeps its buttons in view, ${width} px`, async () => {
     const tab = await open({ width, height: 800 });
     const { page } = tab;
     await tab.go("keys");
@@ -83,7 +83,7 @@ for (const width of WIDTHS) {
       const button = await dialog.getByRole("button", { name }).boundingBox();
       assert.ok(button.y + button.height <= 800, `${name} ends at ${button.y + button.height}`);
     }
-    // The last field is reached, and is not below the buttons.
+    // The last field can be reached and isn't covered by the buttons.
     const last = dialog.getByLabel("File storage in bytes");
     await last.focus();
     const [field, buttons] = [await last.boundingBox(), await dialog.locator(".actions").boundingBox()];
@@ -93,7 +93,7 @@ for (const width of WIDTHS) {
   });
 }
 
-/** What would break the layout: what it is, the page where it shows, and rules that do it. */
+/** Layout faults: the name, the page where it shows, and CSS rules that cause it. */
 const BREAKS = [
   [
     "ids that wrap",
@@ -102,12 +102,12 @@ const BREAKS = [
     brokenWords,
   ],
   ["dates that wrap", "webhooks", "time { white-space: normal; display: block; width: 3rem; }", brokenWords],
-  ["actions beside the window", "keys", "td .actions { width: 200rem; justify-content: end; }", outOfView],
-  ["a table that scrolls aside", "keys", "td { display: block; width: 200rem; }", wideTables],
+  ["actions outside the window", "keys", "td .actions { width: 200rem; justify-content: end; }", outOfView],
+  ["a table that scrolls sideways", "keys", "td { display: block; width: 200rem; }", wideTables],
 ];
 
 for (const [what, path, rules, measure] of BREAKS) {
-  test(`the measures find ${what}`, async () => {
+  test(`the measurements find ${what}`, async () => {
     const tab = await open({ width: 1024 });
     await tab.go(path);
     await tab.page.getByRole("row").nth(1).waitFor();
@@ -121,7 +121,7 @@ for (const [what, path, rules, measure] of BREAKS) {
   });
 }
 
-test("a name has the same colour in every chart, and a scale says how much its bars are", async () => {
+test("a name has the same color in every chart, and every chart has a scale", async () => {
   const tab = await open({ width: 1440 });
   const { page } = tab;
   await tab.go("usage");
@@ -129,7 +129,7 @@ test("a name has the same colour in every chart, and a scale says how much its b
     ["key", /mobile app/],
     ["model", /model-sol/],
   ]) {
-    await page.getByLabel("By", { exact: true }).selectOption(part);
+    await page.getByLabel("Group by", { exact: true }).selectOption(part);
     await page.getByRole("row", { name }).first().waitFor();
     const charts = await page.locator(".chart").evaluateAll((all) =>
       all.map((chart) => ({
@@ -150,12 +150,12 @@ test("a name has the same colour in every chart, and a scale says how much its b
       assert.equal(marks.at(-1), "0");
       assert.ok(marks.length >= 2 && new Set(marks).size === marks.length, marks.join());
     }
-    assert.equal(new Set(colours.values()).size, colours.size, "no two names share a colour");
+    assert.equal(new Set(colours.values()).size, colours.size, "no two names share a color");
   }
   await tab.close();
 });
 
-test("a hidden tab asks nothing and sets no timers, and asks at once when it is seen again", async () => {
+test("a hidden tab sends no requests and sets no timers, and fetches as soon as it is visible again", async () => {
   const tab = await open({ width: 1440 });
   const { page } = tab;
   await page.getByRole("button", { name: "Create a key" }).waitFor();
@@ -174,11 +174,11 @@ test("a hidden tab asks nothing and sets no timers, and asks at once when it is 
   });
   await turn(true);
   const asked = [];
-  // Not the icon of the tab, which the browser asks for itself.
+  // Ignores the tab's icon, which the browser requests itself.
   page.on("request", (request) => {
     if (request.resourceType() === "fetch") asked.push(new URL(request.url()).pathname);
   });
-  // Data that is asked once, and data that is asked again and again.
+  // Data that is fetched once, and data that is polled.
   for (const path of ["reference", "requests"]) {
     await tab.go(path);
     await page.getByRole("heading", { level: 1 }).waitFor();
@@ -191,7 +191,7 @@ test("a hidden tab asks nothing and sets no timers, and asks at once when it is 
   }
   assert.deepEqual(asked, []);
   await turn(false);
-  await page.getByRole("region", { name: "The newest first" }).waitFor();
+  await page.getByRole("region", { name: "Newest first" }).waitFor();
   assert.ok(asked.includes("/admin/requests"), asked.join());
   await tab.close();
 });

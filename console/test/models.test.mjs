@@ -1,4 +1,4 @@
-// The page of models: what the key may use, found by a word and a kind, with its limits.
+// The models page: the models that the key may use, searchable by name and kind, with their limits.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { ADMIN_KEY, KEY, startBrowser, startGateway } from "./support.mjs";
@@ -10,10 +10,10 @@ before(async () => {
 });
 after(() => Promise.all([gateway.stop(), browser.close()]));
 
-/** The ids that are shown. */
+/** The ids shown on the page. */
 const shown = (page) => page.locator("tbody th code").allTextContents();
 
-test("models are found by a word of their names and by their kind", async () => {
+test("models can be found by name and by kind", async () => {
   const { models } = await (await gateway.call("/console/session")).json();
   const ids = (wanted) => models.filter(wanted).map(({ id }) => id);
   const tab = await browser.open(gateway);
@@ -35,9 +35,9 @@ test("models are found by a word of their names and by their kind", async () => 
     await caption(wanted.length);
     assert.deepEqual(await shown(page), wanted);
   }
-  // A word and a kind hold together, and letters are as good small as large.
+  // Search and kind combine, and the search ignores case.
   await page.getByLabel("Search").fill("SOL");
-  await page.getByText("No model matches.").waitFor();
+  await page.getByText("No models match.").waitFor();
   await page.getByLabel("Kind").selectOption("");
   const named = ids(({ id, family, aliases }) =>
     [id, family, ...aliases].some((name) => name.includes("sol")),
@@ -66,7 +66,7 @@ test("models are shown with their limits", async () => {
       .textContent();
   const image = models.find(({ id }) => id === "image_model_2");
   assert.ok((await limits(image.id)).includes(image.limits.sizes.join(", ")));
-  assert.ok((await limits(image.id)).includes(`${image.limits.max_n} at once`));
+  assert.ok((await limits(image.id)).includes(`up to ${image.limits.max_n} per request`));
   const video = models.find(({ id }) => id === "video_model_4");
   const { max_duration_s, resolutions, aspect_ratios } = video.limits;
   const told = await limits(video.id);
@@ -76,7 +76,7 @@ test("models are shown with their limits", async () => {
   await tab.close();
 });
 
-test("a key sees the models of its scope, and new ones when it asks again", async () => {
+test("a key sees the models in its scope, and a refresh fetches them again", async () => {
   const body = { name: "narrow", scopes: { models: ["model-sol", "image_model_2"] } };
   const made = await gateway.call("/admin/keys", { key: ADMIN_KEY, method: "POST", body });
   const tab = await browser.open(gateway);

@@ -1,4 +1,4 @@
-// What operators see and do: requests, usage, upstreams, webhooks, keys.
+// The operator pages: requests, usage, upstreams, webhooks, keys.
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -11,7 +11,7 @@ let gateway;
 let browser;
 let data;
 before(async () => {
-  // Revoked keys stay known where they are kept.
+  // Revoked keys stay listed only with a data folder.
   data = await mkdtemp(join(tmpdir(), "gatewright-data-"));
   [gateway, browser] = await Promise.all([
     startGateway({ arguments: ["--allow-private-webhooks", "--data", data] }),
@@ -25,7 +25,7 @@ after(async () => {
 
 const question = (model, text) => ({ model, messages: [{ role: "user", content: text }] });
 
-test("pages of operators ask for the admin key, and say so if another is given", async () => {
+test("operator pages ask for the admin key, and reject another key with a message", async () => {
   const tab = await browser.open(gateway, { expected: [REFUSED] });
   await tab.signIn(KEY);
   await tab.go("keys");
@@ -41,7 +41,7 @@ test("pages of operators ask for the admin key, and say so if another is given",
   await tab.close();
 });
 
-test("a gateway without an admin key says how to get one", async () => {
+test("a gateway without an admin key explains how to set one", async () => {
   const plain = await startGateway({ environment: { GATEWRIGHT_SERVE_ADMIN_KEY: "" } });
   const tab = await browser.open(plain);
   await tab.signIn(KEY);
@@ -51,12 +51,12 @@ test("a gateway without an admin key says how to get one", async () => {
   await plain.stop();
 });
 
-test("requests are listed while they run and when they have ended, without what was said", async () => {
+test("requests are listed while they run and after they end, without their contents", async () => {
   const slow = await startGateway({ arguments: ["--fault", "drip=40@create_chat_completion"] });
   const tab = await browser.open(slow);
   await tab.signIn(ADMIN_KEY);
   await tab.go("requests");
-  await tab.page.getByText("No request is in progress.").waitFor();
+  await tab.page.getByText("No requests in progress.").waitFor();
   const asked = slow.call("/v1/chat/completions", {
     method: "POST",
     body: question("model-sol", "Tell me about the secret-of-mine, at length."),
@@ -64,7 +64,7 @@ test("requests are listed while they run and when they have ended, without what 
   const underWay = tab.page.getByRole("region", { name: "1 request" });
   await underWay.getByText("create_chat_completion").waitFor();
   assert.equal((await asked).status, 200);
-  const recent = tab.page.getByRole("region", { name: "The newest first" });
+  const recent = tab.page.getByRole("region", { name: "Newest first" });
   await recent.getByText("200").waitFor({ timeout: 60_000 });
   const listed = await (await slow.call("/admin/requests", { key: ADMIN_KEY })).text();
   assert.doesNotMatch(listed, /secret-of-mine|canary/);
@@ -80,14 +80,14 @@ test("a key is created, shown once, rotated and revoked", async () => {
   const dialog = tab.page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("for tests");
   await dialog.getByLabel("Models").fill("model-s*, model-breeze");
-  await dialog.getByLabel("Tell in x-gatewright-upstream").check();
-  await dialog.getByLabel("Expires in days").fill("30");
+  await dialog.getByLabel("Report the upstream in x-gatewright-upstream").check();
+  await dialog.getByLabel("Expires after (days)").fill("30");
   await dialog.getByText("Limits").click();
   await dialog.getByLabel("Requests per minute").fill("60");
   await dialog.getByLabel("File storage in bytes").fill("5000000");
   await dialog.getByRole("button", { name: "Create" }).click();
   const first = await dialog.locator(".secret").textContent();
-  await dialog.getByRole("button", { name: "I have kept it" }).click();
+  await dialog.getByRole("button", { name: "I've saved it" }).click();
   await dialog.waitFor({ state: "detached" });
   assert.doesNotMatch(await tab.page.content(), new RegExp(first));
   assert.equal(
@@ -112,13 +112,13 @@ test("a key is created, shown once, rotated and revoked", async () => {
   );
 
   const row = tab.page.getByRole("row", { name: /for tests/ });
-  await row.getByText("model-s*, model-breeze; all operations; learns the upstream").waitFor();
+  await row.getByText("model-s*, model-breeze; all operations; sees the upstream").waitFor();
   await row.getByText("requests per minute: 60; file storage in bytes: 5000000", { exact: true }).waitFor();
   await row.getByRole("button", { name: "Rotate" }).click();
   await dialog.getByLabel("Hours").fill("0");
   await dialog.getByRole("button", { name: "Rotate" }).click();
   const second = await dialog.locator(".secret").textContent();
-  await tab.page.getByRole("button", { name: "I have kept it" }).click();
+  await tab.page.getByRole("button", { name: "I've saved it" }).click();
   assert.notEqual(first, second);
   assert.equal((await gateway.call("/v1/models", { key: first })).status, 401);
   assert.equal((await gateway.call("/v1/models", { key: second })).status, 200);
@@ -128,27 +128,27 @@ test("a key is created, shown once, rotated and revoked", async () => {
   assert.ok(await revoke.isDisabled());
   await dialog.getByLabel("Type for tests to revoke it").fill("for tests");
   await revoke.click();
-  // While a dialog is open, the rest of the page is hidden from those who cannot see.
+  // While a dialog is open, the rest of the page is hidden from screen readers.
   await dialog.waitFor({ state: "detached" });
   await row.waitFor({ state: "detached" });
   assert.equal((await gateway.call("/v1/models", { key: second })).status, 401);
   await tab.page.getByLabel("Show revoked keys").check();
   await row.getByText("revoked", { exact: true }).waitFor();
 
-  // A name that is taken is refused in the dialog, which stays open.
+  // A name that is taken is rejected in the dialog, which stays open.
   for (const refused of [false, true]) {
     await tab.page.getByRole("button", { name: "Create a key" }).click();
     await dialog.getByLabel("Name").fill("twice");
     await dialog.getByRole("button", { name: "Create" }).click();
     if (refused) await dialog.getByRole("alert").getByText("another key has the name").waitFor();
-    else await dialog.getByRole("button", { name: "I have kept it" }).click();
+    else await dialog.getByRole("button", { name: "I've saved it" }).click();
   }
   await tab.page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
   await tab.close();
 });
 
-test("a key whose operations are named may call these alone", async () => {
+test("a key scoped to operations may call only those", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(ADMIN_KEY);
   await tab.go("keys");
@@ -158,7 +158,7 @@ test("a key whose operations are named may call these alone", async () => {
   await dialog.getByLabel("Operations").fill("list_models, create_message");
   await dialog.getByRole("button", { name: "Create" }).click();
   const secret = await dialog.locator(".secret").textContent();
-  await dialog.getByRole("button", { name: "I have kept it" }).click();
+  await dialog.getByRole("button", { name: "I've saved it" }).click();
   const row = tab.page.getByRole("row", { name: /lists and counts/ });
   await row.getByText("all models; list_models, create_message").waitFor();
   assert.equal((await gateway.call("/v1/models", { key: secret })).status, 200);
@@ -170,7 +170,7 @@ test("a key whose operations are named may call these alone", async () => {
   await tab.close();
 });
 
-test("usage is drawn and told in numbers", async () => {
+test("usage is shown in charts and in numbers", async () => {
   for (let count = 0; count < 3; count += 1) {
     await gateway.call("/v1/chat/completions", { method: "POST", body: question("model-sol", "Say hello.") });
   }
@@ -184,7 +184,7 @@ test("usage is drawn and told in numbers", async () => {
     .waitFor({ timeout: 20_000 });
   const row = tab.page.getByRole("row", { name: /default/ });
   await row.first().waitFor();
-  await tab.page.getByLabel("By", { exact: true }).selectOption("model");
+  await tab.page.getByLabel("Group by", { exact: true }).selectOption("model");
   await tab.page
     .getByRole("row", { name: /model-sol/ })
     .first()
@@ -192,7 +192,7 @@ test("usage is drawn and told in numbers", async () => {
   await tab.close();
 });
 
-test("the cost is drawn where the configuration has prices", async () => {
+test("the cost is charted if the configuration has prices", async () => {
   const priced = await startGateway({
     config: `
       [upstreams.here]
@@ -226,13 +226,13 @@ test("upstreams show their models and breakers", async () => {
   await tab.go("upstreams");
   await tab.page
     .getByRole("row", { name: /model-sol/ })
-    .getByText("requests pass")
+    .getByText("requests go through")
     .waitFor();
   await tab.close();
 });
 
-test("an upstream that fails is left out, and its page says so", async () => {
-  // Nobody listens on a port that was just given back.
+test("a failing upstream is skipped, and the page shows it", async () => {
+  // Nothing listens on a port that was just released.
   const away = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => away.once("listening", resolve));
   const { port } = away.address();
@@ -254,24 +254,24 @@ test("an upstream that fails is left out, and its page says so", async () => {
   const row = tab.page
     .getByRole("region", { name: "away", exact: true })
     .getByRole("row", { name: /theirs/ });
-  await row.getByText("requests pass").waitFor();
+  await row.getByText("requests go through").waitFor();
   for (let count = 0; count < 8; count += 1) {
     const asked = { method: "POST", body: question("model-sol", "hi") };
     assert.ok((await failing.call("/v1/chat/completions", asked)).status >= 500);
   }
-  await row.getByText("no request is sent").waitFor();
+  await row.getByText("no requests are sent").waitFor();
   assert.doesNotMatch(await tab.page.content(), /upstream-canary/);
-  // After its pause, one request decides.
-  await row.getByText("one request decides").waitFor();
+  // After the pause, one trial request decides.
+  await row.getByText("one trial request").waitFor();
   await tab.close();
   await failing.stop();
 });
 
-test("a video is followed from its request to its end, without its prompt", async () => {
+test("a video task is shown from its request to its end, without its prompt", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(ADMIN_KEY);
   await tab.go("tasks");
-  await tab.page.getByText("There is no such task.").waitFor();
+  await tab.page.getByText("No tasks found.").waitFor();
   const ask = async (prompt) => {
     const body = { model: "video_model_4", prompt, duration: 3, resolution: "720p" };
     const answer = await gateway.call("/v1/videos/generations", { method: "POST", body });
@@ -290,11 +290,11 @@ test("a video is followed from its request to its end, without its prompt", asyn
   await row(failed).waitFor();
   assert.doesNotMatch(await tab.page.content(), /waves-of-mine/);
   await tab.page.getByLabel("Status").selectOption("pending");
-  await tab.page.getByText("There is no such task.").waitFor();
+  await tab.page.getByText("No tasks found.").waitFor();
   await tab.close();
 });
 
-test("a notification that failed is delivered again", async (t) => {
+test("a failed notification is delivered again", async (t) => {
   const receiver = await receiveNotifications(t, 500);
   const webhook_url = `${receiver.url}?token=receiver-canary`;
   const body = { model: "video_model_4", prompt: "waves", duration: 3, resolution: "720p", webhook_url };

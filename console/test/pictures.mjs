@@ -1,14 +1,14 @@
-// Takes the pictures of the docs: every page as it is in use, in both schemes, wide and narrow.
+// Takes the screenshots for the docs: every page in use, in both schemes, wide and narrow.
 import { mkdir, readFile } from "node:fs/promises";
 import { startGatewayInUse } from "./in-use.mjs";
 import { ADMIN_KEY, KEY, startBrowser } from "./support.mjs";
 
-/** Where the pictures of the docs are. All that are taken go elsewhere if a folder is named. */
+/** The folder of the docs' pictures. If an argument names another folder, all pictures go there instead. */
 const everywhere = process.argv[2];
 const docs = new URL("../../docs/pictures", import.meta.url).pathname;
 const [gateway, browser] = await Promise.all([startGatewayInUse(), startBrowser()]);
 
-/** What is done on a page before its picture is taken. */
+/** Actions on a page before its picture is taken. */
 const DOING = {
   playground: async (page) => {
     await page.getByLabel("Two models side by side").check();
@@ -30,7 +30,7 @@ const DOING = {
   },
   "reference/create_message": async () => {},
   models: async () => {},
-  requests: async (page) => page.getByRole("region", { name: "The newest first" }).waitFor(),
+  requests: async (page) => page.getByRole("region", { name: "Newest first" }).waitFor(),
   usage: async (page) => page.locator(".chart rect").first().waitFor({ timeout: 20_000 }),
   upstreams: async () => {},
   tasks: async (page) => {
@@ -43,7 +43,7 @@ const DOING = {
   },
   keys: async () => {},
 };
-/** Pictures that the guide shows, and no others: the page, the width and the scheme. */
+/** The pictures that the guide shows, by page, width and scheme. Only these are kept. */
 const guide = await readFile(new URL("../../docs/guides/console.md", import.meta.url), "utf8");
 const SHOWN = new Set([...guide.matchAll(/pictures\/console-([\w-]+)\.png/g)].map(([, name]) => name));
 
@@ -63,7 +63,7 @@ for (const width of [1280, 360]) {
     await tab.signIn(ADMIN_KEY);
     for (const [path, act] of Object.entries(DOING)) {
       await tab.go(path);
-      await tab.page.getByText("Loading …").waitFor({ state: "detached" });
+      await tab.page.getByText("Loading…").waitFor({ state: "detached" });
       await act(tab.page);
       await take(path);
     }
@@ -72,4 +72,4 @@ for (const width of [1280, 360]) {
 }
 await Promise.all([gateway.stop(), browser.close()]);
 if (!everywhere && SHOWN.size > 0)
-  throw new Error(`the guide shows ${[...SHOWN].join(", ")}, which no page is`);
+  throw new Error(`the guide shows pictures that no page provides: ${[...SHOWN].join(", ")}`);

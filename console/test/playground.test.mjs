@@ -1,4 +1,4 @@
-// The playground: all protocols, tools, images, stopping, two models, code that runs.
+// The playground: all protocols, tools, images, stopping, two models, and code that runs.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readFile, rm, writeFile } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { KEY, PROGRAM, REFUSED, startBrowser, startGateway } from "./support.mjs
 
 const run = promisify(execFile);
 const PROTOCOLS = ["Chat", "Responses", "Messages", "Native"];
-/** Where the code runs: the package in Node is found from there. */
+/** The folder where the code runs: Node finds the package from there. */
 const FOLDER = process.env.GATEWRIGHT_CODE_FOLDER;
 let gateway;
 let browser;
@@ -18,19 +18,19 @@ before(async () => {
 });
 after(() => Promise.all([gateway.stop(), browser.close()]));
 
-const conversation = (page) => page.getByRole("log", { name: "What was said" });
+const conversation = (page) => page.getByRole("log", { name: "Transcript" });
 const say = async (page, text) => {
   await page.getByRole("textbox", { name: "Message" }).fill(text);
   await page.getByRole("button", { name: "Send", exact: true }).click();
 };
-/** Opens a part of the playground, and waits until it is shown: the one before has fields of the same names. */
+/** Opens a part of the playground and waits until it is shown, because the previous part has fields with the same names. */
 const openPart = async (page, name) => {
   await page.getByRole("link", { name, exact: true }).click();
   await page.locator('[aria-current="page"]').getByText(name, { exact: true }).waitFor();
 };
 const chooseModel = (page, model) => page.getByLabel("Model", { exact: true }).selectOption(model);
 
-test("every protocol streams an answer, with its usage and the time to its first token", async () => {
+test("every protocol streams an answer, with usage and the time to the first token", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   for (const protocol of PROTOCOLS) {
@@ -46,7 +46,7 @@ test("every protocol streams an answer, with its usage and the time to its first
   await tab.close();
 });
 
-test("a conversation goes on, and Shift+Enter makes a new line", async () => {
+test("a conversation continues, and Shift+Enter inserts a new line", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   const message = tab.page.getByRole("textbox", { name: "Message" });
@@ -73,7 +73,7 @@ test("a conversation goes on, and Shift+Enter makes a new line", async () => {
   await tab.close();
 });
 
-test("a tool is called, and its result goes back, in every protocol", async () => {
+test("a tool is called and its result is sent back, in every protocol", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   await tab.page.getByRole("button", { name: "Fill in an example" }).click();
@@ -90,7 +90,7 @@ test("a tool is called, and its result goes back, in every protocol", async () =
   await tab.close();
 });
 
-test("an image goes to the model, in every protocol", async () => {
+test("an image is sent to the model, in every protocol", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   const png =
@@ -108,11 +108,11 @@ test("an image goes to the model, in every protocol", async () => {
   }
   const text = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("no image") };
   await tab.page.locator("input[type=file]").setInputFiles(text);
-  await tab.page.getByRole("alert").getByText("notes.txt was not taken").waitFor();
+  await tab.page.getByRole("alert").getByText("notes.txt was rejected").waitFor();
   await tab.close();
 });
 
-test("an answer can be stopped, and what had arrived stays", async () => {
+test("an answer can be stopped, and the part that arrived stays", async () => {
   const slow = await startGateway({ arguments: ["--fault", "hang=6"] });
   const tab = await browser.open(slow);
   await tab.signIn(KEY);
@@ -120,7 +120,7 @@ test("an answer can be stopped, and what had arrived stays", async () => {
   const answer = tab.page.locator(".turn.assistant .text");
   await answer.waitFor();
   await tab.page.getByRole("button", { name: "Stop" }).click();
-  await conversation(tab.page).getByText("You stopped the answer.").waitFor();
+  await conversation(tab.page).getByText("You stopped the response.").waitFor();
   assert.notEqual(await answer.textContent(), "");
   await tab.page.getByRole("button", { name: "Send", exact: true }).waitFor();
   await tab.close();
@@ -144,7 +144,7 @@ test("two models answer side by side", async () => {
   await tab.close();
 });
 
-test("what the gateway refuses is told with its status, code and request", async () => {
+test("a rejected request is shown with its status, code and request id", async () => {
   const tab = await browser.open(gateway, { expected: [REFUSED] });
   await tab.signIn(KEY);
   await tab.page.getByLabel("Temperature").fill("99");
@@ -153,11 +153,11 @@ test("what the gateway refuses is told with its status, code and request", async
   await alert.getByText("temperature").waitFor();
   assert.match(await alert.textContent(), /status 400.*request req/);
   await tab.page.getByLabel("Tools").fill("{");
-  await tab.page.getByText("The tools are not JSON").first().waitFor();
+  await tab.page.getByText("The tools aren't valid JSON").first().waitFor();
   await tab.close();
 });
 
-test("a stream that breaks off is an error, and never a short answer", async () => {
+test("a stream that breaks off is an error, never a short answer", async () => {
   const broken = await startGateway({ arguments: ["--fault", "truncate=3"] });
   const tab = await browser.open(broken, { expected: [REFUSED, /net::ERR_/] });
   await tab.signIn(KEY);
@@ -167,7 +167,7 @@ test("a stream that breaks off is an error, and never a short answer", async () 
   await broken.stop();
 });
 
-test("images are drawn and videos are made", async () => {
+test("images and videos are generated", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   await openPart(tab.page, "Images");
@@ -191,7 +191,7 @@ test("images are drawn and videos are made", async () => {
   await tab.close();
 });
 
-/** Fills in a request of each kind: its text in a protocol, or an image or a video. */
+/** Fills in a request of each kind: a text in each protocol, an image, a video. */
 const REQUESTS = {
   ...Object.fromEntries(
     PROTOCOLS.map((protocol) => [
@@ -215,7 +215,7 @@ const REQUESTS = {
   },
 };
 
-/** How code in each language is run: against the gateway, with its key. */
+/** Runs the code in each language, against the gateway and with its key. */
 const commands = () => ({
   Python: async (code) => {
     await writeFile(join(FOLDER, "code.py"), code);
@@ -240,10 +240,10 @@ const codeIn = async (page, language) => {
   return page.getByRole("region", { name: `The request in ${language}` }).textContent();
 };
 
-test("the code that is shown runs, says what was asked for, and saves images and videos", async () => {
+test("the code shown runs, prints the requested text, and saves images and videos", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
-  // The file that is saved, and what it holds from its fifth byte on at the latest.
+  // The saved file, and a marker within its first eight bytes.
   const made = {
     Images: { file: "image-1.png", magic: "PNG" },
     Videos: { file: "video.mp4", magic: "ftyp" },
@@ -263,7 +263,7 @@ test("the code that is shown runs, says what was asked for, and saves images and
         continue;
       }
       const { stdout } = await command(code);
-      // The events of a stream may cut the text anywhere.
+      // Stream events may split the text anywhere.
       const pieces = [...stdout.matchAll(/"(?:text|content|delta)":"((?:[^"\\]|\\.)*)"/g)];
       const told = language === "curl" ? pieces.map(([, piece]) => piece).join("") : stdout;
       assert.match(told, new RegExp(kind), `${language}, ${kind}: ${code}\n${stdout}`);
@@ -272,7 +272,7 @@ test("the code that is shown runs, says what was asked for, and saves images and
   await tab.close();
 });
 
-test("the code of a request with tools prints the calls that the answer holds, in every protocol", async () => {
+test("the code of a request with tools prints the calls in the answer, in every protocol", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   await tab.page.getByRole("button", { name: "Fill in an example" }).click();
@@ -284,7 +284,7 @@ test("the code of a request with tools prints the calls that the answer holds, i
       const code = await codeIn(tab.page, language);
       if (language === "Rust") await isExample(code, example);
       const { stdout } = await command(code);
-      // The events that curl prints hold the call; each language writes the arguments in its way.
+      // curl prints the events, which contain the call; each language formats the arguments its own way.
       const call = language === "curl" ? /"name": ?"get_weather"/ : /^get_weather \{ ?['"]?city['"]?: ?['"]/m;
       assert.match(stdout, call, `${language}, ${protocol}: ${code}\n${stdout}`);
     }
@@ -292,7 +292,7 @@ test("the code of a request with tools prints the calls that the answer holds, i
   await tab.close();
 });
 
-test("the code in Rust is that of the examples, which are built and run", async () => {
+test("the Rust code equals the examples, which are built and run", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   for (const [kind, fill] of Object.entries(REQUESTS)) {
@@ -303,7 +303,7 @@ test("the code in Rust is that of the examples, which are built and run", async 
   await tab.close();
 });
 
-/** Whether code in Rust is an example, and names the crates that it uses, and no other. */
+/** Checks that Rust code equals an example, and that it names exactly the crates that it uses. */
 async function isExample(code, name) {
   const example = await readFile(new URL(`../../examples/rust/${name}.rs`, import.meta.url), "utf8");
   assert.equal(code, example.slice(example.indexOf("\n// cargo add ") + 1), name);

@@ -1,4 +1,4 @@
-// The API reference: every operation, and requests from it.
+// The API reference: every operation, and requests sent from it.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
@@ -11,7 +11,7 @@ before(async () => {
 });
 after(() => Promise.all([gateway.stop(), browser.close()]));
 
-test("every operation of the specification is there, with its members", async () => {
+test("every operation of the specification is shown, with its members", async () => {
   const text = await readFile(new URL("../../spec/generated/openapi-3.2.json", import.meta.url), "utf8");
   const operations = Object.values(JSON.parse(text).paths).flatMap((methods) =>
     Object.values(methods).filter((operation) => operation.operationId),
@@ -30,15 +30,15 @@ test("every operation of the specification is there, with its members", async ()
   await tab.close();
 });
 
-test("the events of a stream are shown as the documents that they hold", async () => {
+test("stream events are shown as the documents that they contain", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   const response = tab.page.locator("#response");
   for (const [operation, events] of [
-    ["create_chat_completion", ["JSON of ChatCompletionChunk", "choices"]],
-    ["create_response", ["JSON of ResponseStreamEvent", 'type "response.output_text.delta"']],
-    ["create_message", ["JSON of MessageStreamEvent, as text", 'type "content_block_delta"']],
-    ["stream_generate_content", ["JSON of GenerateContentResponse, as text", "candidates"]],
+    ["create_chat_completion", ["ChatCompletionChunk as JSON", "choices"]],
+    ["create_response", ["ResponseStreamEvent as JSON", 'type "response.output_text.delta"']],
+    ["create_message", ["MessageStreamEvent as a JSON string", 'type "content_block_delta"']],
+    ["stream_generate_content", ["GenerateContentResponse as a JSON string", "candidates"]],
   ]) {
     await tab.go(`reference/${operation}`);
     const data = response.locator(".members > li").filter({ has: tab.page.locator("details[open]") });
@@ -64,7 +64,7 @@ test("parameters and members have their types, defaults and bounds", async () =>
   await tab.close();
 });
 
-test("what a link names is in view: an operation, its place in the list, and a section", async () => {
+test("a link's target is in view: an operation, its place in the list, and a section", async () => {
   for (const width of [1440, 1024, 360]) {
     const tab = await browser.open(gateway, { width, height: 800 });
     const { page } = tab;
@@ -89,20 +89,20 @@ test("what a link names is in view: an operation, its place in the list, and a s
   }
 });
 
-test("a request can be tried, also one with parameters and one that streams", async () => {
+test("requests can be tried, including one with parameters and one that streams", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   await tab.go("reference/retrieve_model");
   await tab.page.getByLabel("model", { exact: true }).fill("model-sol");
   await tab.page.getByRole("button", { name: "Send GET" }).click();
-  await tab.page.getByRole("region", { name: "The answer" }).getByText('"id": "model-sol"').waitFor();
+  await tab.page.getByRole("region", { name: "The response" }).getByText('"id": "model-sol"').waitFor();
   await tab.go("reference/create_chat_completion");
   const body = { model: "model-sol", messages: [{ role: "user", content: "Say hello." }], stream: true };
   await tab.page.getByLabel("Body").fill(JSON.stringify(body));
   await tab.page.getByRole("button", { name: "Send POST" }).click();
-  await tab.page.getByRole("region", { name: "The answer" }).getByText("data: [DONE]").waitFor();
+  await tab.page.getByRole("region", { name: "The response" }).getByText("data: [DONE]").waitFor();
   await tab.page.getByLabel("Body").fill("{");
   await tab.page.getByRole("button", { name: "Send POST" }).click();
-  await tab.page.getByRole("alert").getByText("The body is not JSON").waitFor();
+  await tab.page.getByRole("alert").getByText("The body isn't valid JSON").waitFor();
   await tab.close();
 });

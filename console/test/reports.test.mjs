@@ -1,4 +1,4 @@
-// Reports: the page of one, the comparison of two, and what is wrong with one that is not valid.
+// Reports: the page of a report, the comparison of two, and the problems in an invalid one.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
@@ -17,33 +17,33 @@ const choose = (page, label, files) =>
   page.getByRole("region", { name: label, exact: true }).locator("input[type=file]").setInputFiles(files);
 
 test("a report is shown with its style, in a frame that runs nothing", async () => {
-  // The frame also runs nothing of what looks into it here.
+  // The frame also blocks the script with which this test inspects it.
   const tab = await browser.open(gateway, { expected: [BLOCKED] });
   await tab.signIn(KEY);
   await tab.go("reports");
   await choose(tab.page, "Report", GOOD);
   const frame = tab.page.frameLocator("iframe.report");
   await frame.getByRole("heading", { name: "Checks and models" }).waitFor();
-  // The style of the page applies: its table has borders.
+  // The page's style applies: its table has borders.
   const border = await frame
     .locator("td")
     .first()
     .evaluate((cell) => getComputedStyle(cell).borderTopWidth);
   assert.equal(border, "1px");
   assert.equal(await tab.page.locator("iframe.report").getAttribute("sandbox"), "allow-same-origin");
-  // A link of the page leads to its place in the frame.
+  // A link in the page leads to its target in the frame.
   await frame.getByRole("link", { name: "pass" }).first().click();
   await frame.locator("article:target").waitFor();
   await tab.close();
 });
 
-test("a report is dropped into its place", async () => {
+test("a report can be dropped onto its drop zone", async () => {
   const tab = await browser.open(gateway, { expected: [BLOCKED] });
   await tab.signIn(KEY);
   await tab.go("reports");
   const { page } = tab;
   const input = await tab.context.newCDPSession(page);
-  // As files are dragged in from elsewhere: an event that a page makes has no files of the disk.
+  // Simulates dragging files in from outside: an event created by a page can't contain files from the disk.
   const drop = async (file) => {
     const box = await page
       .getByRole("region", { name: "Report", exact: true })
@@ -56,7 +56,7 @@ test("a report is dropped into its place", async () => {
     }
   };
   await drop(new URL("../../examples/python/chat.py", import.meta.url).pathname);
-  await page.getByRole("alert").getByText("chat.py was not taken").waitFor();
+  await page.getByRole("alert").getByText("chat.py was rejected").waitFor();
   await drop(GOOD);
   await page.getByText("good.json", { exact: true }).waitFor();
   const frame = page.frameLocator("iframe.report");
@@ -85,7 +85,7 @@ test("two reports are compared", async () => {
   await tab.close();
 });
 
-test("what is wrong with a report is told with lines and columns", async () => {
+test("problems in a report are shown with lines and columns", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   await tab.go("reports");

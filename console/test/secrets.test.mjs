@@ -1,4 +1,4 @@
-// Where keys are, and where they are not.
+// Where keys are stored, and where they are not.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { ADMIN_KEY, KEY, REFUSED, startBrowser, startGateway } from "./support.mjs";
@@ -10,7 +10,7 @@ before(async () => {
 });
 after(() => Promise.all([gateway.stop(), browser.close()]));
 
-/** All that outlives the tab. */
+/** Everything that outlives the tab. */
 const kept = (page) =>
   page.evaluate(async () => ({
     local: { ...localStorage },
@@ -20,7 +20,7 @@ const kept = (page) =>
     workers: (await navigator.serviceWorker.getRegistrations()).length,
   }));
 
-test("keys stay in the tab, in a header, and go when one signs out", async () => {
+test("keys stay in the tab, are sent only in a header, and are removed at sign-out", async () => {
   const tab = await browser.open(gateway);
   const { page } = tab;
   const withKey = [];
@@ -39,7 +39,7 @@ test("keys stay in the tab, in a header, and go when one signs out", async () =>
   assert.doesNotMatch(await page.content(), /canary/);
   assert.ok(withKey.length > 0 && withKey.every((url) => url.startsWith(gateway.url)));
 
-  // A tab that is loaded again goes on; another one has no key.
+  // A reloaded tab stays signed in; another tab has no key.
   await page.reload();
   await page.getByRole("button", { name: "Create a key" }).waitFor();
   const other = await tab.context.newPage();
@@ -53,7 +53,7 @@ test("keys stay in the tab, in a header, and go when one signs out", async () =>
   await tab.close();
 });
 
-test("what was typed is not shown to who signs in next", async () => {
+test("typed text is not shown to the next user who signs in", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   await tab.page.getByRole("textbox", { name: "System prompt" }).fill("Answer in rhyme.");
@@ -66,7 +66,7 @@ test("what was typed is not shown to who signs in next", async () => {
   await tab.close();
 });
 
-test("a key that was revoked is forgotten when the page is loaded again", async () => {
+test("a revoked key is removed when the page is reloaded", async () => {
   const made = await gateway.call("/admin/keys", { key: ADMIN_KEY, method: "POST", body: { name: "short" } });
   const { secret } = await made.json();
   const tab = await browser.open(gateway, { expected: [REFUSED] });
@@ -78,7 +78,7 @@ test("a key that was revoked is forgotten when the page is loaded again", async 
   await tab.close();
 });
 
-test("what is typed as a conversation is no markup", async () => {
+test("text in a conversation is never markup", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   await tab.page
@@ -90,7 +90,7 @@ test("what is typed as a conversation is no markup", async () => {
   await tab.close();
 });
 
-test("no page of another site can frame it", async () => {
+test("pages of other sites can't frame it", async () => {
   const tab = await browser.open(gateway, {
     expected: [/frame-ancestors|ERR_BLOCKED_BY_RESPONSE|chrome-error/],
   });

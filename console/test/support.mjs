@@ -1,4 +1,4 @@
-// A real gateway, a real browser, and what must never happen in it.
+// A real gateway, a real browser, and checks for what must never happen in it.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -13,7 +13,7 @@ export const ADMIN_KEY = "gw-console-admin-canary-77";
 export const PROGRAM = process.env.GATEWRIGHT_BIN ?? "../target/debug/gatewright";
 const CHROMIUM = process.env.GATEWRIGHT_CHROMIUM ?? "/usr/bin/chromium";
 
-/** Starts a gateway. `arguments`: further ones; `environment`: variables beside the keys; `config`: its configuration. */
+/** Starts a gateway. `arguments`: extra arguments; `environment`: variables besides the keys; `config`: its configuration. */
 export async function startGateway({ arguments: more = [], environment = {}, config } = {}) {
   const folder = config === undefined ? null : await mkdtemp(join(tmpdir(), "gatewright-config-"));
   const file = folder === null ? [] : ["--config", join(folder, "gatewright.toml")];
@@ -50,7 +50,7 @@ export async function startGateway({ arguments: more = [], environment = {}, con
   };
 }
 
-/** Starts a browser with a profile of its own. */
+/** Starts a browser with its own profile. */
 export async function startBrowser() {
   const profile = await mkdtemp(join(tmpdir(), "gatewright-console-"));
   const browser = await chromium.launch({
@@ -67,7 +67,7 @@ export async function startBrowser() {
     env: { ...process.env, HOME: profile },
   });
   return {
-    /** Opens a page that fails the test if it breaks its policy, logs an error or asks anybody else. */
+    /** Opens a page that fails the test if it violates its policy, logs an error or contacts another host. */
     async open(gateway, { width = 1280, height = 900, scheme = "light", expected = [] } = {}) {
       const context = await browser.newContext({
         viewport: { width, height },
@@ -105,7 +105,7 @@ export async function startBrowser() {
             .getByRole("button", { name: "Sign out", includeHidden: true })
             .waitFor({ state: "attached" });
         },
-        /** Goes to a page, and waits until it is shown: the browser tells of a new address a moment later. */
+        /** Goes to a page and waits until it is shown: the browser reports a new URL with a delay. */
         async go(path) {
           await page.evaluate(
             (to) =>
@@ -131,14 +131,15 @@ export async function startBrowser() {
   };
 }
 
-/** What Chromium logs when the frame of a report refuses the script that this file adds to every frame. */
+/** What Chromium logs when a report's frame blocks the script that this file adds to every frame. */
 export const BLOCKED = /Blocked script execution in 'blob:/;
 
-/** What Chromium logs when an answer is no success: not an error of the page. */
+/** What Chromium logs for a response that isn't a success, which is no error of the page. */
 export const REFUSED = /Failed to load resource: the server responded with a status of (4|5)\d\d/;
 
 /**
- * Receives notifications until the test `t` ends, and answers each with `status`, which a test changes. `received` counts them.
+ * Receives notifications until the test `t` ends, and responds to each with `status`, which tests may change. `received` counts
+ * them.
  */
 export async function receiveNotifications(t, status) {
   const receiver = { status, received: 0 };

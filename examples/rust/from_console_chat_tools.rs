@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 "type": "function",
                 "function": {
                     "name": "get_weather",
-                    "description": "The weather of a city now.",
+                    "description": "The current weather in a city.",
                     "parameters": {
                         "type": "object",
                         "properties": {

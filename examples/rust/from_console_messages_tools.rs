@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "tools": [
             {
                 "name": "get_weather",
-                "description": "The weather of a city now.",
+                "description": "The current weather in a city.",
                 "input_schema": {
                     "type": "object",
                     "properties": {

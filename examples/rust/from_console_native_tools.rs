@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 "functionDeclarations": [
                     {
                         "name": "get_weather",
-                        "description": "The weather of a city now.",
+                        "description": "The current weather in a city.",
                         "parameters": {
                             "type": "object",
                             "properties": {

@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             {
                 "type": "function",
                 "name": "get_weather",
-                "description": "The weather of a city now.",
+                "description": "The current weather in a city.",
                 "parameters": {
                     "type": "object",
                     "properties": {

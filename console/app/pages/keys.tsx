@@ -1,4 +1,4 @@
-// Keys for clients: made, rotated and revoked.
+// API keys for clients: create, rotate and revoke them.
 import { useState } from "preact/hooks";
 import { asAdmin, type Issued, type Key, type Limits } from "../admin.ts";
 import { useData } from "../ui/data.ts";
@@ -30,7 +30,7 @@ export function Keys() {
           </button>
         }
       >
-        Only digests of keys are kept: a secret is shown once, when it is made.
+        The gateway stores only digests of keys. A secret is shown once, when it's created.
       </Head>
       <label class="check">
         <input
@@ -41,10 +41,10 @@ export function Keys() {
         Show revoked keys
       </label>
       <Problem error={error} />
-      {!value && !error && <p class="soft">Loading …</p>}
+      {!value && !error && <p class="soft">Loading…</p>}
       {value && (
         <Table
-          caption="The newest first"
+          caption="Newest first"
           columns={[
             ["Name"],
             ["Status", "prose"],
@@ -86,7 +86,7 @@ export function Keys() {
               ),
             ],
           }))}
-          empty="There are no keys yet. The key of the configuration is not listed."
+          empty="No keys yet. The configured key isn't listed."
         />
       )}
       <Dialog open={doing?.what === "create"} title="Create a key" onClose={() => setDoing(null)}>
@@ -114,11 +114,11 @@ export function Keys() {
           <Revoke of={doing.key} onDone={() => done(null)} onCancel={() => setDoing(null)} />
         )}
       </Dialog>
-      <Dialog open={doing?.what === "show"} stays title="The secret" onClose={() => setDoing(null)}>
+      <Dialog open={doing?.what === "show"} stays title="New secret" onClose={() => setDoing(null)}>
         {doing?.what === "show" && (
           <>
             <p>
-              This is the secret of <strong>{doing.issued.key.name}</strong>. It is not shown again.
+              This is the secret for <strong>{doing.issued.key.name}</strong>. It won't be shown again.
             </p>
             <p class="secret">
               <code>{doing.issued.secret}</code>
@@ -126,7 +126,7 @@ export function Keys() {
             <div class="actions">
               <Copy text={doing.issued.secret} label="Copy the secret" />
               <button type="button" class="button primary" onClick={() => setDoing(null)}>
-                I have kept it
+                I've saved it
               </button>
             </div>
           </>
@@ -140,14 +140,14 @@ function Status({ of: key }: { of: Key }) {
   if (key.revoked !== null) return <Badge kind="bad">revoked</Badge>;
   if (key.expires === null) return <Badge kind="good">active</Badge>;
   if (key.expires * 1000 <= Date.now()) return <Badge kind="bad">expired</Badge>;
-  return <Badge kind="good">until {moment(key.expires)}</Badge>;
+  return <Badge kind="good">active until {moment(key.expires)}</Badge>;
 }
 
 function scopes({ scopes: { models, operations, show_upstream } }: Key): string {
   const parts = [
     models.length > 0 ? models.join(", ") : "all models",
     operations.length > 0 ? operations.join(", ") : "all operations",
-    ...(show_upstream ? ["learns the upstream"] : []),
+    ...(show_upstream ? ["sees the upstream"] : []),
   ];
   return parts.join("; ");
 }
@@ -168,7 +168,7 @@ function limits(all: Limits): string {
   return set.map(([name, words]) => `${words.toLowerCase()}: ${all[name]}`).join("; ") || "none";
 }
 
-/** What a form of a dialog does while it is open. */
+/** The state of a dialog's form while it is open. */
 function useForm(act: () => Promise<void>) {
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
@@ -213,14 +213,14 @@ function Create(props: { onDone: (issued: Issued) => void; onCancel: () => void 
         value={models}
         onInput={setModels}
         placeholder="all"
-        hint="Ids with spaces or commas between them; family-* stands for all that begin so."
+        hint="Ids, separated by spaces or commas. family-* matches every id with that prefix."
       />
       <Line
         label="Operations"
         value={operations}
         onInput={setOperations}
         placeholder="all"
-        hint="Such as create_chat_completion."
+        hint="For example, create_chat_completion. Separate several with spaces or commas."
       />
       <label class="check">
         <input
@@ -228,10 +228,10 @@ function Create(props: { onDone: (issued: Issued) => void; onCancel: () => void 
           checked={upstream}
           onChange={(event) => setUpstream(event.currentTarget.checked)}
         />
-        Tell in x-gatewright-upstream which upstream answered
+        Report the upstream in x-gatewright-upstream
       </label>
       <Line
-        label="Expires in days"
+        label="Expires after (days)"
         type="number"
         min={1}
         value={days}
@@ -271,13 +271,13 @@ function Rotate(props: { of: Key; onDone: (issued: Issued) => void; onCancel: ()
   return (
     <form onSubmit={submit}>
       <Line
-        label="Hours for which the old secret works"
+        label="Hours the old secret stays valid"
         type="number"
         min={0}
         step="any"
         value={hours}
         onInput={setHours}
-        hint="With 0, the old secret is refused at once."
+        hint="With 0, the old secret stops working immediately."
       />
       <Problem error={error} />
       <Buttons off={busy} words="Rotate" onCancel={props.onCancel} />
@@ -293,7 +293,7 @@ function Revoke(props: { of: Key; onDone: () => void; onCancel: () => void }) {
   });
   return (
     <form onSubmit={submit}>
-      <p>It is refused from now on, and cannot be taken back. Requests in progress end as usual.</p>
+      <p>The key stops working immediately. You can't undo this. Requests in progress finish as usual.</p>
       <Field label={`Type ${props.of.name} to revoke it`}>
         {(id) => (
           <input

@@ -1,4 +1,4 @@
-// The models that the key may use, and what limits requests for them.
+// The models that the key may use, and the limits of requests to them.
 import { useState } from "preact/hooks";
 import { about, type ImageLimits, type Model, refresh, type VideoLimits } from "../session.ts";
 import { whole } from "../ui/format.ts";
@@ -27,7 +27,7 @@ export function Models() {
           </button>
         }
       >
-        What your key may use.
+        The models your key can use.
       </Head>
       <Problem error={error} />
       <div class="filters">
@@ -68,20 +68,20 @@ export function Models() {
             limits(model),
           ],
         }))}
-        empty="No model matches."
+        empty="No models match."
       />
     </>
   );
 }
 
 function limits(model: Model): string {
-  if (!model.limits) return "those of the specification";
+  if (!model.limits) return "per the specification";
   if (model.kind === "image") {
     const { sizes, max_resolution, max_n, max_prompt_characters } = model.limits as ImageLimits;
     return [
       sizes ? sizes.join(", ") : `up to ${max_resolution}`,
-      `${max_n} at once`,
-      max_prompt_characters ? `prompt of ${whole(max_prompt_characters)} characters` : "",
+      `up to ${max_n} per request`,
+      max_prompt_characters ? `prompt up to ${whole(max_prompt_characters)} characters` : "",
     ]
       .filter(Boolean)
       .join("; ");
@@ -92,5 +92,5 @@ function limits(model: Model): string {
     return [seconds, resolutions.join(", "), aspect_ratios.join(", ")].filter(Boolean).join("; ");
   }
   const { max_output_tokens } = model.limits as { max_output_tokens: number | null };
-  return max_output_tokens ? `${whole(max_output_tokens)} tokens of output` : "those of its provider";
+  return max_output_tokens ? `up to ${whole(max_output_tokens)} output tokens` : "set by the provider";
 }

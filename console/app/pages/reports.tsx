@@ -1,4 +1,4 @@
-// Compatibility reports: the page that `gatewright report html` makes, and the comparison of two.
+// Compatibility reports: the page that `gatewright report html` generates, and comparisons of two reports.
 import type { TargetedEvent } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { askJson } from "../api.ts";
@@ -6,7 +6,7 @@ import { keys } from "../session.ts";
 import { Files } from "../ui/files.tsx";
 import { Head, Problem } from "../ui/parts.tsx";
 
-/** Longest report, in bytes. */
+/** Maximum size of a report, in bytes. */
 const LONGEST = 8 * 1024 * 1024;
 
 interface Finding {
@@ -55,7 +55,7 @@ export function Reports() {
     }
     setBusy(false);
   };
-  /** Closes one: the button goes away, and what opens another one is beside it. */
+  /** Closes a report. Its button goes away, so the focus moves to the button that opens another one. */
   const close = (event: TargetedEvent<HTMLButtonElement>, newer: Opened | null, older: Opened | null) => {
     event.currentTarget.closest("section")?.querySelector("button")?.focus();
     return show(newer, older);
@@ -69,7 +69,7 @@ export function Reports() {
   return (
     <>
       <Head title="Reports">
-        Open a report of <code>gatewright check</code>. This gateway renders it and keeps nothing of it.
+        Open a report from <code>gatewright check</code>. The gateway renders it and doesn't store it.
       </Head>
       <div class="pair reports">
         <section class="card" aria-label="Report">
@@ -93,7 +93,7 @@ export function Reports() {
         </section>
         <section class="card" aria-label="Older report">
           <Files
-            label="Compare with an older one"
+            label="Compare with an older report"
             hint="or drop it here"
             accept={accept}
             most={1}
@@ -115,7 +115,7 @@ export function Reports() {
       <Problem error={error} />
       {busy && (
         <p class="soft" role="status">
-          Reading …
+          Rendering…
         </p>
       )}
       {rendered?.report && report && <Findings name={report.name} verdict={rendered.report} />}
@@ -125,17 +125,17 @@ export function Reports() {
   );
 }
 
-/** The page of a report. It is markup from the gateway: shown in a frame without scripts, and nowhere else. */
+/** The page of a report. It is markup from the gateway, so it is only shown in a frame without scripts. */
 function Page({ html }: { html: string }) {
   const url = useMemo(() => URL.createObjectURL(new Blob([html], { type: "text/html" })), [html]);
   useEffect(() => () => URL.revokeObjectURL(url), [url]);
-  // With an address of its own and the origin of this page, its links lead to their places; no script runs in it.
-  return <iframe class="report" sandbox="allow-same-origin" title="The report" src={url} />;
+  // With its own URL and this page's origin, links to its own anchors work; no script runs in it.
+  return <iframe class="report" sandbox="allow-same-origin" title="Rendered report" src={url} />;
 }
 
 function Findings({ name, verdict }: { name: string; verdict: Verdict }) {
   return (
-    <section class="problem" role="alert" aria-label={`What is wrong with ${name}`}>
+    <section class="problem" role="alert" aria-label={`Problems in ${name}`}>
       <p>
         <code>{name}</code> is not a valid report.
       </p>
@@ -150,7 +150,7 @@ function Findings({ name, verdict }: { name: string; verdict: Verdict }) {
         ))}
       </ul>
       {verdict.violations.length + verdict.more_violations > 20 && (
-        <p class="soft">… and {verdict.violations.length + verdict.more_violations - 20} more.</p>
+        <p class="soft">…and {verdict.violations.length + verdict.more_violations - 20} more.</p>
       )}
     </section>
   );

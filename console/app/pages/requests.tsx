@@ -1,4 +1,4 @@
-// The requests in progress and the newest that have ended.
+// The requests in progress and the newest finished ones.
 import { asAdmin, type Key, keyName, type Request } from "../admin.ts";
 import { useData } from "../ui/data.ts";
 import { bytes, counted, duration, time } from "../ui/format.ts";
@@ -10,7 +10,7 @@ interface Listed {
   recent: Request[];
 }
 
-/** Pause between two looks, in milliseconds. */
+/** Pause between two polls, in milliseconds. */
 const PAUSE = 2000;
 
 export function Requests() {
@@ -27,8 +27,8 @@ export function Requests() {
   return (
     <>
       <Head title="Requests">
-        Without what was said in them. This gateway keeps the newest 500 in memory, since an admin key was
-        set.
+        Prompts and answers aren't recorded. The gateway keeps the newest 500 requests in memory, starting
+        when an admin key is set.
       </Head>
       <Problem error={error} />
       {listed && (
@@ -38,18 +38,18 @@ export function Requests() {
             caption={counted(listed.under_way_count, "request")}
             columns={COLUMNS}
             rows={listed.under_way.map((request) => row(request, keys?.keys))}
-            empty="No request is in progress."
+            empty="No requests in progress."
           />
           <h2>Recent</h2>
           <Table
-            caption="The newest first"
+            caption="Newest first"
             columns={COLUMNS}
             rows={listed.recent.map((request) => row(request, keys?.keys))}
-            empty="No request has ended yet."
+            empty="No finished requests yet."
           />
         </>
       )}
-      {!listed && !error && <p class="soft">Loading …</p>}
+      {!listed && !error && <p class="soft">Loading…</p>}
     </>
   );
 }

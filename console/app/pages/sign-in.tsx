@@ -1,4 +1,4 @@
-// Asks for a key. It stays in this tab.
+// The sign-in form. The key stays in this tab.
 import { useState } from "preact/hooks";
 import { about, isSignedIn, lost, type Role, signIn } from "../session.ts";
 import { Head, Line, Problem, Submit } from "../ui/parts.tsx";
@@ -19,9 +19,9 @@ export function SignIn(props: { needs: Role | "any"; title: string }) {
       if (props.needs !== "any" && role !== props.needs) {
         const other =
           role === "admin"
-            ? "an admin key, and this page needs an API key"
-            : "an API key, and this page needs the admin key";
-        setError(new Error(`That is ${other}. You are signed in with it elsewhere.`));
+            ? "the admin key, but this page needs an API key"
+            : "an API key, but this page needs the admin key";
+        setError(new Error(`That's ${other}. You're signed in with it on the other pages.`));
       }
     } catch (failed) {
       setError(failed);
@@ -32,13 +32,13 @@ export function SignIn(props: { needs: Role | "any"; title: string }) {
     <div class="narrow">
       <Head title={isSignedIn.value ? props.title : "Sign in"}>
         {wantsAdmin
-          ? "This page is for operators and needs the admin key of the gateway."
-          : "Use an API key of this gateway, or its admin key."}
+          ? "This page is for operators and needs the gateway's admin key."
+          : "Use an API key for this gateway, or its admin key."}
       </Head>
       {absent ? (
         <p class="notice">
-          This gateway has no admin key. Start it with one in <code>GATEWRIGHT_SERVE_ADMIN_KEY</code> to see
-          this page.
+          This gateway has no admin key. To use this page, start the gateway with one in{" "}
+          <code>GATEWRIGHT_SERVE_ADMIN_KEY</code>.
         </p>
       ) : (
         <form class="card" onSubmit={submit}>
@@ -49,9 +49,9 @@ export function SignIn(props: { needs: Role | "any"; title: string }) {
             required
             value={key}
             onInput={setKey}
-            hint="It stays in this tab until you sign out or close it, and goes to this gateway alone."
+            hint="It stays in this tab until you sign out or close the tab, and is sent only to this gateway."
           />
-          <Submit words={busy ? "Signing in …" : "Sign in"} off={busy} />
+          <Submit words={busy ? "Signing in…" : "Sign in"} off={busy} />
           <Problem error={error ?? (lost.value ? new Error(lost.value) : null)} />
         </form>
       )}

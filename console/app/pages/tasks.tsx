@@ -1,4 +1,4 @@
-// Video tasks of all keys, without what was asked for.
+// Video tasks of all keys, without their prompts.
 import { useState } from "preact/hooks";
 import { asAdmin, type Key, keyName, type Task } from "../admin.ts";
 import { useData } from "../ui/data.ts";
@@ -21,9 +21,7 @@ export function Tasks() {
   const [listed, keys] = value ?? [null, null];
   return (
     <>
-      <Head title="Video tasks">
-        Of all keys, without prompts. One that has ended stays known for a week.
-      </Head>
+      <Head title="Video tasks">Tasks of all keys, without prompts. Finished tasks are kept for a week.</Head>
       <div class="filters">
         <Choice
           label="Status"
@@ -33,10 +31,10 @@ export function Tasks() {
         />
       </div>
       <Problem error={error} />
-      {!value && !error && <p class="soft">Loading …</p>}
+      {!value && !error && <p class="soft">Loading…</p>}
       {listed && (
         <Table
-          caption="The newest first"
+          caption="Newest first"
           columns={[["Task"], ["Status", "prose"], ["Model"], ["Key"], ["Created"], ["Ended"]]}
           rows={listed.tasks.map((task) => ({
             key: task.id,
@@ -52,7 +50,7 @@ export function Tasks() {
               task.ended !== null && <When at={task.ended} />,
             ],
           }))}
-          empty="There is no such task. A video request makes one."
+          empty="No tasks found. Video requests create them."
         />
       )}
     </>

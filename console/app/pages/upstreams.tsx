@@ -1,4 +1,4 @@
-// The upstreams as they are now, and what keeps requests from them.
+// The current state of the upstreams, and why any of them get no requests.
 import { asAdmin, type Upstream } from "../admin.ts";
 import { useData } from "../ui/data.ts";
 import { counted, whole } from "../ui/format.ts";
@@ -6,11 +6,11 @@ import { Badge, Head, Id, Problem, Table } from "../ui/parts.tsx";
 
 const PAUSE = 3000;
 
-/** What a state of a breaker means. */
+/** The meaning of each breaker state. */
 const BREAKERS: Record<string, readonly ["good" | "warn" | "bad", string]> = {
-  closed: ["good", "requests pass"],
-  half_open: ["warn", "one request decides"],
-  open: ["bad", "no request is sent"],
+  closed: ["good", "requests go through"],
+  half_open: ["warn", "one trial request"],
+  open: ["bad", "no requests are sent"],
 };
 
 export function Upstreams() {
@@ -21,7 +21,7 @@ export function Upstreams() {
   );
   return (
     <>
-      <Head title="Upstreams">Who answers, how busy they are, and which are left out for a while.</Head>
+      <Head title="Upstreams">How busy each upstream is, and which ones are temporarily skipped.</Head>
       <Problem error={error} />
       {value?.upstreams.map((upstream) => (
         <section key={upstream.name} class="card" aria-label={upstream.name}>
@@ -56,11 +56,11 @@ export function Upstreams() {
                 ],
               };
             })}
-            empty="No model goes there."
+            empty="No models use this upstream."
           />
         </section>
       ))}
-      {!value && !error && <p class="soft">Loading …</p>}
+      {!value && !error && <p class="soft">Loading…</p>}
     </>
   );
 }

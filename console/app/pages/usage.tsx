@@ -24,10 +24,10 @@ export function Usage() {
     PAUSE,
   );
   const rows = value?.usage ?? [];
-  // What is shown until the answer for another choice arrives is of the one before.
+  // Until the response for a new choice arrives, the previous one stays on the page.
   const shown = value?.part ?? part;
   const name = (row: UsageRow) => row.name ?? row[shown] ?? "other";
-  // What a name is drawn in stays while the page is open, also when another one overtakes it.
+  // A name keeps its color while the page is open, even if another one overtakes it.
   const kept = useRef(new Map<string, number>());
   const groups = grouped(rows, name, kept.current);
   const drawn = (value: (row: UsageRow) => number): Series[] =>
@@ -39,8 +39,7 @@ export function Usage() {
   return (
     <>
       <Head title="Usage">
-        Days are those of UTC. Cost follows from the configured prices; unpriced requests have none and are
-        not part of it.
+        Days are in UTC. Cost is computed from the configured prices and excludes unpriced requests.
       </Head>
       <div class="filters">
         <Choice
@@ -50,14 +49,14 @@ export function Usage() {
           onChange={setSpan}
         />
         <Choice
-          label="By"
+          label="Group by"
           value={part}
           options={["key", "model", "upstream"].map((each) => [each, each])}
           onChange={(chosen) => setPart(chosen as Part)}
         />
       </div>
       <Problem error={error} />
-      {value && rows.length === 0 && <p class="empty">Nothing was used in these days.</p>}
+      {value && rows.length === 0 && <p class="empty">No usage in this period.</p>}
       {rows.length > 0 && (
         <>
           <Legend series={groups} />
@@ -85,7 +84,7 @@ export function Usage() {
             />
           </div>
           <Table
-            caption={`By day and ${shown}, the newest first`}
+            caption={`By day and ${shown}, newest first`}
             columns={[
               ["Day"],
               [shown[0]?.toUpperCase() + shown.slice(1)],
@@ -116,12 +115,12 @@ export function Usage() {
           />
         </>
       )}
-      {!value && !error && <p class="soft">Loading …</p>}
+      {!value && !error && <p class="soft">Loading…</p>}
     </>
   );
 }
 
-/** So many days until today, in UTC. */
+/** The last `count` days, including today, in UTC. */
 function lastDays(count: number): string[] {
   const today = Date.now();
   return Array.from({ length: count }, (_, place) =>
@@ -135,7 +134,7 @@ interface Group {
   rows: UsageRow[];
 }
 
-/** The rows of the names that used the most tokens, and those of the rest as one: the same in every chart. */
+/** Groups rows by name: the names with the most tokens, then all others as one group. Every chart uses the same groups. */
 function grouped(rows: UsageRow[], name: (row: UsageRow) => string, kept: Map<string, number>): Group[] {
   const all = new Map<string, UsageRow[]>();
   for (const row of rows) all.set(name(row), [...(all.get(name(row)) ?? []), row]);

@@ -1,4 +1,4 @@
-// Notifications of video tasks, and their redelivery.
+// Notifications about video tasks, with redelivery.
 import { useState } from "preact/hooks";
 import { asAdmin, type Key, keyName, type Notification } from "../admin.ts";
 import { useData } from "../ui/data.ts";
@@ -35,7 +35,7 @@ export function Webhooks() {
   return (
     <>
       <Head title="Webhooks">
-        Notifications of finished video tasks. One that was tried twelve times is dead.
+        Notifications about finished video tasks. After twelve failed attempts, a notification is dead.
       </Head>
       <div class="filters">
         <Choice
@@ -49,10 +49,10 @@ export function Webhooks() {
       <p role="status" class="soft">
         {said}
       </p>
-      {!value && !error && <p class="soft">Loading …</p>}
+      {!value && !error && <p class="soft">Loading…</p>}
       {listed && (
         <Table
-          caption="The newest first"
+          caption="Newest first"
           columns={[
             ["Notification"],
             ["Status", "prose"],
@@ -91,7 +91,7 @@ export function Webhooks() {
               </button>,
             ],
           }))}
-          empty="There is no such notification. A video request with webhook_url makes one."
+          empty="No notifications found. Video requests with webhook_url create them."
         />
       )}
     </>

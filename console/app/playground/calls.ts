@@ -1,11 +1,11 @@
-// How each language prints the calls of tools that an answer holds, by operation: the code that follows on a stream's text. `answer`
-// is the whole answer.
+// How each language prints the tool calls in an answer, by operation: the code that follows the streamed text. `answer` is the
+// whole answer.
 
 export interface Calls {
   python: string;
   node: string;
   rust: {
-    /** The new text of `event`. */
+    /** The text that `event` adds. */
     text: string;
     calls: string;
   };

@@ -1,4 +1,4 @@
-// Text: a conversation with one model, or with two side by side.
+// Text: a conversation with one model, or with two models side by side.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Files } from "../ui/files.tsx";
 import { duration, whole } from "../ui/format.ts";
@@ -70,7 +70,7 @@ function Conversation({ pane, place }: { pane: state.Pane; place: number }) {
         ref={log}
         tabIndex={0}
         role="log"
-        aria-label="What was said"
+        aria-label="Transcript"
         aria-busy={pane.running !== null}
       >
         {pane.turns.length === 0 && <p class="empty">Ask something below.</p>}
@@ -78,8 +78,8 @@ function Conversation({ pane, place }: { pane: state.Pane; place: number }) {
           <Said key={index} turn={turn} />
         ))}
         {pane.running && pane.answer && <Said turn={pane.answer.turn} />}
-        {pane.running && !pane.answer && <p class="soft waiting">Waiting for the first word …</p>}
-        {pane.stopped && <p class="soft">You stopped the answer.</p>}
+        {pane.running && !pane.answer && <p class="soft waiting">Waiting for a response…</p>}
+        {pane.stopped && <p class="soft">You stopped the response.</p>}
         <Problem error={pane.error} />
       </div>
       {last && last.role === "assistant" && last.calls.length > 0 && !pane.running && (
@@ -87,7 +87,7 @@ function Conversation({ pane, place }: { pane: state.Pane; place: number }) {
           key={pane.turns.length}
           calls={last.calls}
           onResults={(results) => {
-            // The form goes away; its answer comes where the call was.
+            // The form goes away, so focus the log, where the answer appears.
             log.current?.focus();
             state.sendResults(place, results);
           }}
@@ -123,7 +123,7 @@ function Said({ turn }: { turn: Turn }) {
   );
 }
 
-/** Asks for what the called tools return. */
+/** A form for the results of the called tools. */
 function Results({ calls, onResults }: { calls: ToolCall[]; onResults: (results: ToolResult[]) => void }) {
   const [outputs, setOutputs] = useState<string[]>(calls.map(() => ""));
   const submit = (event: Event) => {
@@ -221,7 +221,7 @@ function Composer() {
             id={id}
             ref={message}
             rows={3}
-            placeholder="Enter sends, Shift+Enter makes a new line"
+            placeholder="Enter to send, Shift+Enter for a new line"
             value={state.draft.value}
             onInput={(event) => {
               state.draft.value = event.currentTarget.value;
@@ -235,7 +235,7 @@ function Composer() {
       {state.pictures.value.length > 0 && (
         <ul class="thumbnails">
           {state.pictures.value.map((picture, place) => (
-            // By its place: the button of the next one has the focus when one was removed.
+            // Keyed by position: after a removal, the next image's button has the focus.
             <li key={place}>
               <img src={`data:${picture.type};base64,${picture.base64}`} alt={picture.name} />
               <button
@@ -321,7 +321,7 @@ function SettingsForm() {
           onInput={set("temperature")}
         />
       </div>
-      <Field label="Tools" hint="A list in JSON: name, description, parameters (JSON Schema).">
+      <Field label="Tools" hint="A JSON array of tools: name, description, parameters (JSON Schema).">
         {(id, hint) => (
           <textarea
             id={id}
@@ -340,7 +340,7 @@ function SettingsForm() {
           type="button"
           class="button small"
           onClick={() => {
-            // The button goes away.
+            // The button goes away, so move the focus.
             tools.current?.focus();
             set("tools")(EXAMPLE_TOOLS);
           }}

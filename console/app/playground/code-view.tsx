@@ -1,4 +1,4 @@
-// Shows a request as code.
+// A request as code.
 import { useState } from "preact/hooks";
 import { Copy } from "../ui/parts.tsx";
 import { Tabs } from "../ui/tabs.tsx";
@@ -24,11 +24,12 @@ export function CodeView(props: { prepared: Prepared }) {
           {shown}
         </pre>
         <p class="soft">
-          {isShortened(props.prepared) && "Long texts are cut short here. "}
-          The key is read from <code>GATEWRIGHT_API_KEY</code>
+          {isShortened(props.prepared) && "Long strings are truncated here. "}
+          The code reads the key from <code>GATEWRIGHT_API_KEY</code>
           {language !== "curl" && (
             <>
-              , the address <code>{location.origin}</code> from <code>GATEWRIGHT_BASE_URL</code>
+              {" "}
+              and the base URL, <code>{location.origin}</code>, from <code>GATEWRIGHT_BASE_URL</code>
             </>
           )}
           .{shown.includes("jq ") && " It needs jq."}

@@ -1,4 +1,4 @@
-// A request as code: for the three clients and for curl, of the same operation and the same body.
+// A request as code for the three clients and curl, all with the same operation and body.
 import operations from "virtual:operations";
 import { CALLS, type Calls } from "./calls.ts";
 import type { Prepared } from "./conversation.ts";
@@ -7,23 +7,23 @@ import { address } from "./run.ts";
 export const LANGUAGES = ["Python", "Node", "Rust", "curl"] as const;
 export type Language = (typeof LANGUAGES)[number];
 
-/** Longest text that code shows whole: an image would take a thousand lines. */
+/** Longest string that code shows in full: an image would take a thousand lines. */
 const LONGEST_TEXT = 2000;
 
-/** What comes of an operation, and so what code does with it: prints it as it arrives or at once, or saves files. */
+/** What an operation returns, which decides what the code does: print it as it arrives, print it at the end, or save files. */
 type Form = "stream" | "document" | "images" | "video";
 
 const FILES: Record<string, Form> = { create_image: "images", create_video: "video" };
 const LOOK = operations["retrieve_video"]?.path.replace(/\{\w+\}/, () => "$id") ?? "";
 
-/** The code of a request. `origin`: the address of the gateway. */
+/** The code for a request. `origin`: the gateway's origin. */
 export function code(prepared: Prepared, language: Language, origin: string): string {
   const operation = operations[prepared.operation];
   if (!operation) throw new Error(`The specification has no operation ${prepared.operation}.`);
   const streams = operation.streams || prepared.body["stream"] === true;
   const form = FILES[prepared.operation] ?? (streams ? "stream" : "document");
   const body = shortened(prepared.body) as Record<string, unknown>;
-  // What a document holds is printed whole, calls of tools included.
+  // A document is printed in full, including tool calls.
   const calls = form === "stream" && "tools" in body ? (CALLS[prepared.operation] ?? null) : null;
   switch (language) {
     case "curl":
@@ -37,7 +37,7 @@ export function code(prepared: Prepared, language: Language, origin: string): st
   }
 }
 
-/** Whether code shows a text in part. */
+/** Whether the code truncates a string. */
 export function isShortened(prepared: Prepared): boolean {
   return JSON.stringify(shortened(prepared.body)) !== JSON.stringify(prepared.body);
 }
@@ -51,11 +51,11 @@ function shortened(value: unknown): unknown {
   return value;
 }
 
-/** A word of the shell. */
+/** A shell word. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 const AUTHORIZATION = '--header "authorization: Bearer $GATEWRIGHT_API_KEY"';
 
-/** `look`: the address of what was made, in which the shell fills in `$id`. */
+/** `look`: the URL of the created task, in which the shell fills in `$id`. */
 function curl(method: string, url: string, look: string, body: Record<string, unknown>, form: Form): string {
   const flags = {
     stream: "--no-buffer ",
@@ -172,7 +172,7 @@ function rust(
   form: Form,
   calls: Calls | null,
 ): string {
-  // Whether to stream is said by the method.
+  // The method determines whether to stream.
   const { stream: _, ...rest } = body;
   const type = operation.body ?? "serde_json::Value";
   const json = JSON.stringify(rest, null, 4).replaceAll("\n", "\n    ");
@@ -184,7 +184,7 @@ function rust(
   const given = [...Object.values(path).map((value) => JSON.stringify(value)), "&request"].join(", ");
   const { uses, end } = RUST_ENDS[form];
   const call = `client${resource}.${name}(${given}).await?`;
-  // The text alone is a stream of the crate of futures; the events that also tell of calls are read by a method of ours.
+  // Text alone is a `Stream` of the futures crates. Events, which also contain calls, are read with our own method.
   const isText = form === "stream" && calls === null;
   const crates = ["gatewright", ...(isText ? ["futures-util"] : []), "serde_json", "tokio"];
   return `// cargo add ${crates.join(" ")} -F tokio/macros,tokio/rt-multi-thread
@@ -234,7 +234,7 @@ const RUST_ENDS: Record<Form, { uses: (type: string) => string; end: (call: stri
   },
   video: {
     uses: (type) => `use gatewright::types::${type};\nuse gatewright::{Client, SaveOptions, WaitOptions};`,
-    // The resource is named once: what waits and what saves are methods of it.
+    // The resource is named once: waiting and saving are both its methods.
     end: () => `    let videos = client.videos();
     let task = videos.generations().create_and_wait(&request, WaitOptions::default()).await?;
     let saved = videos.generations().save(&task, "video.mp4", SaveOptions::default()).await?;
@@ -242,7 +242,7 @@ const RUST_ENDS: Record<Form, { uses: (type: string) => string; end: (call: stri
   },
 };
 
-/** How a language writes values. */
+/** How a language writes literals. */
 interface Dialect {
   none: string;
   yes: string;
@@ -260,7 +260,7 @@ const SCRIPT: Dialect = {
   key: (name) => (/^[A-Za-z_$][\w$]*$/.test(name) ? name : text(name)),
 };
 
-/** Strings of JSON are strings of Python and of JavaScript. */
+/** JSON strings are valid Python and JavaScript strings. */
 function text(value: string): string {
   return JSON.stringify(value);
 }

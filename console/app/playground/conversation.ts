@@ -1,4 +1,4 @@
-// A conversation as the playground keeps it, whichever protocol says it.
+// A conversation as the playground stores it, independent of the protocol.
 
 export interface Picture {
   name: string;
@@ -10,7 +10,7 @@ export interface Picture {
 export interface ToolCall {
   id: string;
   name: string;
-  /** JSON, as it arrived. */
+  /** JSON, as received. */
   arguments: string;
 }
 
@@ -41,11 +41,11 @@ export interface Settings {
   tools: Tool[];
 }
 
-/** A request, in the words of its protocol. */
+/** A request in the format of its protocol. */
 export interface Prepared {
-  /** The id of its operation. */
+  /** The operation's id. */
   operation: string;
-  /** Parameters of the path. */
+  /** Path parameters. */
   path: Record<string, string>;
   query: Record<string, string>;
   body: Record<string, unknown>;
@@ -59,11 +59,11 @@ export const said = (text: string, pictures: Picture[] = []): Turn => ({
   results: [],
 });
 
-/** An example, to begin with. */
+/** An example to start with. */
 export const EXAMPLE_TOOLS = `[
   {
     "name": "get_weather",
-    "description": "The weather of a city now.",
+    "description": "The current weather in a city.",
     "parameters": {
       "type": "object",
       "properties": { "city": { "type": "string" } },
@@ -72,16 +72,16 @@ export const EXAMPLE_TOOLS = `[
   }
 ]`;
 
-/** Reads the tools that were typed in. Throws an error that says what is wrong. */
+/** Parses the tools typed by the user. Throws an error that says what is wrong. */
 export function readTools(text: string): Tool[] {
   if (text.trim() === "") return [];
   let read: unknown;
   try {
     read = JSON.parse(text);
   } catch (error) {
-    throw new Error(`The tools are not JSON: ${error instanceof Error ? error.message : error}`);
+    throw new Error(`The tools aren't valid JSON: ${error instanceof Error ? error.message : error}`);
   }
-  if (!Array.isArray(read)) throw new Error("The tools must be a list, in brackets.");
+  if (!Array.isArray(read)) throw new Error("The tools must be a JSON array.");
   return read.map((tool: unknown, index) => {
     const { name, description, parameters } = (tool ?? {}) as Record<string, unknown>;
     if (typeof name !== "string" || name === "") throw new Error(`Tool ${index + 1} has no name.`);
@@ -95,14 +95,14 @@ export function readTools(text: string): Tool[] {
   });
 }
 
-/** An object of JSON, or an empty one. */
+/** The parsed JSON object, or an empty one. */
 export function object(text: string): Record<string, unknown> {
   try {
     const read: unknown = JSON.parse(text);
     if (read !== null && typeof read === "object" && !Array.isArray(read))
       return read as Record<string, unknown>;
   } catch {
-    // A call that was cut short.
+    // A truncated call.
   }
   return {};
 }

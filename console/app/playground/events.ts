@@ -1,6 +1,6 @@
 // Reads server-sent events.
 
-/** Maximum length of one event. */
+/** Maximum length of an event, in characters. */
 const MOST_CHARACTERS = 16 * 1024 * 1024;
 
 /** The data of each event of a response, as it arrives. */
@@ -24,7 +24,7 @@ export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<
         }
       }
       if (rest.length + data.reduce((sum, part) => sum + part.length, 0) > MOST_CHARACTERS) {
-        throw new Error("An event of the stream is too long.");
+        throw new Error("A stream event is too long.");
       }
     }
   } finally {

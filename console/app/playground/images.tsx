@@ -1,4 +1,4 @@
-// Images: a prompt, and what comes of it.
+// Images: a prompt and the generated images.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { askJson } from "../api.ts";
 import { type ImageLimits, keys, models } from "../session.ts";
@@ -40,7 +40,7 @@ export function Images() {
       ...(number !== "1" && number !== "" ? { n: Number(number) } : {}),
       ...(quality ? { quality } : {}),
       ...(style ? { style } : {}),
-      // The page shows nothing from elsewhere.
+      // The page loads nothing from other origins.
       response_format: "b64_json",
     },
   };
@@ -65,7 +65,7 @@ export function Images() {
     }
     setRunning(null);
   };
-  if (known.length === 0) return <p class="empty">This key may use no model that makes images.</p>;
+  if (known.length === 0) return <p class="empty">No image models are available to this key.</p>;
   const sizes = limits?.sizes ?? ["256x256", "512x512", "1024x1024"];
   return (
     <>
@@ -73,15 +73,15 @@ export function Images() {
         <section class="card result" aria-label="Images" aria-busy={running !== null}>
           {running && (
             <p class="soft" role="status">
-              Generating …
+              Generating…
             </p>
           )}
           <Problem error={error} />
-          {!running && !made && !error && <p class="empty">What you describe appears here.</p>}
+          {!running && !made && !error && <p class="empty">Your images appear here.</p>}
           {made && (
             <>
               <p class="soft" role="status">
-                Made in {duration(made.took)}.
+                Generated in {duration(made.took)}.
               </p>
               <div class="gallery">
                 {made.images.map((image, place) => (
@@ -159,19 +159,19 @@ export function Images() {
   );
 }
 
-/** The type of an image by its first bytes, in base64. */
+/** The media type of an image, from its first bytes in base64. */
 function pictureType(base64: string): string {
   if (base64.startsWith("/9j/")) return "image/jpeg";
   if (base64.startsWith("UklGR")) return "image/webp";
   return base64.startsWith("R0lGOD") ? "image/gif" : "image/png";
 }
 
-/** A provider may write anything where an address should be: only the web's are links. */
+/** A provider may send any text as a URL. Only web URLs become links. */
 function Elsewhere({ url }: { url: string }) {
-  if (!/^https?:/i.test(url)) return <p>The image has an address that is no web address.</p>;
+  if (!/^https?:/i.test(url)) return <p>The image's URL isn't a web address.</p>;
   return (
     <a href={url} rel="noreferrer noopener" target="_blank">
-      The image is elsewhere
+      Open the image (external link)
     </a>
   );
 }

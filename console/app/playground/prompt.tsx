@@ -1,4 +1,4 @@
-// What an image or a video is to show.
+// The prompt for an image or a video.
 import { Field } from "../ui/parts.tsx";
 
 export function Prompt({ value, onInput }: { value: string; onInput: (value: string) => void }) {

@@ -1,4 +1,4 @@
-// The four protocols of text: how each says a conversation, and what its events mean.
+// The four text protocols: how each represents a conversation, and what its events mean.
 import type { Prepared, Settings, ToolCall, Turn } from "./conversation.ts";
 import { object } from "./conversation.ts";
 
@@ -17,7 +17,7 @@ export interface Protocol {
   read(event: Json): Added[];
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: events are read as they come, and every member may be missing
+// biome-ignore lint/suspicious/noExplicitAny: events are read as they arrive, and any member may be missing
 type Json = any;
 
 /** Members that have a value. */
@@ -167,7 +167,7 @@ function responseItems(turn: Turn): unknown[] {
   return [{ role: "user", content: [{ type: "input_text", text: turn.text }, ...pictures] }];
 }
 
-/** What the messages protocol requires where nothing is chosen. */
+/** The token limit if none is set: the messages protocol requires one. */
 const MESSAGES_MAX_TOKENS = 1024;
 
 const MESSAGES: Protocol = {
@@ -280,7 +280,7 @@ const NATIVE: Protocol = {
       if (part.text && !part.thought) added.push({ kind: "text", text: part.text });
       if (part.functionCall) {
         const { id, name, args } = part.functionCall;
-        // Calls arrive whole, and need no id.
+        // Calls arrive whole and need no id.
         const call = { id: id ?? name, name, arguments: JSON.stringify(args ?? {}) };
         added.push({ kind: "call", place: -1, call });
       }

@@ -1,4 +1,4 @@
-// Sends a request of the playground and reads its answer while it arrives.
+// Sends a playground request and reads the answer as it arrives.
 import operations from "virtual:operations";
 import { ask } from "../api.ts";
 import type { Prepared, ToolCall, Turn } from "./conversation.ts";
@@ -14,13 +14,13 @@ export interface Answer {
   input: number | null;
   output: number | null;
   cached: number | null;
-  /** Why it ended; `null`: it has not. */
+  /** Why it ended; `null` while it is in progress. */
   reason: string | null;
   requestId: string | null;
   upstream: string | null;
 }
 
-/** The address of a request. */
+/** The path and query of a request. */
 export function address(prepared: Prepared): string {
   const operation = operations[prepared.operation];
   if (!operation) throw new Error(`The specification has no operation ${prepared.operation}.`);
@@ -31,7 +31,7 @@ export function address(prepared: Prepared): string {
   return query ? `${path}?${query}` : path;
 }
 
-/** Sends a request and tells of the answer each time something arrived. Throws if it fails, after the last part was told. */
+/** Sends a request and reports the answer each time part of it arrives. If it fails, throws after reporting the last part. */
 export async function run(
   key: string,
   protocol: Protocol,
@@ -55,7 +55,7 @@ export async function run(
   const response = await ask(key, address(prepared), { body: prepared.body, signal });
   answer.requestId = response.headers.get("x-request-id");
   answer.upstream = response.headers.get("x-gatewright-upstream");
-  if (!response.body) throw new Error("The answer has no body.");
+  if (!response.body) throw new Error("The response has no body.");
   for await (const data of events(response.body)) {
     if (data === "[DONE]") continue;
     let text = answer.turn.text;
@@ -96,7 +96,7 @@ export async function run(
     };
     tell(answer);
   }
-  // As the clients do: a stream without an end is no answer.
-  if (answer.reason === null) throw new Error("The stream ended before the answer did.");
+  // Like the clients, treat a stream without an end as a failure.
+  if (answer.reason === null) throw new Error("The stream ended before the answer was complete.");
   return answer;
 }

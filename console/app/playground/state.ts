@@ -1,4 +1,4 @@
-// The conversations of the playground, as long as the page is open and somebody is signed in.
+// The playground's conversations, which last while the page is open and the user is signed in.
 import { effect, signal } from "@preact/signals";
 import { isSignedIn, keys, models } from "../session.ts";
 import {
@@ -13,19 +13,19 @@ import {
 import { PROTOCOLS, type Protocol } from "./protocols.ts";
 import { type Answer, run } from "./run.ts";
 
-/** A model, and the conversation with it. */
+/** A model and the conversation with it. */
 export interface Pane {
   model: string;
   turns: Turn[];
-  /** The answer that arrives, or the last one. */
+  /** The answer in progress, or the last one. */
   answer: Answer | null;
-  /** Set while an answer is awaited. */
+  /** Set while an answer is in progress. */
   running: AbortController | null;
   stopped: boolean;
   error: unknown;
 }
 
-/** What is typed into the settings. */
+/** The texts in the settings form. */
 export interface Form {
   system: string;
   maxTokens: string;
@@ -46,7 +46,7 @@ export const pictures = signal<Picture[]>([]);
 export const served = (chosen: Protocol) =>
   models("text").filter((model) => model.protocols.includes(chosen.id));
 
-// Nothing of one person's is left to the next one.
+// On sign-out, clear everything: the next user must not see it.
 effect(() => {
   if (isSignedIn.value) return;
   for (const pane of panes.peek()) pane.running?.abort();
@@ -56,7 +56,7 @@ effect(() => {
   pictures.value = [];
 });
 
-/** The model of a pane: the chosen one if the protocol serves it. */
+/** The model of a pane: the chosen one if the protocol serves it, otherwise one that it does. */
 export function modelOf(place: number): string {
   const known = served(protocol.value);
   const chosen = panes.value[place]?.model;
@@ -100,7 +100,7 @@ export function settings(): Settings {
   };
 }
 
-/** The request that would be sent for a pane now. Throws an error that says what is wrong with the settings. */
+/** The request that a pane would send now. Throws an error that says what is wrong with the settings. */
 export function prepared(place: number): Prepared {
   const turns = panes.value[place]?.turns ?? [];
   const next = draft.value !== "" || pictures.value.length > 0 || turns.length === 0;
@@ -112,7 +112,7 @@ function withoutLastAnswer(turns: Turn[]): Turn[] {
   return turns.at(-1)?.role === "assistant" ? turns.slice(0, -1) : turns;
 }
 
-/** Sends what is typed to all panes. */
+/** Sends the draft to all panes. */
 export function send(): void {
   const turn = said(draft.value, pictures.value);
   draft.value = "";
@@ -145,7 +145,7 @@ async function answer(place: number, turn: Turn): Promise<void> {
     if (isOurs()) change(place, { turns: [...turns, last.turn], answer: last, running: null });
   } catch (error) {
     if (!isOurs()) return;
-    // What had arrived stays, and is part of the conversation if there is something to go on with.
+    // Keep the partial answer, and make it part of the conversation if it has any text.
     const so_far: Answer | null = last;
     const kept =
       so_far !== null && so_far.turn.text !== "" ? [...turns, { ...so_far.turn, calls: [] }] : turns;

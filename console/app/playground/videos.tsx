@@ -1,4 +1,4 @@
-// Videos: a task that is watched until it has ended.
+// Videos: a task that is polled until it ends.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { askJson } from "../api.ts";
 import { keys, models, type VideoLimits } from "../session.ts";
@@ -17,7 +17,7 @@ interface Task {
   error?: { message?: string; code?: string };
 }
 
-/** Pause between two looks at a task, in milliseconds. */
+/** Pause between two polls of a task, in milliseconds. */
 const PAUSE = 1000;
 
 export function Videos() {
@@ -81,15 +81,15 @@ export function Videos() {
       setWatching(false);
     },
   };
-  if (known.length === 0) return <p class="empty">This key may use no model that makes videos.</p>;
+  if (known.length === 0) return <p class="empty">No video models are available to this key.</p>;
   const either = (values: string[] | undefined, otherwise: string[]) =>
     ["", ...(values ?? otherwise)].map((value) => [value, value || "default"] as const);
   return (
     <>
       <div class="playground">
         <section class="card result" aria-label="Video" aria-busy={watching}>
-          {!task && !watching && !error && <p class="empty">The video appears here when it is ready.</p>}
-          {watching && <progress aria-label="The video is being made" />}
+          {!task && !watching && !error && <p class="empty">Your video appears here when it's ready.</p>}
+          {watching && <progress aria-label="Generating the video" />}
           {task && (
             <p role="status">
               <Status status={task.status} /> <code>{task.id}</code>
@@ -153,11 +153,11 @@ function Status({ status }: { status: string }) {
   return <Badge kind={kind}>{status}</Badge>;
 }
 
-/** The page shows only what its own gateway serves. */
+/** The page shows only files that its own gateway serves. */
 function Finished({ output }: { output: NonNullable<Task["output"]> }) {
   const url = new URL(output.url, location.href);
   const facts = `${output.resolution}, ${output.duration} s, ${output.format}`;
-  if (!/^https?:$/.test(url.protocol)) return <p>The file has an address that is no web address.</p>;
+  if (!/^https?:$/.test(url.protocol)) return <p>The file's URL isn't a web address.</p>;
   if (url.origin !== location.origin) {
     return (
       <p>
@@ -171,7 +171,7 @@ function Finished({ output }: { output: NonNullable<Task["output"]> }) {
   }
   return (
     <figure>
-      {/* biome-ignore lint/a11y/useMediaCaption: nobody has written captions of what was just made */}
+      {/* biome-ignore lint/a11y/useMediaCaption: a video that was just generated has no captions */}
       <video src={url.href} aria-label="The video" controls playsInline />
       <figcaption>
         {facts} · <a href={url.href}>Open the file</a>

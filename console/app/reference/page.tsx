@@ -1,5 +1,5 @@
-// The API reference, of the specification that the gateway is made of. An address leads to an operation, and to a section
-// of it: `reference/create_video/response`.
+// The API reference, from the specification that the gateway is built from. A URL links to an operation, or to one of its
+// sections: `reference/create_video/response`.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { href, route } from "../router.ts";
@@ -15,7 +15,7 @@ export function Reference() {
   const address = route.value;
   useEffect(() => {
     if (!value) return;
-    // In the list alone: the window stays where it is.
+    // Scroll only the list, not the window.
     const link = list.current?.querySelector<HTMLElement>("[aria-current]");
     if (link && list.current) bringIntoView(list.current, link);
   }, [value, address]);
@@ -24,7 +24,7 @@ export function Reference() {
       <>
         <Head title="API reference" />
         <Problem error={error} />
-        {!error && <p class="soft">Loading …</p>}
+        {!error && <p class="soft">Loading…</p>}
       </>
     );
   }
@@ -34,7 +34,7 @@ export function Reference() {
   return (
     <>
       <Head title="API reference">
-        {value.info.title}, version {value.info.version} of the specification.
+        {value.info.title}, specification version {value.info.version}.
       </Head>
       <div class="reference">
         <nav aria-label="Operations" ref={list}>
@@ -72,7 +72,7 @@ export function Reference() {
   );
 }
 
-/** Scrolls a frame so far that an element of it is seen. */
+/** Scrolls a frame just far enough to show one of its elements. */
 function bringIntoView(frame: HTMLElement, element: HTMLElement): void {
   const [outer, inner] = [frame.getBoundingClientRect(), element.getBoundingClientRect()];
   if (inner.top < outer.top) frame.scrollTop -= outer.top - inner.top;
@@ -83,7 +83,7 @@ function Shown(props: {
   specification: Specification;
   listed: Listed;
   section: string | undefined;
-  /** Whether the address names the operation: the first one is also shown without. */
+  /** Whether the URL names the operation: without one, the page shows the first. */
   isLinked: boolean;
 }) {
   const { specification, listed, section, isLinked } = props;
@@ -95,7 +95,7 @@ function Shown(props: {
       named.scrollIntoView();
       return;
     }
-    // The head of the operation is looked for only where it is out of sight: below the list, or above the window.
+    // Scroll to the operation's heading only if it is out of sight: below the list or above the window.
     const top = article.current?.getBoundingClientRect().top ?? 0;
     if (isLinked && (top < 0 || top > innerHeight / 2)) article.current?.scrollIntoView();
   }, [section, isLinked]);
@@ -147,7 +147,7 @@ function Shown(props: {
               <div key={type}>
                 <p class="soft">
                   <code>{type}</code>
-                  {media.itemSchema && ", each event"}
+                  {media.itemSchema && ", for each event"}
                 </p>
                 {schema && <Members specification={specification} schema={schema} />}
               </div>
@@ -163,7 +163,7 @@ function Shown(props: {
   );
 }
 
-/** A section of an operation, whose heading is a link to it. */
+/** A section of an operation, with a heading that links to it. */
 function Section(props: { of: string; name: string; children: ComponentChildren }) {
   const id = props.name.toLowerCase().replaceAll(" ", "-");
   return (

@@ -1,4 +1,4 @@
-// A schema as a tree of members. What is inside is made when it is opened: schemas hold each other.
+// A schema as a tree of members. Nested levels are rendered when opened, because schemas are recursive.
 import { useState } from "preact/hooks";
 import { refName, resolved, type Schema, type Specification } from "./specification.ts";
 
@@ -6,7 +6,7 @@ export function Members(props: { specification: Specification; schema: Schema })
   const schema = resolved(props.specification, props.schema);
   const parts = alternatives(schema);
   const members = Object.entries(schema.properties ?? {});
-  // A document in a text, and one of a single form, are shown without a level of their own.
+  // A document in a string and a schema with a single alternative get no level of their own.
   const [only, ...others] = parts;
   if (members.length === 0 && schema.contentSchema)
     return <Members {...props} schema={schema.contentSchema} />;
@@ -36,7 +36,7 @@ export function Members(props: { specification: Specification; schema: Schema })
           {parts.map((part, place) => (
             <Member
               key={place}
-              name={formName(part) ?? `form ${place + 1}`}
+              name={formName(part) ?? `option ${place + 1}`}
               schema={part}
               isForm
               specification={props.specification}
@@ -52,13 +52,13 @@ function Member(props: {
   name: string;
   schema: Schema;
   required?: boolean;
-  /** Whether it is one of several forms of a value, whose name says its kind. */
+  /** Whether it is one of several alternatives, whose name already says its kind. */
   isForm?: boolean;
   specification: Specification;
 }) {
   const { specification } = props;
   const schema = resolved(specification, props.schema);
-  // The events of a stream are texts that hold documents: who looks at them wants these.
+  // The events of a stream are strings that contain documents, which is what readers look for.
   const [open, setOpen] = useState(holdsDocument(schema));
   const line = (
     <>
@@ -96,7 +96,7 @@ function Member(props: {
   );
 }
 
-/** The forms of a value; that it may be null is said by its kind. */
+/** The alternatives of a value, without null, which its kind shows. */
 function alternatives(schema: Schema): Schema[] {
   return (schema.oneOf ?? schema.anyOf ?? schema.allOf ?? []).filter(({ type }) => type !== "null");
 }
@@ -113,27 +113,27 @@ function hasInside(specification: Specification, schema: Schema): boolean {
   return others.length > 0;
 }
 
-/** What one of several forms is called. */
+/** The name of an alternative. */
 function formName(schema: Schema): string | null {
   if (schema.const !== undefined) return JSON.stringify(schema.const);
-  if (schema.contentSchema) return `JSON of ${refName(schema.contentSchema) ?? "a document"}`;
+  if (schema.contentSchema) return `${refName(schema.contentSchema) ?? "document"} as JSON`;
   if (schema.properties?.["type"]?.not) return "another type";
   return refName(schema) ?? (typeof schema.type === "string" ? schema.type : null);
 }
 
-/** The `type` by which one of several forms is told from the others. */
+/** The `type` that distinguishes an alternative from the others. */
 function Tag({ schema }: { schema: Schema }) {
   const type = schema.properties?.["type"]?.const;
   return type === undefined ? null : <span class="soft"> type {JSON.stringify(type)}</span>;
 }
 
-/** The type of a value, in words. */
+/** The type of a value as text. */
 export function kind(specification: Specification, schema: Schema): string {
   const name = refName(schema);
   const found = resolved(specification, schema);
   const types = [found.type ?? []].flat();
   if (found.items) return [`list of ${kind(specification, found.items)}`, ...nullable(types)].join(" or ");
-  if (found.contentSchema) return `JSON of ${kind(specification, found.contentSchema)}, as text`;
+  if (found.contentSchema) return `${kind(specification, found.contentSchema)} as a JSON string`;
   if (name) return name;
   const parts = found.oneOf ?? found.anyOf;
   if (parts && parts.length <= 3) return parts.map((part) => kind(specification, part)).join(" or ");
@@ -147,7 +147,7 @@ const nullable = (types: string[]): string[] => types.filter((type) => type === 
 const formatted = (type: string, format: string | undefined): string =>
   format !== undefined && type !== "null" ? `${type} (${format})` : type;
 
-/** What a value must be beside its type: one of some, its default, its bounds. */
+/** Constraints on a value besides its type: enum, default, bounds. */
 export function Facts({ schema }: { schema: Schema }) {
   const facts: string[] = [];
   const open = schema["x-extensible-enum"];
@@ -158,9 +158,9 @@ export function Facts({ schema }: { schema: Schema }) {
   if (schema.default !== undefined) facts.push(`default ${JSON.stringify(schema.default)}`);
   facts.push(
     ...range("", schema.minimum, schema.maximum),
-    ...range("length ", schema.minLength, schema.maxLength),
-    ...range("items ", schema.minItems, schema.maxItems),
-    ...range("members ", schema.minProperties, schema.maxProperties),
+    ...range("length: ", schema.minLength, schema.maxLength),
+    ...range("items: ", schema.minItems, schema.maxItems),
+    ...range("members: ", schema.minProperties, schema.maxProperties),
   );
   if (schema.pattern !== undefined) facts.push(`pattern ${schema.pattern}`);
   return facts.length > 0 ? <p class="facts">{facts.join("; ")}</p> : null;

@@ -1,4 +1,4 @@
-// The specification as the reference shows it, loaded when it is first looked at.
+// The specification behind the reference, loaded when the reference is first opened.
 import url from "../../../spec/generated/openapi-3.2.json?url";
 
 export interface Schema {
@@ -18,7 +18,7 @@ export interface Schema {
   minProperties?: number;
   maxProperties?: number;
   pattern?: string;
-  /** What a text holds, read as its media type. */
+  /** The media type and schema of the document in a string. */
   contentMediaType?: string;
   contentSchema?: Schema;
   required?: string[];
@@ -75,11 +75,11 @@ export interface Specification {
 
 export async function load(signal: AbortSignal): Promise<Specification> {
   const response = await fetch(url, { signal, credentials: "omit" });
-  if (!response.ok) throw new Error(`The specification cannot be loaded: status ${response.status}.`);
+  if (!response.ok) throw new Error(`Can't load the specification: status ${response.status}.`);
   return (await response.json()) as Specification;
 }
 
-/** The operations, in their order. */
+/** The operations, in the order of the specification. */
 export function operations(specification: Specification): Listed[] {
   return Object.entries(specification.paths).flatMap(([path, methods]) =>
     Object.entries(methods)
@@ -88,7 +88,7 @@ export function operations(specification: Specification): Listed[] {
   );
 }
 
-/** What a reference names; anything else is itself. */
+/** The target of a reference; any other value unchanged. */
 export function resolved<T extends { $ref?: string }>(specification: Specification, value: T): T {
   if (!value.$ref) return value;
   const [kind, name] = value.$ref.split("/").slice(-2);
@@ -100,5 +100,5 @@ function withoutReference<T extends { $ref?: string }>({ $ref: _, ...rest }: T):
   return rest;
 }
 
-/** The name of what a reference names. */
+/** The name of a reference's target. */
 export const refName = (schema: Schema): string | null => schema.$ref?.split("/").at(-1) ?? null;

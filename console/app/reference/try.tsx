@@ -1,4 +1,4 @@
-// Sends a request of the reference, and shows the answer as it is.
+// Sends a request from the reference and shows the raw response.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask } from "../api.ts";
 import { keys } from "../session.ts";
@@ -6,7 +6,7 @@ import { bytes, duration } from "../ui/format.ts";
 import { Badge, Field, Line, Problem, Submit } from "../ui/parts.tsx";
 import type { Listed, Parameter } from "./specification.ts";
 
-/** Maximum number of characters of an answer that are shown. */
+/** Maximum number of characters of a response that are shown. */
 const MOST_SHOWN = 200_000;
 
 interface Answered {
@@ -43,7 +43,7 @@ export function Try({ listed, parameters }: { listed: Listed; parameters: Parame
     try {
       parsed = media ? JSON.parse(body) : undefined;
     } catch (failed) {
-      setError(new Error(`The body is not JSON: ${failed instanceof Error ? failed.message : failed}`));
+      setError(new Error(`The body isn't valid JSON: ${failed instanceof Error ? failed.message : failed}`));
       return;
     }
     setRunning(true);
@@ -74,7 +74,7 @@ export function Try({ listed, parameters }: { listed: Listed; parameters: Parame
   };
 
   if (key === undefined)
-    return <p class="soft">Sign in with an API key to try it: the admin key calls no operations.</p>;
+    return <p class="soft">Sign in with an API key to try it: the admin key can't call operations.</p>;
   return (
     <form class="try" onSubmit={send}>
       {parameters.map((parameter) => (
@@ -115,7 +115,7 @@ export function Try({ listed, parameters }: { listed: Listed; parameters: Parame
               {answered.type} · {bytes(answered.length)} · {duration(answered.took)} · {answered.requestId}
             </span>
           </p>
-          <pre tabIndex={0} role="region" aria-label="The answer">
+          <pre tabIndex={0} role="region" aria-label="The response">
             {answered.text}
             {answered.text.length >= MOST_SHOWN && "\n…"}
           </pre>

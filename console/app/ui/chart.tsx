@@ -1,21 +1,21 @@
-// A chart of stacked bars, with a scale. The table beside it says the same in words.
+// A chart of stacked bars, with a scale. The table next to it has the same numbers as text.
 import { shortDay } from "./format.ts";
 
 export interface Series {
   name: string;
-  /** Which of the colours; the same name has the same one in every chart. */
+  /** Index of its color; a name has the same color in every chart. */
   colour: number;
-  /** One for each of the days. */
+  /** One per day. */
   values: number[];
 }
 
 const WIDTH = 720;
 const HEIGHT = 160;
-/** As many colours as there are for names. */
+/** Number of names with a color of their own. */
 export const MOST_NAMES = 6;
-/** The colour of what is summed up as others. */
+/** The color of the sum of all others. */
 export const OTHERS = MOST_NAMES;
-/** About as many lines as a scale has above zero. */
+/** Approximate number of scale lines above zero. */
 const LINES = 4;
 
 export function Bars(props: {
@@ -23,7 +23,7 @@ export function Bars(props: {
   days: string[];
   series: Series[];
   words: (value: number) => string;
-  /** Whether there are no parts of one. */
+  /** Whether the values are whole numbers. */
   isCount: boolean;
 }) {
   const { days, series } = props;
@@ -68,7 +68,7 @@ export function Bars(props: {
                       x={place * step + step * 0.12}
                       y={y}
                       width={step * 0.76}
-                      // A hair of the ground between two parts, which colours alone may not tell from each other.
+                      // A hairline gap between two parts, whose colors alone may be hard to tell apart.
                       height={height > 3 ? height - 1 : height}
                     >
                       <title>{`${day}, ${one.name}: ${props.words(value)}`}</title>
@@ -88,10 +88,10 @@ export function Bars(props: {
   );
 }
 
-/** What the colours of the charts mean. */
+/** The meaning of the charts' colors. */
 export function Legend({ series }: { series: Pick<Series, "name" | "colour">[] }) {
   return (
-    <ul class="legend" aria-label="Colours">
+    <ul class="legend" aria-label="Colors">
       {series.map(({ name, colour }) => (
         <li key={name}>
           <svg viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
@@ -104,7 +104,7 @@ export function Legend({ series }: { series: Pick<Series, "name" | "colour">[] }
   );
 }
 
-/** Round values from zero to one that is not below `most`, all equally far apart. */
+/** Evenly spaced round values, from zero to at least `most`. */
 function scale(most: number, isCount: boolean): number[] {
   if (most <= 0) return [0, 1];
   const about = most / LINES;
@@ -112,14 +112,11 @@ function scale(most: number, isCount: boolean): number[] {
   const round = [1, 2, 2.5, 5, 10].map((factor) => factor * magnitude).find((step) => step >= about);
   const exact = round ?? 10 * magnitude;
   const step = isCount ? Math.ceil(exact) : exact;
-  // Products and not sums: 0.1 and 0.2 are not 0.3 in sum.
+  // Multiply instead of adding: in floating point, 0.1 + 0.2 isn't 0.3.
   return Array.from({ length: Math.ceil(most / step) + 1 }, (_, mark) => mark * step);
 }
 
-/**
- * A colour for each name: that which it had before, else one that none of these has. `kept` is what they had, and
- * is changed.
- */
+/** A color for each name: its previous one, otherwise a free one. `kept` has the previous colors and is updated. */
 export function colours(names: string[], kept: Map<string, number>): Map<string, number> {
   const found = new Map<string, number>();
   const taken = new Set<number>();

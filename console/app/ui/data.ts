@@ -1,5 +1,5 @@
-// What a page shows of the gateway: asked when it is opened, and again from time to time while it is looked at. A tab that
-// is hidden asks nothing and has no timer: what it missed it asks as soon as it is seen again.
+// Data that a page gets from the gateway: fetched when the page opens, then polled while it is visible. A hidden tab sends no
+// requests and sets no timers; it catches up as soon as it is visible again.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
 export interface Data<T> {
@@ -8,7 +8,7 @@ export interface Data<T> {
   again: () => void;
 }
 
-/** `ask`: what to ask; `on`: asked at once when one of these changes; `every`: pause in milliseconds. */
+/** `ask`: sends the request; `on`: refetch immediately when one of these changes; `every`: pause in milliseconds. */
 export function useData<T>(ask: (signal: AbortSignal) => Promise<T>, on: unknown[], every?: number): Data<T> {
   const [value, setValue] = useState<T | null>(null);
   const [error, setError] = useState<unknown>(null);

@@ -1,19 +1,19 @@
-// A dialog that keeps the focus until it is closed, and gives it back.
+// A dialog that traps the focus and restores it when closed.
 import * as dialog from "@zag-js/dialog";
 import { normalizeProps, useMachine } from "@zag-js/preact";
 import type { ComponentChildren } from "preact";
 import { createPortal } from "preact/compat";
 import { useId, useRef } from "preact/hooks";
 
-/** What had the focus before a dialog, or several in turn. Whoever types fast may have moved on before the machine looks. */
+/** The element focused before a dialog or a chain of dialogs. A fast typist may move the focus before the machine records it. */
 let opener: HTMLElement | null = null;
-/** What is around it, for when it has gone: the list of a row, or the page. */
+/** A container of that element, as a fallback if it is removed: the list of a row, or the page. */
 let around: HTMLElement | null = null;
 
 function useOpener(open: boolean) {
   const wasOpen = useRef(false);
   const focused = document.activeElement;
-  // The body has the focus where nothing has it: between two dialogs, of which one has gone.
+  // The body has the focus if no element has it: for example between two dialogs, when the first is gone.
   const isSome = focused instanceof HTMLElement && focused !== document.body;
   if (open && !wasOpen.current && isSome && !focused.closest("[role=dialog]")) {
     opener = focused;
@@ -25,7 +25,7 @@ function useOpener(open: boolean) {
 export function Dialog(props: {
   open: boolean;
   title: string;
-  /** Whether a click beside it leaves it open: what it shows is shown once. */
+  /** Whether a click outside leaves it open, because its content is shown only once. */
   stays?: boolean;
   onClose: () => void;
   children: ComponentChildren;

@@ -1,11 +1,11 @@
-// Chooses files: by a button, or dropped.
+// Chooses files with a button or by drag and drop.
 import * as upload from "@zag-js/file-upload";
 import { normalizeProps, useMachine } from "@zag-js/preact";
 import { useId } from "preact/hooks";
 
 export function Files(props: {
   label: string;
-  /** What is said in the place to drop them. */
+  /** Text in the drop zone. */
   hint: string;
   accept: Record<string, string[]> | string[];
   most: number;
@@ -27,7 +27,7 @@ export function Files(props: {
     onFileReject: (details: { files: { file: File; errors: string[] }[] }) => {
       const first = details.files[0];
       if (!first) return;
-      props.onRefused(`${first.file.name} was not taken: ${reason(first.errors[0], props)}`);
+      props.onRefused(`${first.file.name} was rejected: ${reason(first.errors[0], props)}`);
       api.clearRejectedFiles();
     },
   });
@@ -48,12 +48,12 @@ export function Files(props: {
 function reason(code: string | undefined, props: { most: number; maxBytes: number }): string {
   switch (code) {
     case "FILE_TOO_LARGE":
-      return `it is larger than ${Math.floor(props.maxBytes / 1024 / 1024)} MiB.`;
+      return `it's larger than ${Math.floor(props.maxBytes / 1024 / 1024)} MiB.`;
     case "TOO_MANY_FILES":
-      return `choose ${props.most} at most.`;
+      return `choose at most ${props.most}.`;
     case "FILE_INVALID_TYPE":
-      return "it is of another kind.";
+      return "its file type isn't supported.";
     default:
-      return "it cannot be read.";
+      return "it can't be read.";
   }
 }

@@ -1,4 +1,4 @@
-// Numbers and times as people read them.
+// Human-readable numbers and times.
 
 const WHOLE = new Intl.NumberFormat("en");
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
@@ -12,7 +12,7 @@ const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", t
 export const whole = (count: number): string => WHOLE.format(count);
 export const short = (count: number): string => SHORT.format(count);
 
-/** Money in the unit of the prices of the configuration, which names none. */
+/** Money in the unit of the configured prices, which has no name. */
 export function money(amount: number): string {
   if (amount === 0) return "0";
   return amount < 0.01 ? amount.toPrecision(2) : amount.toFixed(2);
@@ -21,13 +21,13 @@ export function money(amount: number): string {
 /** A time of day. `millis`: since 1970. */
 export const time = (millis: number): string => TIME.format(millis);
 
-/** A day and a time; the year only if it is another one. `seconds`: since 1970. */
+/** A day and a time, with the year unless it is this year. `seconds`: since 1970. */
 export function moment(seconds: number): string {
   const date = new Date(seconds * 1000);
   return (date.getFullYear() === new Date().getFullYear() ? THIS_YEAR : DAY_AND_TIME).format(date);
 }
 
-/** A day and a time with all that is known of them. `seconds`: since 1970. */
+/** A day and a time in full. `seconds`: since 1970. */
 export const fullMoment = (seconds: number): string => FULL.format(seconds * 1000);
 
 /** A day such as `2026-03-01`, without its year. */

@@ -1,4 +1,4 @@
-// Small parts of all pages.
+// Small components shared by all pages.
 import type { ComponentChildren, JSX, RefObject } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Refused, words } from "../api.ts";
@@ -17,7 +17,7 @@ export function Head(props: { title: string; children?: ComponentChildren; actio
   );
 }
 
-/** What went wrong, where and what to do. */
+/** What went wrong, where, and what to do. */
 export function Problem(props: { error: unknown }) {
   const { error } = props;
   if (error === null || error === undefined) return null;
@@ -36,7 +36,7 @@ export function Problem(props: { error: unknown }) {
   );
 }
 
-/** A labelled control. */
+/** A labeled control. */
 export function Field(props: {
   label: string;
   hint?: string;
@@ -117,8 +117,8 @@ export function Line(props: {
 }
 
 /**
- * The button that sends a form or, as long as there is something to stop, stops it. It is one element, which does nothing
- * while it is `off`: a button that goes away, or is disabled, takes the focus along.
+ * The button that submits a form or, while something is running, stops it. It is a single element, which does nothing while
+ * it is `off`: removing or disabling a focused button would lose the focus.
  */
 export function Submit(props: {
   words: string;
@@ -134,12 +134,12 @@ export function Submit(props: {
       class={`button ${stop || props.danger ? "danger" : "primary"}`}
       aria-disabled={off}
       onKeyDown={(event) => {
-        // A key that is held down is pressed once: the button means something else by now.
+        // Ignore repeats of a held key: the button has another meaning by now.
         if (event.repeat && event.key === "Enter") event.preventDefault();
       }}
       onClick={(event) => {
         const isSecond = event.detail > 1;
-        // A click that stops must not send, too: the button sends again before the browser looks what it does.
+        // A click that stops must not also submit: the button is a submit button again before the browser acts on the click.
         if (off || isSecond || stop) event.preventDefault();
         if (!isSecond) stop?.act();
       }}
@@ -149,7 +149,7 @@ export function Submit(props: {
   );
 }
 
-/** Copies a text. */
+/** A button that copies a text. */
 export function Copy(props: { text: string; label?: string }) {
   const [said, setSaid] = useState("");
   const copy = async () => {
@@ -157,7 +157,7 @@ export function Copy(props: { text: string; label?: string }) {
       await navigator.clipboard.writeText(props.text);
       setSaid("Copied");
     } catch {
-      setSaid("Select and copy it by hand");
+      setSaid("Copying failed: select the text and copy it");
     }
     setTimeout(() => setSaid(""), 2500);
   };
@@ -173,21 +173,21 @@ export function Copy(props: { text: string; label?: string }) {
   );
 }
 
-/** A column: its name, and what is special about its cells. Cells of `prose` are never as narrow as a word. */
+/** A column: its name, and the kind of its cells. Cells of `prose` are never as narrow as a word. */
 export type Column = readonly [name: string, kind?: "number" | "prose"];
 
 export interface Row {
   key: string;
-  /** One for each column; the first names the row. */
+  /** One per column; the first names the row. */
   cells: ComponentChildren[];
 }
 
-/** A table whose rows become cards where its columns do not fit: nothing is cut, and no action is out of view. */
+/** A table whose rows become cards if its columns don't fit, so that nothing is cut off and every action stays in view. */
 export function Table(props: {
   caption: string;
   columns: readonly Column[];
   rows: Row[];
-  /** What is said if there are no rows. */
+  /** Text to show if there are no rows. */
   empty?: string;
 }) {
   const id = useId();
@@ -234,7 +234,7 @@ export function Table(props: {
   );
 }
 
-/** Measures a frame whenever it or what is in it changes. Widths of windows would not do: names may be long. */
+/** Measures a frame whenever it or its content changes. Window widths aren't enough, because names may be long. */
 function useStacking() {
   const frame = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -249,7 +249,7 @@ function useStacking() {
     const observer = new ResizeObserver(() => {
       if (element.clientWidth === width) return;
       width = element.clientWidth;
-      // Not here: an observer must not change what it observes.
+      // Deferred: an observer must not change what it observes.
       requestAnimationFrame(measure);
     });
     observer.observe(element);
@@ -258,16 +258,16 @@ function useStacking() {
   return frame;
 }
 
-/** Gives the focus of a row to its list when the row, or its button, has gone: nobody should have to begin at the top again. */
+/** Moves the focus to the list when the focused row or button is removed, so that nobody has to start at the top again. */
 function useFocusOfRows(list: RefObject<HTMLElement | null>) {
-  // Asked before the rows change.
+  // Checked before the rows change.
   const isWithin = list.current?.contains(document.activeElement) ?? false;
   useLayoutEffect(() => {
     if (isWithin && document.activeElement === document.body) list.current?.focus();
   });
 }
 
-/** An id or a name, on one line: a long one ends in an ellipsis, and a click selects all of it. */
+/** An id or a name on one line. A long one ends in an ellipsis; a click selects all of it. */
 export function Id(props: { of: string; plain?: boolean }) {
   const Tag = props.plain ? "span" : "code";
   return (
@@ -277,7 +277,7 @@ export function Id(props: { of: string; plain?: boolean }) {
   );
 }
 
-/** A day and a time, on one line. `at`: seconds since 1970. */
+/** A day and a time on one line. `at`: seconds since 1970. */
 export function When({ at }: { at: number }) {
   return (
     <time dateTime={new Date(at * 1000).toISOString()} title={fullMoment(at)}>
@@ -286,7 +286,7 @@ export function When({ at }: { at: number }) {
   );
 }
 
-/** A word with a colour that only repeats it. */
+/** A word whose color only repeats its meaning. */
 export function Badge(props: { kind: "good" | "bad" | "warn" | "plain"; children: ComponentChildren }) {
   return <span class={`badge ${props.kind}`}>{props.children}</span>;
 }

@@ -1,4 +1,4 @@
-// Tabs, by the keyboard as by the pointer.
+// Tabs for keyboard and pointer.
 import { normalizeProps, useMachine } from "@zag-js/preact";
 import * as tabs from "@zag-js/tabs";
 import type { ComponentChildren } from "preact";
@@ -9,7 +9,7 @@ export interface Tab {
   label: string;
 }
 
-/** A row of tabs, and the panel of the chosen one. */
+/** A row of tabs, and the panel of the selected one. */
 export function Tabs(props: {
   label: string;
   tabs: Tab[];
@@ -25,7 +25,7 @@ export function Tabs(props: {
   const api = tabs.connect(service, normalizeProps);
   return (
     <div {...api.getRootProps()} class="tabs">
-      {/* biome-ignore lint/a11y/useAriaPropsSupportedByRole: the machine says its role */}
+      {/* biome-ignore lint/a11y/useAriaPropsSupportedByRole: the machine sets its role */}
       <div {...api.getListProps()} aria-label={props.label}>
         {props.tabs.map((tab) => (
           <button key={tab.value} {...api.getTriggerProps({ value: tab.value })}>

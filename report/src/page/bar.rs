@@ -19,7 +19,7 @@ pub(super) fn bar(value: u64, most: u64, class: &str) -> Markup {
     }
 }
 
-/// The results of a report as one bar, with a key below. Each key has its number: the colours only repeat it.
+/// The results of a report as one bar, with a key below. Each key has its number: the colors only repeat it.
 pub(super) fn results(counts: [(Status, usize); 3]) -> Markup {
     let total = counts.iter().map(|(_, count)| *count as u64).sum();
     let mut from = 0;
@@ -42,7 +42,7 @@ pub(super) fn results(counts: [(Status, usize); 3]) -> Markup {
     }
 }
 
-/// The meaning of a colour, and its value.
+/// The meaning of a color, and its value.
 pub(super) fn key(class: &str, name: &str, value: &str) -> Markup {
     html! {
         li {

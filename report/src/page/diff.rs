@@ -31,8 +31,8 @@ impl Diff {
                     (settings(&self.settings))
                     (turns("worse", "Worse", &self.worse))
                     (words("otherwise", "Fails for another reason", &self.fails_otherwise))
-                    (turns("hidden", "Failed, and was not run now", &self.hidden))
-                    (words("models", "Another model answers", &self.other_model))
+                    (turns("hidden", "Failed before, not run now", &self.hidden))
+                    (words("models", "Answered by another model", &self.other_model))
                     (timings("slower", "Slower", &self.slower, &together(&self.thresholds.words())))
                     (timings("faster", "Faster", &self.faster, &together(&self.thresholds.words())))
                     (turns("better", "Better", &self.better))
@@ -45,7 +45,7 @@ impl Diff {
         let counts = [
             ("worse", self.worse.len()),
             ("fails for another reason", self.fails_otherwise.len()),
-            ("failed, not run now", self.hidden.len()),
+            ("failed before, not run now", self.hidden.len()),
             ("another model", self.other_model.len()),
             ("slower", self.slower.len()),
             ("faster", self.faster.len()),
@@ -53,9 +53,9 @@ impl Diff {
         ];
         html! {
             @if self.is_empty() { p { "No cell changed." } } @else {
-                div.wide tabindex="0" role="group" aria-label="Cells that changed" {
+                div.wide tabindex="0" role="group" aria-label="Changed cells" {
                     table {
-                        caption { "Cells that changed" }
+                        caption { "Changed cells" }
                         thead { tr { @for (name, _) in counts { th.number scope="col" { (name) } } } }
                         tbody { tr { @for (_, count) in counts { td.number { (count) } } } }
                     }
@@ -92,8 +92,8 @@ fn settings(settings: &[Setting]) -> Markup {
     html! {
         @if !settings.is_empty() {
             section aria-labelledby="settings" {
-                h2 #settings.warn { "Set otherwise" }
-                p { "The two reports are not of one thing: what differs below may come from this." }
+                h2 #settings.warn { "Different settings" }
+                p { "The reports differ in these settings, which may explain the changes below." }
                 (table("settings", &["setting", "old", "new"], &html! {
                     @for Setting { pointer, old, new } in settings {
                         tr {

@@ -73,7 +73,9 @@ fn html_of(report: &Report, drawn: &Report, evidence: &[EvidenceFile]) -> String
                 (results(tally(report)))
             }
             main {
-                @if left_out > 0 { p.warn { "The first " (drawn.checks.len()) " checks; " (left_out) " are left out." } }
+                @if left_out > 0 {
+                    p.warn { "Only the first " (drawn.checks.len()) " checks are shown; " (left_out) " are omitted." }
+                }
                 section aria-labelledby="matrix" { h2 #matrix { "Checks and models" } (matrix(drawn)) (meanings(drawn)) }
                 (failures(drawn))
                 (times(drawn))
@@ -82,7 +84,7 @@ fn html_of(report: &Report, drawn: &Report, evidence: &[EvidenceFile]) -> String
                     h2 #cells { "Cells" }
                     @for cell in &cells { (cell) }
                     @if !unclaimed.is_empty() {
-                        p.warn { (counted(unclaimed.len(), "evidence file")) " of no cell of this report:" }
+                        p.warn { (counted(unclaimed.len(), "evidence file")) " without a cell in this report:" }
                         ul { @for file in unclaimed.values() { li { (link(file)) } } }
                     }
                 }
@@ -102,7 +104,7 @@ fn matrix(report: &Report) -> Markup {
     html! {
         div.wide tabindex="0" role="group" aria-labelledby="matrix" {
             table.matrix {
-                caption { "Each result leads to its cell below." }
+                caption { "Each result links to its cell below." }
                 thead {
                     tr {
                         th scope="col" { "check" }
@@ -115,7 +117,7 @@ fn matrix(report: &Report) -> Markup {
                             th scope="row" { (check_name(row.id)) }
                             @for cell in &row.cells {
                                 @if cell.is_empty() {
-                                    td.none { span.hidden { "no such cell" } }
+                                    td.none { span.hidden { "no result" } }
                                 } @else {
                                     td {
                                         @for (index, check) in cell { div { (result(*index, check)) } }
@@ -130,7 +132,7 @@ fn matrix(report: &Report) -> Markup {
     }
 }
 
-/// What each check of the report asks, in a line.
+/// What each check in the report requires, in one line.
 fn meanings(report: &Report) -> Markup {
     html! {
         dl.checks {
@@ -149,7 +151,7 @@ fn result(index: usize, check: &Check) -> Markup {
     }
 }
 
-/// Each cause with the cells that it is the cause of, as in a terminal.
+/// Each cause with its cells, as in the terminal output.
 fn failures(report: &Report) -> Markup {
     let failed = causes(report, Status::Fail);
     html! {
@@ -170,7 +172,7 @@ fn failures(report: &Report) -> Markup {
     }
 }
 
-/// Links to the cells of a cause. Those of one check stand together, and name it once.
+/// Links to the cells of a cause. Cells of one check are adjacent and name it once.
 fn cells_of(cause: &Cause<'_>) -> Markup {
     html! {
         @for (place, (index, check)) in cause.cells.iter().enumerate() {
@@ -196,7 +198,7 @@ fn times(report: &Report) -> Markup {
                 h2 #times { "Times" }
                 div.wide tabindex="0" role="group" aria-labelledby="times" {
                     table {
-                        caption { "The longest bar is the longest time of the layer." }
+                        caption { "Bars are scaled to the longest time in each layer." }
                         thead {
                             tr {
                                 th scope="col" { "check" }
@@ -235,7 +237,7 @@ fn tokens(report: &Report) -> Markup {
                 h2 #tokens { "Tokens" }
                 div.wide tabindex="0" role="group" aria-labelledby="tokens" {
                     table {
-                        caption { "As the service reported them." }
+                        caption { "As reported by the service." }
                         thead {
                             tr {
                                 @for name in ["check", "model"] { th scope="col" { (name) } }
@@ -280,18 +282,18 @@ fn run(report: &Report) -> Markup {
         ("Base path", Some(code(&configuration.base_path))),
         ("Models", list(&configuration.models)),
         ("Every check on every model", Some(text(if configuration.full { "yes" } else { "no" }))),
-        ("Agent", Some(text(configuration.agent_mode.name()))),
+        ("Agent mode", Some(text(configuration.agent_mode.name()))),
         ("Agent version", environment.agent_version.as_deref().map(text)),
-        ("Environment of the agent", list(&environment.agent_passthrough_env)),
-        ("Time limit of a request", Some(text(&time(configuration.timeout_ms)))),
-        ("Time limit of an agent", Some(text(&time(configuration.agent_timeout_ms)))),
+        ("Environment passed to the agent", list(&environment.agent_passthrough_env)),
+        ("Request timeout", Some(text(&time(configuration.timeout_ms)))),
+        ("Agent timeout", Some(text(&time(configuration.agent_timeout_ms)))),
         ("Platform", Some(html! { (shown(&environment.platform)) ", " (shown(&environment.architecture)) })),
         ("Runtime", Some(text(&environment.runtime_version))),
     ])
 }
 
-/// A cell: what failed is open, the rest is a line until somebody asks. Browsers open a closed cell whose article a link
-/// leads to.
+/// A cell. Failed cells are open; the others are a single line until opened. Browsers open a closed cell when a link
+/// targets its article.
 fn cell(index: usize, check: &Check, evidence: Option<&EvidenceFile>) -> Markup {
     let id = format!("cell-{index}");
     let name = format!("{id}-name");
@@ -348,22 +350,22 @@ fn observed(check: &Check) -> Markup {
             ("HTTP status", number(check.http_status)),
             ("Time", check.duration_ms.map(|ms| text(&time(ms)))),
             ("Content type", nullable(&check.content_type)),
-            ("Content type as it should be", truth(check.content_type_verified, true)),
+            ("Content type as expected", truth(check.content_type_verified, true)),
             ("Reported model", nullable(&check.reported_model)),
-            ("Model as asked for", truth(check.model_verified, true)),
-            ("Output as asked for", truth(check.output_verified, true)),
-            ("Function as asked for", truth(check.call_name_verified, true)),
-            ("Arguments as asked for", truth(check.arguments_verified, true)),
+            ("Model as requested", truth(check.model_verified, true)),
+            ("Output as requested", truth(check.output_verified, true)),
+            ("Function as requested", truth(check.call_name_verified, true)),
+            ("Arguments as requested", truth(check.arguments_verified, true)),
             ("Response id", nullable(&check.response_id)),
             ("Events", number(check.event_count)),
             ("Text deltas", number(check.delta_event_count)),
             ("Completed event", truth(check.completed_event, true)),
-            ("Completed event is the last", truth(check.terminal_completed_event, true)),
+            ("Completed event comes last", truth(check.terminal_completed_event, true)),
             ("Agent version", nullable(&check.agent_version)),
             ("Exit code", exit_code),
             ("Signal", nullable(&check.signal)),
             ("Timed out", truth(check.timed_out, false)),
-            ("Did something else", truth(check.unexpected_item_detected, false)),
+            ("Unrequested action", truth(check.unexpected_item_detected, false)),
         ]))
         @if let Some(headers) = check.response_headers.as_ref().filter(|headers| !headers.is_empty()) {
             div.wide tabindex="0" role="group" aria-label="Response headers" {

@@ -20,7 +20,7 @@ use crate::model::{CheckId, OverallStatus, Report, Status};
 /// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
 /// let mut trend = Trend::default();
 /// (0..MAX_TREND_REPORTS + 2).for_each(|number| trend.add(&format!("{number}.json"), &report));
-/// assert!(trend.to_html().contains("Left out: 2 older reports."));
+/// assert!(trend.to_html().contains("Omitted: 2 older reports."));
 /// ```
 pub const MAX_TREND_REPORTS: usize = 1000;
 /// Maximum number of endpoints on a trend page; if there are more, those with the newest reports are shown.
@@ -33,12 +33,12 @@ pub const MAX_TREND_REPORTS: usize = 1000;
 ///     let address = format!("https://gateway-{number}.example.com");
 ///     trend.add(&format!("{number}.json"), &Report::skeleton(&Profile::default(), &address));
 /// }
-/// assert!(trend.to_html().contains("Left out: 2 addresses, with older reports."));
+/// assert!(trend.to_html().contains("Omitted: 2 addresses, with older reports."));
 /// ```
 pub const MAX_TREND_ENDPOINTS: usize = 20;
 /// Maximum number of cells that a trend keeps per report.
 const MAX_CELLS: usize = 1000;
-/// Maximum number of reports listed by name, per endpoint and among those left out.
+/// Maximum number of reports listed by name, per endpoint and among invalid documents.
 const MAX_LISTED: usize = 50;
 
 /// Width of a report's column in the pictures, and the height of a picture, in the pictures' own units.
@@ -62,7 +62,7 @@ pub struct Trend {
     /// Sorted by time, then by order of arrival.
     points: BTreeMap<(i128, usize), Point>,
     added: usize,
-    /// Invalid documents and the reasons: the first few.
+    /// The first few invalid documents, with the reasons.
     refused: Vec<(String, String)>,
     refused_count: usize,
 }
@@ -200,10 +200,10 @@ impl Trend {
                 h1 { "Reports over time" }
                 p {
                     (counted(self.points.len(), "report")) ", " (counted(addresses.len(), "address")) ". "
-                    "In each picture the oldest report stands on the left."
+                    "Charts show the oldest report on the left."
                 }
-                @if left_out > 0 { p.warn { "Left out: " (counted(left_out, "older report")) "." } }
-                @if more > 0 { p.warn { "Left out: " (counted(more, "address")) ", with older reports." } }
+                @if left_out > 0 { p.warn { "Omitted: " (counted(left_out, "older report")) "." } }
+                @if more > 0 { p.warn { "Omitted: " (counted(more, "address")) ", with older reports." } }
             }
             main {
                 @for (index, (address, points)) in addresses.iter().take(MAX_TREND_ENDPOINTS).enumerate() {
@@ -219,7 +219,7 @@ impl Trend {
         html! {
             @if self.refused_count > 0 {
                 section aria-labelledby="refused" {
-                    h2 #refused.warn { "Not drawn: " (self.refused_count) }
+                    h2 #refused.warn { "Not shown: " (self.refused_count) }
                     ul { @for (name, why) in &self.refused { li { code { (shown(name)) } ": " (shown(why)) } } }
                     @if self.refused_count > self.refused.len() {
                         p { "And " (self.refused_count - self.refused.len()) " more." }
@@ -256,20 +256,20 @@ fn part(index: usize, address: &str, points: &[&Point]) -> Markup {
     }
 }
 
-/// What there is to see of one report: a curve needs two.
+/// The section for a single report, without curves, which need at least two.
 fn alone(point: &Point) -> Markup {
     let times: Vec<(CheckId, u64)> =
         CheckId::ALL.into_iter().filter_map(|id| Some((id, median(point, id)?))).collect();
     let most = times.iter().map(|(_, ms)| *ms).max().unwrap_or(0);
     html! {
-        p.soft { "One report so far: curves begin with the second." }
+        p.soft { "One report so far. Charts need at least two." }
         h3 { "Results" }
         (results(point.counts))
         @if !times.is_empty() {
             h3 { "Times" }
-            div.wide tabindex="0" role="group" aria-label="The median over the models of the report" {
+            div.wide tabindex="0" role="group" aria-label="Median across the report's models" {
                 table {
-                    caption { "The median over the models of the report." }
+                    caption { "Median across the report's models." }
                     thead { tr { th scope="col" { "check" } th.number scope="col" { "time" } td { } } }
                     tbody {
                         @for (id, ms) in &times {
@@ -300,7 +300,7 @@ fn passes(points: &[&Point]) -> Markup {
     figure(
         "Results",
         &format!("{} checks", most(&columns)),
-        &format!("Results of {} reports; the newest: {words}", points.len()),
+        &format!("Results of {} reports; newest: {words}", points.len()),
         points.len(),
         &stacked(points, &columns, &classes),
         &html! {
@@ -322,7 +322,7 @@ fn tokens(points: &[&Point]) -> Markup {
     figure(
         "Tokens",
         &format!("{} tokens", most(&columns)),
-        &format!("Tokens of {} reports; the newest: {} in, {} out", points.len(), last[0], last[1]),
+        &format!("Tokens of {} reports; newest: {} in, {} out", points.len(), last[0], last[1]),
         points.len(),
         &stacked(points, &columns, &classes),
         &html! {
@@ -379,8 +379,8 @@ fn times(points: &[&Point]) -> Markup {
     }
     figure(
         "Times",
-        &format!("{}, the median over the models of a report", time(most)),
-        &format!("Times of {} reports, at most {}", points.len(), time(most)),
+        &format!("{} (median across the models of a report)", time(most)),
+        &format!("Times of {} reports, up to {}", points.len(), time(most)),
         points.len(),
         &html! {
             @for (index, (_, curve)) in curves.iter().enumerate() {
@@ -462,7 +462,7 @@ fn history(points: &[&Point]) -> Markup {
     }
 }
 
-/// A result in a strip: its height means the same as its colour.
+/// A result in a strip: its height means the same as its color.
 fn tick(index: usize, result: Status) -> Markup {
     let height = match result {
         Status::Fail => 10,
@@ -525,7 +525,7 @@ fn list(points: &[&Point]) -> Markup {
     }
 }
 
-/// A picture with its name above and a legend of its colours below, with the newest value of each.
+/// A picture with its name above and a legend of its colors below, with the newest value of each.
 fn figure(
     name: &str,
     top: &str,

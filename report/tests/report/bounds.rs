@@ -222,9 +222,9 @@ fn trend_keeps_little_of_each_report_however_long_its_texts() {
 #[test]
 fn page_shows_ten_thousand_checks_and_counts_the_rest() {
     let page = html(&report(1, 10_002, 1), &[]);
-    assert!(page.contains("The first 10000 checks; 2 are left out."));
+    assert!(page.contains("Only the first 10000 checks are shown; 2 are omitted."));
     assert!(page.contains("id=\"cell-9999\"") && !page.contains("id=\"cell-10000\""));
-    assert!(!html(&report(1, 3, 1), &[]).contains("left out"));
+    assert!(!html(&report(1, 3, 1), &[]).contains("omitted"));
 }
 
 #[test]

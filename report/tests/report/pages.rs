@@ -259,6 +259,6 @@ fn trend_keeps_the_newest_reports_and_says_so() {
         trend.add("a.json", &report);
     }
     let page = trend.to_html();
-    assert!(page.contains("Left out: 10 older reports."));
+    assert!(page.contains("Omitted: 10 older reports."));
     assert!(page.contains("From 2026-01-01T00:10:00Z to 2026-01-01T16:49:00Z."));
 }

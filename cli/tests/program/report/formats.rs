@@ -99,7 +99,7 @@ fn trend_draws_what_is_valid_and_names_the_rest() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let page = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(page.contains("2 reports, 1 address."));
-    assert!(page.contains("Not drawn: 1"));
+    assert!(page.contains("Not shown: 1"));
     std::fs::remove_file(folder.path().join("1.json")).expect("removed");
     std::fs::remove_file(folder.path().join("2.ndjson")).expect("removed");
     let output = run(&["report", "trend", folder.path().to_str().expect("a path")]);

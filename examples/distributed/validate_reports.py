@@ -1,12 +1,12 @@
-"""Validates a partitioned data set of reports on a Ray cluster, the validator handed to each worker once.
+"""Validates a partitioned data set of reports on a Ray cluster. Each worker gets the validator once.
 
     pip install gatewright -r requirements.txt
     python validate_reports.py                     # makes a data set, and a cluster on this machine
     python validate_reports.py s3-mounted/reports  # partitions: the folder's *.ndjson, one report per line
 
-A partition is read line by line where it is judged, blank lines passed over; only counts and the first few
-verdicts travel back. On a cluster that runs already, set RAY_ADDRESS; every node needs the gatewright package
-and sees the folder.
+Each worker reads its partition line by line and skips blank lines; only counts and the first few verdicts
+are sent back. To use a running cluster, set RAY_ADDRESS; every node needs the gatewright package and access to
+the folder.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ray.util import ActorPool
 
 GOOD = Path(__file__).resolve().parents[1] / "reports" / "good.json"
 SHOWN = 3
-"""Verdicts that a partition sends back in words; of the rest, how often each rule is broken."""
+"""Maximum number of verdicts that a partition sends back as text; the rest are counted by rule."""
 
 
 class Partition(NamedTuple):
-    """What a worker tells of a partition."""
+    """A worker's result for a partition."""
 
     name: str
     reports: int
@@ -43,7 +43,7 @@ class Partition(NamedTuple):
 
 @ray.remote(num_cpus=1)
 class Worker:
-    """Holds the validator, whose schema is compiled when it arrives, for all partitions that it judges."""
+    """Keeps the validator, whose schema is compiled on arrival, for all partitions that it validates."""
 
     def __init__(self, validator: report.Validator) -> None:
         self.validator = validator
@@ -54,7 +54,7 @@ class Worker:
         rules: Counter[str] = Counter()
         first: list[str] = []
         with open(path, "rb") as lines:
-            # One thread: the worker has one core. On its own, validate_many would use them all.
+            # One thread: the worker has one core. By default, validate_many would use all cores.
             for judged in self.validator.validate_many(lines, threads=1, ordered=True):
                 reports += 1
                 if judged.outcome is None or judged.outcome.valid:
@@ -67,7 +67,7 @@ class Worker:
 
 
 def write_data_set(folder: Path, partitions: int, reports: int) -> None:
-    """Partitions of reports, of which every hundredth is broken."""
+    """Writes partitions of reports. Every hundredth report is broken."""
     good = json.loads(GOOD.read_text())
     line = json.dumps(good)
     broken = json.dumps({**good, "schema_version": "0.9"})
@@ -77,8 +77,8 @@ def write_data_set(folder: Path, partitions: int, reports: int) -> None:
 
 
 def judge(folder: Path, workers: int) -> Iterator[Partition]:
-    """The partitions of a folder as they are done."""
-    # Put into the object store once; each worker takes it from there when it starts.
+    """Yields the partitions of a folder as they are completed."""
+    # Put into the object store once; each worker gets it from there when it starts.
     validator = ray.put(report.Validator())
     pool = ActorPool([Worker.remote(validator) for _ in range(workers)])
     paths = sorted(str(path) for path in folder.glob("*.ndjson"))
@@ -98,7 +98,7 @@ def main() -> None:
         if folder is None:
             folder = Path(made)
             write_data_set(folder, arguments.partitions, arguments.reports)
-        # Ray would tell its makers that it is used.
+        # Otherwise, Ray reports usage statistics to its developers.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         local = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": arguments.workers}
         ray.init(include_dashboard=False, configure_logging=False, log_to_driver=False, **local)

@@ -1,4 +1,4 @@
-// A chat completion, and what came with it.
+// A chat completion and its metadata.
 import { Client, responseOf } from "gatewright";
 
 const client = new Client(); // GATEWRIGHT_BASE_URL, GATEWRIGHT_API_KEY

@@ -1,4 +1,4 @@
-// An image, saved as a PNG. Usage: node image.mjs [FILE]
+// Generates an image and saves it as a PNG. Usage: node image.mjs [FILE]
 import { Client } from "gatewright";
 
 const file = process.argv[2] ?? "image.png";

@@ -1,4 +1,4 @@
-// The lines of the README.
+// The README's code.
 
 import { Client } from "gatewright";
 

@@ -1,4 +1,4 @@
-// Validates NDJSON, one report per line, as a stream; then a page of a report. Needs no gateway.
+// Validates NDJSON, one report per line, as a stream; then renders a report as a page. Needs no gateway.
 import { readFileSync, writeFileSync } from "node:fs";
 import { Readable } from "node:stream";
 

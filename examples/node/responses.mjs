@@ -1,4 +1,4 @@
-// The responses protocol: whole, as a stream of named events, and compacted.
+// The responses protocol: a whole response, a stream of named events, and a compaction.
 import { Client } from "gatewright";
 
 const client = new Client();

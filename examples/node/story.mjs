@@ -1,4 +1,4 @@
-// The whole service in one file: every operation once, as `cargo xtask demo` tells it.
+// The whole service in one file: runs every operation once. `cargo xtask demo` runs it.
 //
 // Usage: GATEWRIGHT_BASE_URL=… GATEWRIGHT_API_KEY=… node story.mjs FOLDER
 import { readFile, writeFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-// A chat completion as it is written. Leaving the loop, or aborting the signal, closes the connection at once.
+// Streams a chat completion. Leaving the loop, or aborting the signal, closes the connection at once.
 import { Client } from "gatewright";
 
 const client = new Client();

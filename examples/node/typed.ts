@@ -1,4 +1,4 @@
-// The types at work: checked by `tsc --strict`, run after compilation.
+// The types in use: checked by `tsc --strict`, and run after compilation.
 import {
   APIStatusError,
   type ChatCompletionChunk,

@@ -1,4 +1,4 @@
-// A video: submitted, waited for, saved. Usage: node video.mjs [FILE]
+// Submits a video, waits for it, and saves it. Usage: node video.mjs [FILE]
 import { Client } from "gatewright";
 
 const file = process.argv[2] ?? "video.mp4";

@@ -1,4 +1,4 @@
-"""The lines of the README."""
+"""The README's code."""
 
 from gatewright import Client
 from gatewright.types import ChatMessageParam

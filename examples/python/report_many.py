@@ -6,7 +6,7 @@ from gatewright import report
 
 folder = Path(__file__).resolve().parents[1] / "reports"
 
-# Paths, as text or as Path, are read by the threads; results come as they are ready. Bytes are documents.
+# Threads read paths, given as str or Path; results arrive as they are ready. Bytes are documents.
 for judged in report.validate_many(sorted(folder.glob("*.json"))):
     name = Path(str(judged.source)).name
     if judged.outcome is None:

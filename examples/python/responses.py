@@ -24,7 +24,7 @@ response = client.responses.create(
 for item in response.output:
     if item.type == "function_call":
         print(f"the model calls {item.name} with {json.loads(item.arguments)}")
-        # What came back goes in again as it is, with the result after it.
+        # Send the item back unchanged, followed by its result.
         turn += [
             item,
             {"type": "function_call_output", "call_id": item.call_id, "output": "sunny, 24 degrees"},

@@ -1,10 +1,10 @@
-"""Read an answer as it is written. Reads GATEWRIGHT_BASE_URL and GATEWRIGHT_API_KEY."""
+"""Stream an answer. Reads GATEWRIGHT_BASE_URL and GATEWRIGHT_API_KEY."""
 
 import gatewright
 
 client = gatewright.Client()
 
-# The end of the block closes the connection, however it is left.
+# Leaving the block in any way closes the connection.
 with client.chat.completions.create(
     model="model-luna",
     messages=[{"role": "user", "content": "Tell me about rivers."}],
@@ -19,7 +19,7 @@ with client.chat.completions.create(
 completion = stream.get_final_completion()
 print(f"finished by {completion.choices[0].finish_reason}")
 
-# Text only, and nothing but the whole answer.
+# Text only, then only the whole answer.
 poem = client.responses.create(model="model-sol", input="Tell me about the sea.", stream=True)
 print("".join(poem.text()))
 again = client.responses.create(model="model-sol", input="Tell me about the sea.", stream=True)

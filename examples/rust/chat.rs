@@ -1,4 +1,4 @@
-//! A chat completion, and what came with it.
+//! A chat completion and its metadata.
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

@@ -1,4 +1,4 @@
-//! A request as the console's playground writes it: `console/test` compares what is below these lines.
+//! A request as the console's playground writes it: `console/test` compares the code below these lines.
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

@@ -1,4 +1,4 @@
-//! An image, saved to a file. Usage: image [FILE]
+//! Generates an image and saves it to a file. Usage: image [FILE]
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

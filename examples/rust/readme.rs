@@ -1,4 +1,4 @@
-//! The lines of the README.
+//! The README's code.
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

@@ -1,4 +1,4 @@
-//! Two reports compared, and a page made of the newer one. Usage: report_compare [OLD NEW]
+//! Compares two reports, and renders the newer one as a page. Usage: report_compare [OLD NEW]
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

@@ -1,4 +1,4 @@
-//! Compatibility reports, validated. Usage: report_validate [FILE…]
+//! Validates compatibility reports. Usage: report_validate [FILE…]
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

@@ -1,4 +1,4 @@
-//! The responses protocol: whole, then as events.
+//! The responses protocol: a whole response, then events.
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

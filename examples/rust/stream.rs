@@ -1,4 +1,4 @@
-//! A chat completion that arrives as it is written.
+//! Streams a chat completion.
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

@@ -1,4 +1,4 @@
-//! A video: submitted, waited for, saved. Usage: video [FILE]
+//! Submits a video, waits for it, and saves it. Usage: video [FILE]
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

@@ -131,7 +131,7 @@ pub(crate) fn install_python_tools() -> Result<()> {
         "tests/tools/requirements.txt",
         "tests/peers/requirements.txt",
     ];
-    install_into(&venv(&root()), &requirements.map(|file| root().join(file)))
+    install(&venv(&root()), &requirements.map(|file| root().join(file)), &["--require-hashes"])
 }
 
 fn set_up_python() -> Result<()> {
@@ -146,23 +146,40 @@ fn set_up_python() -> Result<()> {
     Ok(())
 }
 
-/// The installer for Python packages, ten times as fast as pip.
-const UV: &str = "uv==0.13.9";
+/// The lock of the installer for Python packages.
+const UV: &str = "tests/tools/requirements-uv.txt";
 
 /// Installs requirements files into a venv, which is created unless it exists.
 pub(crate) fn install_into(venv: &Path, requirements: &[PathBuf]) -> Result<()> {
+    install(venv, requirements, &[])
+}
+
+fn install(venv: &Path, requirements: &[PathBuf], options: &[&str]) -> Result<()> {
     let _lock = lock("pip")?;
     create_venv(venv)?;
     let installer = target().join("uv");
     create_venv(&installer)?;
     let uv = installer.join("bin/uv");
     if !uv.exists() {
-        let quietly = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", UV];
-        run(command(installer.join("bin/python")).args(quietly))?;
+        run(command(installer.join("bin/python")).args(pip_install_locked(UV)))?;
     }
     let mut install = command(uv);
-    install.args(["pip", "install", "--quiet", "--python"]).arg(venv.join("bin/python"));
+    install.args(["pip", "install", "--quiet"]).args(options).arg("--python").arg(venv.join("bin/python"));
     run(install.args(requirements.iter().flat_map(|file| [OsStr::new("--requirement"), file.as_os_str()])))
+}
+
+/// Arguments of Python to install a lock, every file of which must have one of its hashes.
+pub(crate) fn pip_install_locked(lock: &str) -> [&str; 8] {
+    [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "--requirement",
+        lock,
+    ]
 }
 
 /// Installs a requirements file into the venv of this checkout.

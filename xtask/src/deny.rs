@@ -7,7 +7,8 @@ use crate::installed::Tool;
 use crate::process::{cargo, run};
 
 /// Programs that are installed if they are missing.
-const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", program: "cargo-deny", features: None };
+pub(crate) const DENY: Tool =
+    Tool { name: "cargo-deny", version: "0.20.2", program: "cargo-deny", features: None };
 const MACHETE: Tool =
     Tool { name: "cargo-machete", version: "0.9.2", program: "cargo-machete", features: None };
 
@@ -16,7 +17,7 @@ pub(crate) fn check() -> Result<()> {
     let (mut deny, mut machete) = (DENY.installed()?, MACHETE.installed()?);
     // cargo-deny reads the manifests of all platforms' dependencies; a build fetches only those of this platform.
     run(cargo().args(["fetch", "--locked"]))?;
-    // No advisories: their database comes over the network, and changes independently of this repository.
+    // No advisories: their database comes over the network, see `advisories`.
     run(deny.args(["--offline", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]))?;
     run(&mut machete)
 }

@@ -13,7 +13,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::artefacts::{npm_ci, program, target, venv};
-use crate::process::{command, root, run};
+use crate::pins::unpinned_images;
+use crate::process::{command, output, root, run};
 
 /// Maximum exposure of the unit, out of 100, as rated by systemd.
 const EXPOSURE: &str = "20";
@@ -29,9 +30,21 @@ pub(crate) const NGINX: &str = "/usr/sbin/nginx";
 
 pub(crate) fn lint() -> Result<()> {
     run(command(venv(&root()).join("bin/hadolint")).arg("deploy/Containerfile"))?;
+    judge_images()?;
     judge_unit()?;
     judge_compose()?;
     judge_manifests()
+}
+
+/// Every image is pinned by digest, except ours.
+fn judge_images() -> Result<()> {
+    let mut problems = Vec::new();
+    for path in output(command("git").args(["ls-files", "deploy/*Containerfile", "deploy/*.yaml"]))?.lines() {
+        let text = fs::read_to_string(root().join(path))?;
+        problems.extend(unpinned_images(&text).iter().map(|found| format!("{path}: {found}")));
+    }
+    ensure!(problems.is_empty(), "{}", problems.join("\n"));
+    Ok(())
 }
 
 fn judge_unit() -> Result<()> {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stderr, reason = "a command-line program reports to its user")]
 
+mod advisories;
 mod artefacts;
 mod bench;
 mod book;
@@ -33,6 +34,7 @@ mod package;
 mod pages;
 mod pgo;
 mod pictures;
+mod pins;
 mod process;
 mod promise;
 mod providers;
@@ -89,7 +91,7 @@ enum Command {
     /// Run every test, in all three languages
     Test {
         /// Steps to run instead of all; an unknown name lists them. `container` runs only by its name: it needs podman, and builds
-        /// the image of deploy/Containerfile, unless GATEWRIGHT_IMAGE names one
+        /// the image of deploy/Containerfile, unless GATEWRIGHT_IMAGE names one. So does `advisories`: it needs the network
         #[arg(value_name = "STEP")]
         steps: Vec<String>,
         /// Only the steps that the changes since a commit or branch can break

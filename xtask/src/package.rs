@@ -111,7 +111,8 @@ fn use_wheel(place: &Path) -> Result<()> {
         pip
     };
     run(pip().arg("--no-index").arg(python::only(place, "whl")?))?;
-    run(pip().args(["pytest==9.2.0", "pytest-asyncio==1.5.0", "pytest-xdist==3.8.0"]))?;
+    run(command(clean.join("bin/python"))
+        .args(artefacts::pip_install_locked("tests/tools/requirements-vectors.txt")))?;
     run(command(clean.join("bin/python")).current_dir(place).args(["-c", INSTALLED]).arg(&clean))?;
     run(command(clean.join("bin/python"))
         .current_dir(place)

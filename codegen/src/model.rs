@@ -16,7 +16,7 @@ mod types;
 
 use indexmap::IndexMap;
 
-pub(crate) use self::members::Member;
+pub(crate) use self::members::{Member, ReportCondition};
 pub(crate) use self::operations::{
     Conversation, ErrorStyle, FinalDocument, HttpMethod, Location, ModelKind, Operation, Parameter, Plain,
     PrerequisiteCall, Protocol, Stream, StreamMode,
@@ -53,6 +53,8 @@ pub(crate) struct Api {
     pub report: IndexMap<String, Schema>,
     /// Members of the report, for its reference.
     pub report_members: Vec<Member>,
+    /// Its rules that involve several members.
+    pub report_conditions: Vec<ReportCondition>,
 }
 
 /// A call the gateway makes to the user's server.

@@ -17,6 +17,7 @@ const ANNOTATIONS: &[&str] = &[
     "title",
     "examples",
     "deprecated",
+    "x-added",
     "x-assumed-kind",
     "x-built",
     "x-form",

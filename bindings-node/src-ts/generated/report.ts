@@ -34,12 +34,12 @@ export interface Report {
   checks: Check[];
   /** Number of checks per result. */
   summary: Summary;
-  /** `pass` when no check failed, else `fail`. */
+  /** `pass` when no check failed, that is, when `summary.failed` is 0; else `fail`. */
   overall_status: OverallStatus;
 }
 
 /**
- * `pass` when no check failed, else `fail`.
+ * `pass` when no check failed, that is, when `summary.failed` is 0; else `fail`.
  *
  * Source: section 2.12 of the specification.
  */
@@ -84,7 +84,7 @@ export interface Configuration {
   /** Whether every check runs on every model. */
   full: boolean;
   /**
-   * Models under test, in the order they are checked.
+   * Models under test, in the order they are checked. Each is one of the tested models.
    *
    * At least 1 item, unique items.
    */
@@ -169,7 +169,7 @@ export type TestedModel = "model-sol" | "model-terra" | "model-luna" | (string &
 export type TestedModelOrNone = "model-sol" | "model-terra" | "model-luna" | (string & {}) | null;
 
 /**
- * Result of one check on one model.
+ * Result of one check on one model. A skipped check has a `reason`; a failed one has a `reason` or an `error`.
  *
  * Source: section 2.12 of the specification.
  */
@@ -180,10 +180,10 @@ export interface Check {
   layer: Layer;
   /** Id of the model under test; null if the check isn't about a particular model. */
   model: TestedModelOrNone;
-  /** Result of the check. */
+  /** Result of the check: `skip` requires a `reason`, `fail` a `reason` or an `error`. */
   status: Status;
   /**
-   * Why the check was skipped or failed.
+   * Why the check was skipped or failed. Required if `status` is `skip`; if it is `fail`, this or `error` is required.
    *
    * At least 1 character.
    */
@@ -246,7 +246,7 @@ export interface Check {
   timed_out?: boolean;
   /** The agent did something that the check didn't request. */
   unexpected_item_detected?: boolean;
-  /** The first thing that went wrong. */
+  /** The first thing that went wrong. If a check's `status` is `fail`, this or `reason` is required. */
   error?: CheckError;
 }
 
@@ -265,7 +265,7 @@ export type CheckId = "models_endpoint" | "model_access" | "responses_text" | "r
 export type Layer = "api" | "agent";
 
 /**
- * Result of the check.
+ * Result of the check: `skip` requires a `reason`, `fail` a `reason` or an `error`.
  *
  * Source: section 2.12 of the specification.
  */
@@ -344,7 +344,7 @@ export interface Usage {
 }
 
 /**
- * The first thing that went wrong.
+ * The first thing that went wrong. If a check's `status` is `fail`, this or `reason` is required.
  *
  * Source: section 2.12 of the specification.
  */
@@ -382,7 +382,7 @@ export interface Summary {
    */
   passed: number;
   /**
-   * Checks that failed.
+   * Checks that failed: 0 if `overall_status` is `pass`, at least 1 if it is `fail`.
    *
    * At least 0.
    */

@@ -94,13 +94,13 @@ export interface ListNativeModelsParams {
   /**
    * Maximum number of models per page.
    *
-   * 1 to 1000. Default: `50`. An addition of this gateway.
+   * 1 to 1000. Default: `50`. Ours: not in the source specification.
    */
   pageSize?: number;
   /**
    * nextPageToken of the previous page.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   pageToken?: string;
 }
@@ -181,7 +181,7 @@ export class ResponsesInputItemsResource extends Resource {
    *
    * Lists the items that a stored response was generated from, page by page: the items of the responses that it continues, then the items of its own input.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    *
    * @param responseId - The id of the response.
    * @param params - What is sent. No member is required.
@@ -293,7 +293,7 @@ export class ResponsesResource extends Resource {
    *
    * Returns a stored response in its current state.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    *
    * @param responseId - The id of the response.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
@@ -316,7 +316,7 @@ export class ResponsesResource extends Resource {
    *
    * Deletes a stored response. Responses that continue it are kept.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    *
    * @param responseId - The id of the response.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
@@ -342,7 +342,7 @@ export class MessagesResource extends Resource {
    *
    * Generates the next message of a conversation in the messages protocol, with a model of any provider family. With stream true the response arrives as named events, and ends with message_stop.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    *
    * @param params - What is sent. Required: `model`, `max_tokens`, `messages`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
@@ -361,7 +361,7 @@ export class MessagesResource extends Resource {
    *
    * Generates the next message of a conversation in the messages protocol, with a model of any provider family. With stream true the response arrives as named events, and ends with message_stop.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    *
    * @param params - What is sent. Required: `model`, `max_tokens`, `messages`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
@@ -379,7 +379,7 @@ export class MessagesResource extends Resource {
    *
    * Generates the next message of a conversation in the messages protocol, with a model of any provider family. With stream true the response arrives as named events, and ends with message_stop.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    *
    * @param params - What is sent. Required: `model`, `max_tokens`, `messages`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
@@ -402,7 +402,7 @@ export class MessagesResource extends Resource {
    *
    * Counts the input tokens of a conversation in the messages protocol.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    *
    * @param params - What is sent. Required: `model`, `messages`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
@@ -448,7 +448,7 @@ export class ModelsResource extends Resource {
    *
    * Returns one entry of the model list.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    *
    * @param model - The model id, as in the model list.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
@@ -495,7 +495,7 @@ export class NativeModelsResource extends Resource {
    *
    * Returns one entry of the native model list.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    *
    * @param model - The model id, as in the model list.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
@@ -545,7 +545,7 @@ export class NativeResource extends Resource {
    *
    * Like generate_content, but the response arrives as server-sent events, each with a part of it. Without alt=sse, or with alt=json, a gateway streams the same documents as the elements of one JSON array.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    *
    * @param params - What is sent. Required: `model`, `contents`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
@@ -566,7 +566,7 @@ export class NativeResource extends Resource {
    *
    * Counts the input tokens of the contents.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    *
    * @param params - What is sent. Required: `model`.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
@@ -615,7 +615,7 @@ export class VideosGenerationsResource extends Resource {
    *
    * Source: sections 4, 2.7 and 3 of the specification.
    *
-   * @param taskId - The id from submission.
+   * @param taskId - The id from submission. Source: section 4 of the specification.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `VideoTask`.
    * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.

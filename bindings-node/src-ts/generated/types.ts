@@ -3,7 +3,7 @@
 /**
  * Error body of the chat, responses, model, image and video endpoints.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface StandardErrorBody {
   /** What went wrong; all four members are always present. */
@@ -13,7 +13,7 @@ export interface StandardErrorBody {
 /**
  * What went wrong; all four members are always present.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface StandardError {
   /** Human-readable text. */
@@ -31,7 +31,7 @@ export interface StandardError {
 /**
  * One broken rule of a request.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface RequestViolation {
   /** JSON Pointer into the request body. */
@@ -47,7 +47,7 @@ export interface RequestViolation {
 /**
  * Error body of the native endpoints.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeErrorBody {
   /** What went wrong, native form. */
@@ -57,7 +57,7 @@ export interface NativeErrorBody {
 /**
  * What went wrong, native form.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeError {
   /** HTTP status. */
@@ -73,7 +73,7 @@ export interface NativeError {
 /**
  * One detail of a native error.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeErrorDetail {
   /** URL that identifies the type. */
@@ -87,7 +87,7 @@ export interface NativeErrorDetail {
 /**
  * Error body of the messages endpoints; also the event that ends a stream with an error.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageErrorBody {
   /** Kind of the record. */
@@ -101,7 +101,7 @@ export interface MessageErrorBody {
 /**
  * What went wrong, messages form.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageError {
   /** Class of the error. */
@@ -125,13 +125,13 @@ export interface ChatCompletionRequest {
   /**
    * A supported model id.
    *
-   * At least 1 character.
+   * At least 1 character. Ours, not in the source specification: at least 1 character.
    */
   model: string;
   /**
    * Conversation so far.
    *
-   * At least 1 item.
+   * At least 1 item. Ours, not in the source specification: at least 1 item.
    */
   messages: ChatMessage[];
   /**
@@ -143,7 +143,7 @@ export interface ChatCompletionRequest {
   /**
    * Upper bound on generated tokens.
    *
-   * At least 1.
+   * At least 1. Ours, not in the source specification: at least 1.
    */
   max_tokens?: number | null;
   /**
@@ -155,7 +155,7 @@ export interface ChatCompletionRequest {
   /**
    * Nucleus sampling.
    *
-   * 0 to 1. Default: `1`.
+   * 0 to 1. Default: `1`. Ours, not in the source specification: 0 to 1.
    */
   top_p?: number | null;
   /**
@@ -175,109 +175,109 @@ export interface ChatCompletionRequest {
   /**
    * Number of choices generated per input.
    *
-   * 1 to 128. Default: `1`.
+   * 1 to 128. Default: `1`. Ours, not in the source specification: 1 to 128.
    */
   n?: number | null;
   /**
    * Upper bound on generated tokens; newer name of max_tokens.
    *
-   * At least 1. An addition of this gateway.
+   * At least 1. Ours: not in the source specification.
    */
   max_completion_tokens?: number | null;
   /**
    * Options of a stream.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   stream_options?: ChatStreamOptions | null;
   /**
    * Tools the model may call.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   tools?: ChatTool[] | null;
   /**
    * Whether and which tool is called.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   tool_choice?: "none" | "auto" | "required" | (string & {}) | ChatToolChoice | null;
   /**
    * Whether several tools may be called at once.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   parallel_tool_calls?: boolean | null;
   /**
    * Functions the model may call; the older form of tools. The response then has function_call instead of tool_calls.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   functions?: ChatFunction[] | null;
   /**
    * Whether and which of the functions is called; the older form of tool_choice.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   function_call?: "none" | "auto" | (string & {}) | ChatToolName | null;
   /**
    * Format of the response.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   response_format?: ChatResponseFormat | null;
   /**
    * Requests repeatable sampling.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   seed?: number | null;
   /**
    * An id of the end user.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   user?: string | null;
   /**
    * Whether to return log probabilities.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   logprobs?: boolean | null;
   /**
    * Number of alternatives per token.
    *
-   * 0 to 20. An addition of this gateway.
+   * 0 to 20. Ours: not in the source specification.
    */
   top_logprobs?: number | null;
   /**
    * Bias by token id.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   logit_bias?: { [key: string]: number } | null;
   /**
    * How much the model should reason.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | (string & {}) | null;
   /**
    * Arbitrary key-value pairs, stored with the completion.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   metadata?: { [key: string]: string } | null;
   /**
    * Whether the completion is stored.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   store?: boolean | null;
   /**
    * Processing tier.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   service_tier?: string | null;
 }
@@ -288,32 +288,40 @@ export interface ChatCompletionRequest {
  * Source: section 2.1 of the specification.
  */
 export interface ChatMessage {
-  /** Who speaks. */
+  /**
+   * Who speaks.
+   *
+   * Ours, not in the source specification: the roles `developer`, `tool` and `function`.
+   */
   role: "system" | "user" | "assistant" | "developer" | "tool" | "function";
-  /** The text; null beside tool calls. */
+  /**
+   * The text; null beside tool calls.
+   *
+   * Ours, not in the source specification: a list of parts; null, an empty list or no content beside calls.
+   */
   content?: string | ChatContentPart[] | null;
   /**
    * Name of the speaker.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   name?: string | null;
   /**
    * Calls the assistant made.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   tool_calls?: ChatToolCall[] | null;
   /**
    * The call that a tool message responds to.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   tool_call_id?: string | null;
   /**
    * The call the assistant made; the older form of tool_calls. A message with the role function and the name of the function responds to it.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   function_call?: ChatFunctionCall | null;
 }
@@ -321,14 +329,14 @@ export interface ChatMessage {
 /**
  * One part of a message's content; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type ChatContentPart = ChatTextPart | ChatImagePart;
 
 /**
  * Text.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatTextPart {
   /** Kind of the part. */
@@ -340,7 +348,7 @@ export interface ChatTextPart {
 /**
  * An image by URL or as a data URL.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatImagePart {
   /** Kind of the part. */
@@ -352,7 +360,7 @@ export interface ChatImagePart {
 /**
  * Location of an image.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatImageUrl {
   /** URL or data URL. */
@@ -364,7 +372,7 @@ export interface ChatImageUrl {
 /**
  * Options of a chat stream.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatStreamOptions {
   /** Adds a final chunk with the usage and empty choices. */
@@ -374,14 +382,14 @@ export interface ChatStreamOptions {
 /**
  * A tool the model may call; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type ChatTool = ChatFunctionTool | ChatCustomTool;
 
 /**
  * A function as a tool.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatFunctionTool {
   /** Kind of the tool. */
@@ -393,7 +401,7 @@ export interface ChatFunctionTool {
 /**
  * A tool that takes free text.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatCustomTool {
   /** Kind of the tool. */
@@ -405,7 +413,7 @@ export interface ChatCustomTool {
 /**
  * A tool that takes free text and is run by the caller.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatCustom {
   /**
@@ -423,14 +431,14 @@ export interface ChatCustom {
 /**
  * Format of the text; any text if absent. Unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type ChatCustomFormat = CustomTextFormat | ChatGrammarFormat;
 
 /**
  * Any text.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface CustomTextFormat {
   /** Kind of the format. */
@@ -440,7 +448,7 @@ export interface CustomTextFormat {
 /**
  * Text that follows a grammar.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatGrammarFormat {
   /** Kind of the format. */
@@ -452,7 +460,7 @@ export interface ChatGrammarFormat {
 /**
  * A grammar and its syntax.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface CustomGrammar {
   /** Syntax of the grammar. */
@@ -464,7 +472,7 @@ export interface CustomGrammar {
 /**
  * A function that is run by the caller.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatFunction {
   /**
@@ -484,14 +492,14 @@ export interface ChatFunction {
 /**
  * Which tools are called; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type ChatToolChoice = ChatNamedToolChoice | ChatNamedCustomToolChoice | ChatAllowedToolsChoice;
 
 /**
  * Forces one function.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatNamedToolChoice {
   /** Kind of the tool. */
@@ -503,7 +511,7 @@ export interface ChatNamedToolChoice {
 /**
  * Forces one custom tool.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatNamedCustomToolChoice {
   /** Kind of the tool. */
@@ -515,7 +523,7 @@ export interface ChatNamedCustomToolChoice {
 /**
  * Limits the choice to some of the tools.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatAllowedToolsChoice {
   /** Kind of the choice. */
@@ -527,7 +535,7 @@ export interface ChatAllowedToolsChoice {
 /**
  * Some of the tools, and whether one must be called.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatAllowedTools {
   /** required forces a call. */
@@ -543,7 +551,7 @@ export interface ChatAllowedTools {
 /**
  * A tool by name.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatToolName {
   /** Name of the tool. */
@@ -553,14 +561,14 @@ export interface ChatToolName {
 /**
  * Format of the response; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type ChatResponseFormat = TextFormat | JsonObjectFormat | ChatJsonSchemaResponseFormat;
 
 /**
  * Plain text.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface TextFormat {
   /** Kind of the format. */
@@ -570,7 +578,7 @@ export interface TextFormat {
 /**
  * Any JSON object.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface JsonObjectFormat {
   /** Kind of the format. */
@@ -580,7 +588,7 @@ export interface JsonObjectFormat {
 /**
  * JSON that follows a schema.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatJsonSchemaResponseFormat {
   /** Kind of the format. */
@@ -592,7 +600,7 @@ export interface ChatJsonSchemaResponseFormat {
 /**
  * A JSON Schema that the response must follow.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatJsonSchemaFormat {
   /**
@@ -612,14 +620,14 @@ export interface ChatJsonSchemaFormat {
 /**
  * A call of a tool; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type ChatToolCall = ChatFunctionToolCall | ChatCustomToolCall;
 
 /**
  * A call of a function.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatFunctionToolCall {
   /** Id of the call; a tool message names it. */
@@ -633,7 +641,7 @@ export interface ChatFunctionToolCall {
 /**
  * A call of a custom tool.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatCustomToolCall {
   /** Id of the call; a tool message names it. */
@@ -647,7 +655,7 @@ export interface ChatCustomToolCall {
 /**
  * A custom tool and the text for it.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatCustomCall {
   /** Name of the tool. */
@@ -659,7 +667,7 @@ export interface ChatCustomCall {
 /**
  * A function and its arguments.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatFunctionCall {
   /** Name of the function. */
@@ -681,7 +689,7 @@ export interface ChatCompletion {
   /**
    * Unix time in seconds.
    *
-   * Format int64.
+   * Format int64. Ours, not in the source specification: format int64.
    */
   created: number;
   /** Model id. */
@@ -693,13 +701,13 @@ export interface ChatCompletion {
   /**
    * Identifies the configuration that generated the response.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   system_fingerprint?: string | null;
   /**
    * Processing tier used.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   service_tier?: string | null;
 }
@@ -713,17 +721,21 @@ export interface ChatChoice {
   /**
    * Index of the choice.
    *
-   * At least 0.
+   * At least 0. Ours, not in the source specification: at least 0.
    */
   index: number;
   /** The assistant's message. */
   message: ChatCompletionMessage;
-  /** Why generation ended. */
+  /**
+   * Why generation ended.
+   *
+   * Ours, not in the source specification: the values other than `stop`.
+   */
   finish_reason: "stop" | "length" | "tool_calls" | "content_filter" | "function_call" | (string & {});
   /**
    * Log probabilities of the tokens; null unless requested.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   logprobs?: ChatLogprobs | null;
 }
@@ -734,32 +746,40 @@ export interface ChatChoice {
  * Source: section 2.2 of the specification.
  */
 export interface ChatCompletionMessage {
-  /** Always assistant. */
+  /**
+   * Always assistant.
+   *
+   * Ours, not in the source specification: other roles.
+   */
   role: "assistant" | (string & {});
-  /** The text; null beside tool calls. */
+  /**
+   * The text; null beside tool calls.
+   *
+   * Ours, not in the source specification: null beside calls.
+   */
   content: string | null;
   /**
    * Why the model declined.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   refusal?: string | null;
   /**
    * The model's reasoning if the provider returns it.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   reasoning_content?: string | null;
   /**
    * Calls of tools.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   tool_calls?: ChatToolCall[];
   /**
    * The call, if the request uses functions.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   function_call?: ChatFunctionCall | null;
 }
@@ -773,31 +793,31 @@ export interface ChatUsage {
   /**
    * Tokens of the input.
    *
-   * At least 0.
+   * At least 0. Ours, not in the source specification: at least 0.
    */
   prompt_tokens: number;
   /**
    * Tokens generated.
    *
-   * At least 0.
+   * At least 0. Ours, not in the source specification: at least 0.
    */
   completion_tokens: number;
   /**
    * Sum of input and generated tokens.
    *
-   * At least 0.
+   * At least 0. Ours, not in the source specification: at least 0.
    */
   total_tokens: number;
   /**
    * Breakdown of the input tokens.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   prompt_tokens_details?: ChatPromptTokensDetails | null;
   /**
    * Breakdown of the generated tokens.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   completion_tokens_details?: ChatCompletionTokensDetails | null;
 }
@@ -805,7 +825,7 @@ export interface ChatUsage {
 /**
  * Breakdown of the input tokens.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatPromptTokensDetails {
   /**
@@ -819,7 +839,7 @@ export interface ChatPromptTokensDetails {
 /**
  * Breakdown of the generated tokens.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatCompletionTokensDetails {
   /**
@@ -845,31 +865,31 @@ export interface ChatCompletionChunk {
   /**
    * Unix time in seconds.
    *
-   * Format int64. An addition of this gateway.
+   * Format int64. Ours: not in the source specification.
    */
   created?: number;
   /**
    * Model id.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   model?: string;
   /**
    * Tokens used; on the last chunk if requested.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   usage?: ChatUsage | null;
   /**
    * Identifies the configuration that generates the response.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   system_fingerprint?: string | null;
   /**
    * Processing tier used.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   service_tier?: string | null;
 }
@@ -883,17 +903,21 @@ export interface ChatChunkChoice {
   /**
    * Index of the choice.
    *
-   * At least 0.
+   * At least 0. Ours, not in the source specification: at least 0.
    */
   index: number;
   /** The new piece; empty on the last chunk. */
   delta: ChatDelta;
-  /** null on content chunks; the reason on the last chunk. */
+  /**
+   * null on content chunks; the reason on the last chunk.
+   *
+   * Ours, not in the source specification: the values other than `stop`.
+   */
   finish_reason: "stop" | "length" | "tool_calls" | "content_filter" | "function_call" | (string & {}) | null;
   /**
    * Log probabilities of the tokens; null unless requested.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   logprobs?: ChatLogprobs | null;
 }
@@ -901,7 +925,7 @@ export interface ChatChunkChoice {
 /**
  * Log probabilities of the tokens of a choice, or of its new piece.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatLogprobs {
   /** Log probabilities of the text. */
@@ -913,7 +937,7 @@ export interface ChatLogprobs {
 /**
  * The probability of a token and of its alternatives.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface TokenLogprob {
   /** The token. */
@@ -929,7 +953,7 @@ export interface TokenLogprob {
 /**
  * One of the most likely tokens at a position.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface TopLogprob {
   /** The token. */
@@ -946,36 +970,40 @@ export interface TopLogprob {
  * Source: section 2.3 of the specification.
  */
 export interface ChatDelta {
-  /** New text. */
+  /**
+   * New text.
+   *
+   * Ours, not in the source specification: null.
+   */
   content?: string | null;
   /**
    * Present on the first chunk.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   role?: "assistant" | (string & {}) | null;
   /**
    * New refusal text.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   refusal?: string | null;
   /**
    * New reasoning if the provider returns it.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   reasoning_content?: string | null;
   /**
    * New pieces of tool calls.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   tool_calls?: ChatToolCallDelta[];
   /**
    * A new piece of the call, if the request uses functions.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   function_call?: ChatFunctionCallDelta | null;
 }
@@ -983,7 +1011,7 @@ export interface ChatDelta {
 /**
  * A piece of a tool call; pieces with the same index belong together.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatToolCallDelta {
   /**
@@ -1005,7 +1033,7 @@ export interface ChatToolCallDelta {
 /**
  * A piece of a function call.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatFunctionCallDelta {
   /** Present on the first piece. */
@@ -1017,7 +1045,7 @@ export interface ChatFunctionCallDelta {
 /**
  * A piece of a custom tool's call.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ChatCustomCallDelta {
   /** Present on the first piece. */
@@ -1035,141 +1063,145 @@ export interface ResponseRequest {
   /**
    * A model id of the family this endpoint serves.
    *
-   * At least 1 character.
+   * At least 1 character. Ours, not in the source specification: at least 1 character.
    */
   model: string;
-  /** The prompt text, or a list of items. */
+  /**
+   * The prompt text, or a list of items.
+   *
+   * Ours, not in the source specification: a list of items.
+   */
   input: string | InputItem[];
   /**
    * System text placed before the input.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   instructions?: string | null;
   /**
    * Upper bound on generated tokens.
    *
-   * At least 1. An addition of this gateway.
+   * At least 1. Ours: not in the source specification.
    */
   max_output_tokens?: number | null;
   /**
    * true switches the reply to server-sent events.
    *
-   * Default: `false`. An addition of this gateway.
+   * Default: `false`. Ours: not in the source specification.
    */
   stream?: boolean | null;
   /**
    * Tools the model may call; unknown kinds pass through.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   tools?: ResponseTool[] | null;
   /**
    * Whether and which tool is called.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   tool_choice?: "none" | "auto" | "required" | (string & {}) | ResponseToolChoice | null;
   /**
    * Whether several tools may be called at once.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   parallel_tool_calls?: boolean | null;
   /**
    * The response to continue.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   previous_response_id?: string | null;
   /**
    * Whether the response is stored for previous_response_id.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   store?: boolean | null;
   /**
    * Higher is more random.
    *
-   * 0 to 2. An addition of this gateway.
+   * 0 to 2. Ours: not in the source specification.
    */
   temperature?: number | null;
   /**
    * Nucleus sampling.
    *
-   * 0 to 1. An addition of this gateway.
+   * 0 to 1. Ours: not in the source specification.
    */
   top_p?: number | null;
   /**
    * Format of the text.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   text?: ResponseTextOptions | null;
   /**
    * Reasoning options.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   reasoning?: ResponseReasoningOptions | null;
   /**
    * What happens to input that is too long.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   truncation?: "auto" | "disabled" | (string & {}) | null;
   /**
    * Further output to include.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   include?: string[] | null;
   /**
    * Arbitrary key-value pairs, stored with the response.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   metadata?: { [key: string]: string } | null;
   /**
    * Groups requests that share a prefix.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   prompt_cache_key?: string | null;
   /**
    * Processing tier.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   service_tier?: string | null;
   /**
    * An id of the end user.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   user?: string | null;
   /**
    * A stable id of the end user that reveals nothing about them.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   safety_identifier?: string | null;
   /**
    * Upper bound on calls of built-in tools.
    *
-   * At least 1. An addition of this gateway.
+   * At least 1. Ours: not in the source specification.
    */
   max_tool_calls?: number | null;
   /**
    * Number of alternatives per token.
    *
-   * 0 to 20. An addition of this gateway.
+   * 0 to 20. Ours: not in the source specification.
    */
   top_logprobs?: number | null;
   /**
    * Whether the response is generated in the background after the request returns.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   background?: boolean | null;
 }
@@ -1177,14 +1209,14 @@ export interface ResponseRequest {
 /**
  * One item of the input; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type InputItem = InputMessage | FunctionCallOutputItem | FunctionCallItem | CustomToolCallOutputItem | CustomToolCallItem | ReasoningItem | CompactionItem | CompactionTriggerItem;
 
 /**
  * A message; type may be omitted.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface InputMessage {
   /** Kind of the item. */
@@ -1202,14 +1234,14 @@ export interface InputMessage {
 /**
  * One part of a message; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type InputContent = InputTextContent | InputImageContent | OutputTextContent | RefusalContent;
 
 /**
  * Text from the caller.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface InputTextContent {
   /** Kind of the part. */
@@ -1221,7 +1253,7 @@ export interface InputTextContent {
 /**
  * An image from the caller.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface InputImageContent {
   /** Kind of the part. */
@@ -1235,7 +1267,7 @@ export interface InputImageContent {
 /**
  * Text from the model.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface OutputTextContent {
   /** Kind of the part. */
@@ -1251,7 +1283,7 @@ export interface OutputTextContent {
 /**
  * Why the model declined.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface RefusalContent {
   /** Kind of the part. */
@@ -1263,7 +1295,7 @@ export interface RefusalContent {
 /**
  * The result of a function call.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface FunctionCallOutputItem {
   /** Kind of the item. */
@@ -1281,7 +1313,7 @@ export interface FunctionCallOutputItem {
 /**
  * A function call from the model.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface FunctionCallItem {
   /** Kind of the item. */
@@ -1301,7 +1333,7 @@ export interface FunctionCallItem {
 /**
  * The model's reasoning.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ReasoningItem {
   /** Kind of the item. */
@@ -1319,7 +1351,7 @@ export interface ReasoningItem {
 /**
  * Represents a conversation that was compacted.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface CompactionItem {
   /** Kind of the item. */
@@ -1333,7 +1365,7 @@ export interface CompactionItem {
 /**
  * As the last input item, requests one compaction item instead of a reply.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface CompactionTriggerItem {
   /** Kind of the item. */
@@ -1343,7 +1375,7 @@ export interface CompactionTriggerItem {
 /**
  * A call of a custom tool.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface CustomToolCallItem {
   /** Kind of the item. */
@@ -1363,7 +1395,7 @@ export interface CustomToolCallItem {
 /**
  * The result of a custom tool's call.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface CustomToolCallOutputItem {
   /** Kind of the item. */
@@ -1381,14 +1413,14 @@ export interface CustomToolCallOutputItem {
 /**
  * A tool; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type ResponseTool = ResponseFunctionTool | ResponseCustomTool | ResponseWebSearchTool;
 
 /**
  * A function that is run by the caller.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseFunctionTool {
   /** Kind of the tool. */
@@ -1410,7 +1442,7 @@ export interface ResponseFunctionTool {
 /**
  * A tool that takes free text and is run by the caller.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseCustomTool {
   /** Kind of the tool. */
@@ -1430,14 +1462,14 @@ export interface ResponseCustomTool {
 /**
  * Format of the text; any text if absent. Unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type ResponseCustomFormat = CustomTextFormat | ResponseGrammarFormat;
 
 /**
  * Text that follows a grammar.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseGrammarFormat {
   /** Kind of the format. */
@@ -1451,7 +1483,7 @@ export interface ResponseGrammarFormat {
 /**
  * A search that the provider runs; its options pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseWebSearchTool {
   /** Kind of the tool. */
@@ -1461,14 +1493,14 @@ export interface ResponseWebSearchTool {
 /**
  * Which tools are called; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type ResponseToolChoice = ResponseNamedToolChoice | ResponseNamedCustomToolChoice | ResponseAllowedToolsChoice;
 
 /**
  * Forces one function.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseNamedToolChoice {
   /** Kind of the tool. */
@@ -1480,7 +1512,7 @@ export interface ResponseNamedToolChoice {
 /**
  * Forces one custom tool.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseNamedCustomToolChoice {
   /** Kind of the tool. */
@@ -1492,7 +1524,7 @@ export interface ResponseNamedCustomToolChoice {
 /**
  * Limits the choice to some of the tools.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseAllowedToolsChoice {
   /** Kind of the choice. */
@@ -1510,7 +1542,7 @@ export interface ResponseAllowedToolsChoice {
 /**
  * Format of the text.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseTextOptions {
   /** Format of the response; unknown kinds pass through. */
@@ -1522,14 +1554,14 @@ export interface ResponseTextOptions {
 /**
  * Format of the response; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type ResponseTextFormat = TextFormat | JsonObjectFormat | ResponseJsonSchemaFormat;
 
 /**
  * JSON that follows a schema.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseJsonSchemaFormat {
   /** Kind of the format. */
@@ -1551,7 +1583,7 @@ export interface ResponseJsonSchemaFormat {
 /**
  * Reasoning options.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseReasoningOptions {
   /** How much the model reasons. */
@@ -1563,7 +1595,7 @@ export interface ResponseReasoningOptions {
 /**
  * A response.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface Response {
   /** Id of the response. */
@@ -1635,7 +1667,7 @@ export interface Response {
 /**
  * Why a response failed.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseError {
   /** Machine-readable code. */
@@ -1647,7 +1679,7 @@ export interface ResponseError {
 /**
  * Why a response is incomplete.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseIncompleteDetails {
   /** The reason. */
@@ -1657,7 +1689,7 @@ export interface ResponseIncompleteDetails {
 /**
  * Tokens used.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseUsage {
   /**
@@ -1687,7 +1719,7 @@ export interface ResponseUsage {
 /**
  * Breakdown of the input tokens.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseInputTokensDetails {
   /**
@@ -1707,7 +1739,7 @@ export interface ResponseInputTokensDetails {
 /**
  * Breakdown of the generated tokens.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseOutputTokensDetails {
   /**
@@ -1721,14 +1753,14 @@ export interface ResponseOutputTokensDetails {
 /**
  * One item of the output; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type OutputItem = OutputMessage | FunctionCallItem | ReasoningItem | CustomToolCallItem | CompactionItem;
 
 /**
  * A message from the model.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface OutputMessage {
   /** Kind of the item. */
@@ -1746,14 +1778,14 @@ export interface OutputMessage {
 /**
  * One part of an output message; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type OutputContent = OutputTextContent | RefusalContent;
 
 /**
  * Compaction request.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface CompactRequest {
   /**
@@ -1773,7 +1805,7 @@ export interface CompactRequest {
 /**
  * A compacted conversation.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface CompactedResponse {
   /** Id of the compaction. */
@@ -1791,7 +1823,7 @@ export interface CompactedResponse {
 /**
  * One page of the items that a response was generated from.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseItemList {
   /** Kind of the record. */
@@ -1811,14 +1843,14 @@ export interface ResponseItemList {
 /**
  * An item that a response was generated from, as stored; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type ResponseItem = ResponseMessageItem | FunctionCallItem | FunctionCallOutputItem | CustomToolCallItem | CustomToolCallOutputItem | ReasoningItem | CompactionItem;
 
 /**
  * A message of the conversation.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseMessageItem {
   /** Kind of the item. */
@@ -1836,7 +1868,7 @@ export interface ResponseMessageItem {
 /**
  * A stored response was deleted.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface DeletedResponse {
   /** Id of the response. */
@@ -1850,14 +1882,14 @@ export interface DeletedResponse {
 /**
  * One event of a responses stream; unknown types pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type ResponseStreamEvent = ResponseCreatedEvent | ResponseInProgressEvent | ResponseCompletedEvent | ResponseFailedEvent | ResponseIncompleteEvent | ResponseOutputItemAddedEvent | ResponseOutputItemDoneEvent | ResponseContentPartAddedEvent | ResponseContentPartDoneEvent | ResponseTextDeltaEvent | ResponseTextDoneEvent | ResponseFunctionCallArgumentsDeltaEvent | ResponseFunctionCallArgumentsDoneEvent | ResponseCustomToolCallInputDeltaEvent | ResponseCustomToolCallInputDoneEvent | ResponseErrorEvent;
 
 /**
  * The response was created.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseCreatedEvent {
   /** Name of the event. */
@@ -1875,7 +1907,7 @@ export interface ResponseCreatedEvent {
 /**
  * The model is generating.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseInProgressEvent {
   /** Name of the event. */
@@ -1893,7 +1925,7 @@ export interface ResponseInProgressEvent {
 /**
  * Terminal: the whole response.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseCompletedEvent {
   /** Name of the event. */
@@ -1911,7 +1943,7 @@ export interface ResponseCompletedEvent {
 /**
  * Terminal: the response failed.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseFailedEvent {
   /** Name of the event. */
@@ -1929,7 +1961,7 @@ export interface ResponseFailedEvent {
 /**
  * Terminal: the response stopped early.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseIncompleteEvent {
   /** Name of the event. */
@@ -1947,7 +1979,7 @@ export interface ResponseIncompleteEvent {
 /**
  * A new item.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseOutputItemAddedEvent {
   /** Name of the event. */
@@ -1971,7 +2003,7 @@ export interface ResponseOutputItemAddedEvent {
 /**
  * An item is complete.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseOutputItemDoneEvent {
   /** Name of the event. */
@@ -1995,7 +2027,7 @@ export interface ResponseOutputItemDoneEvent {
 /**
  * A new part.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseContentPartAddedEvent {
   /** Name of the event. */
@@ -2027,7 +2059,7 @@ export interface ResponseContentPartAddedEvent {
 /**
  * A part is complete.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseContentPartDoneEvent {
   /** Name of the event. */
@@ -2059,7 +2091,7 @@ export interface ResponseContentPartDoneEvent {
 /**
  * New text.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseTextDeltaEvent {
   /** Name of the event. */
@@ -2093,7 +2125,7 @@ export interface ResponseTextDeltaEvent {
 /**
  * A text is complete.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseTextDoneEvent {
   /** Name of the event. */
@@ -2127,7 +2159,7 @@ export interface ResponseTextDoneEvent {
 /**
  * New piece of arguments.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseFunctionCallArgumentsDeltaEvent {
   /** Name of the event. */
@@ -2153,7 +2185,7 @@ export interface ResponseFunctionCallArgumentsDeltaEvent {
 /**
  * Arguments are complete.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseFunctionCallArgumentsDoneEvent {
   /** Name of the event. */
@@ -2181,7 +2213,7 @@ export interface ResponseFunctionCallArgumentsDoneEvent {
 /**
  * New piece of a custom tool's text.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseCustomToolCallInputDeltaEvent {
   /** Name of the event. */
@@ -2207,7 +2239,7 @@ export interface ResponseCustomToolCallInputDeltaEvent {
 /**
  * A custom tool's text is complete.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseCustomToolCallInputDoneEvent {
   /** Name of the event. */
@@ -2233,7 +2265,7 @@ export interface ResponseCustomToolCallInputDoneEvent {
 /**
  * The stream failed; the members are at the top level or under error.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ResponseErrorEvent {
   /** Name of the event. */
@@ -2257,7 +2289,7 @@ export interface ResponseErrorEvent {
 /**
  * Message request.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageRequest {
   /**
@@ -2327,7 +2359,7 @@ export interface MessageRequest {
 /**
  * What to count; the members are those of a message request.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface CountMessageTokensRequest {
   /**
@@ -2357,7 +2389,7 @@ export interface CountMessageTokensRequest {
 /**
  * The count.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface CountMessageTokensResponse {
   /**
@@ -2371,7 +2403,7 @@ export interface CountMessageTokensResponse {
 /**
  * One turn of the conversation.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageTurn {
   /** Who speaks. */
@@ -2383,14 +2415,14 @@ export interface MessageTurn {
 /**
  * One block of a message's content, the same in requests and responses, so that a response's content is the next turn of the assistant. Unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type MessageBlock = MessageTextBlock | MessageImageBlock | MessageDocumentBlock | MessageToolUseBlock | MessageToolResultBlock | MessageThinkingBlock | MessageRedactedThinkingBlock;
 
 /**
  * Text.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageTextBlock {
   /** Kind of the block. */
@@ -2406,7 +2438,7 @@ export interface MessageTextBlock {
 /**
  * An image from the caller.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageImageBlock {
   /** Kind of the block. */
@@ -2420,7 +2452,7 @@ export interface MessageImageBlock {
 /**
  * A document from the caller.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageDocumentBlock {
   /** Kind of the block. */
@@ -2440,14 +2472,14 @@ export interface MessageDocumentBlock {
 /**
  * Source of an image or a document; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type MessageSource = MessageBase64Source | MessageUrlSource | MessageFileSource | MessageTextSource;
 
 /**
  * Data with its media type.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageBase64Source {
   /** Kind of the source. */
@@ -2461,7 +2493,7 @@ export interface MessageBase64Source {
 /**
  * A URL.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageUrlSource {
   /** Kind of the source. */
@@ -2473,7 +2505,7 @@ export interface MessageUrlSource {
 /**
  * A file stored by the provider.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageFileSource {
   /** Kind of the source. */
@@ -2485,7 +2517,7 @@ export interface MessageFileSource {
 /**
  * A document as plain text.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageTextSource {
   /** Kind of the source. */
@@ -2499,7 +2531,7 @@ export interface MessageTextSource {
 /**
  * A call of a tool.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageToolUseBlock {
   /** Kind of the block. */
@@ -2517,7 +2549,7 @@ export interface MessageToolUseBlock {
 /**
  * The result of a call.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageToolResultBlock {
   /** Kind of the block. */
@@ -2535,7 +2567,7 @@ export interface MessageToolResultBlock {
 /**
  * The model's reasoning.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageThinkingBlock {
   /** Kind of the block. */
@@ -2549,7 +2581,7 @@ export interface MessageThinkingBlock {
 /**
  * Thinking that the model doesn't show.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageRedactedThinkingBlock {
   /** Kind of the block. */
@@ -2561,7 +2593,7 @@ export interface MessageRedactedThinkingBlock {
 /**
  * Marks the end of a prefix to cache.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageCacheControl {
   /** Kind of the cache. */
@@ -2573,14 +2605,14 @@ export interface MessageCacheControl {
 /**
  * A tool the model may call; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type MessageTool = MessageCustomTool;
 
 /**
  * A tool that is run by the caller; type may be omitted.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageCustomTool {
   /** Kind of the tool. */
@@ -2604,14 +2636,14 @@ export interface MessageCustomTool {
 /**
  * Which tools are called; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type MessageToolChoice = MessageAutoToolChoice | MessageAnyToolChoice | MessageNamedToolChoice | MessageNoToolChoice;
 
 /**
  * The model decides.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageAutoToolChoice {
   /** Kind of the choice. */
@@ -2623,7 +2655,7 @@ export interface MessageAutoToolChoice {
 /**
  * The model calls a tool.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageAnyToolChoice {
   /** Kind of the choice. */
@@ -2635,7 +2667,7 @@ export interface MessageAnyToolChoice {
 /**
  * The model calls this tool.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageNamedToolChoice {
   /** Kind of the choice. */
@@ -2649,7 +2681,7 @@ export interface MessageNamedToolChoice {
 /**
  * The model calls no tool.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageNoToolChoice {
   /** Kind of the choice. */
@@ -2659,14 +2691,14 @@ export interface MessageNoToolChoice {
 /**
  * Whether and how much the model thinks; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type MessageThinking = MessageEnabledThinking | MessageAdaptiveThinking | MessageDisabledThinking;
 
 /**
  * The model thinks, within a budget.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageEnabledThinking {
   /** Kind of thinking. */
@@ -2684,7 +2716,7 @@ export interface MessageEnabledThinking {
 /**
  * The model decides how much it thinks.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageAdaptiveThinking {
   /** Kind of thinking. */
@@ -2696,7 +2728,7 @@ export interface MessageAdaptiveThinking {
 /**
  * The model doesn't think before responding.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageDisabledThinking {
   /** Kind of thinking. */
@@ -2706,7 +2738,7 @@ export interface MessageDisabledThinking {
 /**
  * On whose behalf a request is made.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageMetadata {
   /** A stable id of the end user that reveals nothing about them. */
@@ -2716,7 +2748,7 @@ export interface MessageMetadata {
 /**
  * Effort and format of the output.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageOutputConfig {
   /** How thorough the model is. */
@@ -2728,14 +2760,14 @@ export interface MessageOutputConfig {
 /**
  * Format of the output; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type MessageOutputFormat = MessageJsonSchemaFormat;
 
 /**
  * JSON that follows a schema.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageJsonSchemaFormat {
   /** Kind of the format. */
@@ -2747,7 +2779,7 @@ export interface MessageJsonSchemaFormat {
 /**
  * A message from the model.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface Message {
   /** Id of the message. */
@@ -2777,7 +2809,7 @@ export interface Message {
 /**
  * Tokens used. Tokens written to and read from a cache are not part of input_tokens.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageUsage {
   /**
@@ -2815,7 +2847,7 @@ export interface MessageUsage {
 /**
  * Tokens written to a cache.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageCacheCreation {
   /**
@@ -2835,14 +2867,14 @@ export interface MessageCacheCreation {
 /**
  * One event of a messages stream; unknown types pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type MessageStreamEvent = MessageStartEvent | MessageBlockStartEvent | MessageBlockDeltaEvent | MessageBlockStopEvent | MessageDeltaEvent | MessageStopEvent | MessagePingEvent | MessageErrorBody;
 
 /**
  * The message was created; its content is empty.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageStartEvent {
   /** Name of the event. */
@@ -2854,7 +2886,7 @@ export interface MessageStartEvent {
 /**
  * A new block.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageBlockStartEvent {
   /** Name of the event. */
@@ -2872,7 +2904,7 @@ export interface MessageBlockStartEvent {
 /**
  * A new piece of a block.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageBlockDeltaEvent {
   /** Name of the event. */
@@ -2890,14 +2922,14 @@ export interface MessageBlockDeltaEvent {
 /**
  * A piece of a block; unknown kinds pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export type MessageBlockDelta = MessageTextDelta | MessageInputJsonDelta | MessageThinkingDelta | MessageSignatureDelta | MessageCitationsDelta;
 
 /**
  * New text.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageTextDelta {
   /** Kind of the piece. */
@@ -2909,7 +2941,7 @@ export interface MessageTextDelta {
 /**
  * New piece of a call's input.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageInputJsonDelta {
   /** Kind of the piece. */
@@ -2921,7 +2953,7 @@ export interface MessageInputJsonDelta {
 /**
  * New text of the model's thinking.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageThinkingDelta {
   /** Kind of the piece. */
@@ -2933,7 +2965,7 @@ export interface MessageThinkingDelta {
 /**
  * The signature of the preceding thinking.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageSignatureDelta {
   /** Kind of the piece. */
@@ -2945,7 +2977,7 @@ export interface MessageSignatureDelta {
 /**
  * A citation of the preceding text.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageCitationsDelta {
   /** Kind of the piece. */
@@ -2957,7 +2989,7 @@ export interface MessageCitationsDelta {
 /**
  * A block is complete.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageBlockStopEvent {
   /** Name of the event. */
@@ -2973,7 +3005,7 @@ export interface MessageBlockStopEvent {
 /**
  * Changes to the message itself.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageDeltaEvent {
   /** Name of the event. */
@@ -2987,7 +3019,7 @@ export interface MessageDeltaEvent {
 /**
  * Members of the message that have become known.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageDelta {
   /** Why generation ended. */
@@ -2999,7 +3031,7 @@ export interface MessageDelta {
 /**
  * Tokens used so far.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageDeltaUsage {
   /**
@@ -3033,7 +3065,7 @@ export interface MessageDeltaUsage {
 /**
  * Terminal: the message is complete.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessageStopEvent {
   /** Name of the event. */
@@ -3043,7 +3075,7 @@ export interface MessageStopEvent {
 /**
  * A keep-alive event.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface MessagePingEvent {
   /** Name of the event. */
@@ -3053,7 +3085,7 @@ export interface MessagePingEvent {
 /**
  * Model list.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface ModelList {
   /** Kind of the record. */
@@ -3067,7 +3099,7 @@ export interface ModelList {
 /**
  * A model.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface Model {
   /** Model id. */
@@ -3097,43 +3129,43 @@ export interface GenerateContentRequest {
   /**
    * The conversation.
    *
-   * At least 1 item.
+   * At least 1 item. Ours, not in the source specification: at least 1 item.
    */
   contents: NativeContent[];
   /**
    * System text.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   systemInstruction?: NativeContent | null;
   /**
    * Generation settings.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   generationConfig?: NativeGenerationConfig | null;
   /**
    * Tools the model may call; unknown kinds pass through.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   tools?: NativeTool[] | null;
   /**
    * Whether and which function is called.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   toolConfig?: NativeToolConfig | null;
   /**
    * Passed through to the provider.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   safetySettings?: { [key: string]: unknown }[] | null;
   /**
    * Passed through to the provider.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   cachedContent?: string | null;
 }
@@ -3147,13 +3179,13 @@ export interface NativeContent {
   /**
    * The parts.
    *
-   * At least 1 item.
+   * At least 1 item. Ours, not in the source specification: at least 1 item.
    */
   parts: NativePart[];
   /**
    * Role of the speaker: user, model or function; user if absent.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   role?: "user" | "model" | "function" | "system" | (string & {}) | null;
 }
@@ -3163,39 +3195,43 @@ export interface NativeContent {
  *
  * At least 1 member.
  *
- * Source: section 2.5 of the specification.
+ * Source: section 2.5 of the specification. Ours, not in the source specification: at least 1 member.
  */
 export interface NativePart {
-  /** The text. */
+  /**
+   * The text.
+   *
+   * Ours, not in the source specification: a part without it.
+   */
   text?: string | null;
   /**
    * Whether the text is a thought.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   thought?: boolean | null;
   /**
    * Opaque; send it back unchanged.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   thoughtSignature?: string | null;
   /**
    * Inline data.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   inlineData?: NativeBlob | null;
   /**
    * A call from the model.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   functionCall?: NativeFunctionCall | null;
   /**
    * The result of a call.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   functionResponse?: NativeFunctionResponse | null;
 }
@@ -3203,7 +3239,7 @@ export interface NativePart {
 /**
  * Data with its media type.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeBlob {
   /** Media type. */
@@ -3219,7 +3255,7 @@ export interface NativeBlob {
 /**
  * A function and its arguments.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeFunctionCall {
   /** Id of the call. */
@@ -3233,7 +3269,7 @@ export interface NativeFunctionCall {
 /**
  * A function's result.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeFunctionResponse {
   /** Id of the call. */
@@ -3247,7 +3283,7 @@ export interface NativeFunctionResponse {
 /**
  * Tools; kinds other than functions pass through.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeTool {
   /** Functions that are run by the caller. */
@@ -3257,7 +3293,7 @@ export interface NativeTool {
 /**
  * A function that is run by the caller.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeFunctionDeclaration {
   /** Name of the function. */
@@ -3273,7 +3309,7 @@ export interface NativeFunctionDeclaration {
 /**
  * Whether and which function is called.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeToolConfig {
   /** Whether and which function is called. */
@@ -3283,7 +3319,7 @@ export interface NativeToolConfig {
 /**
  * Whether and which function is called.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeFunctionCallingConfig {
   /** ANY forces a call. */
@@ -3295,7 +3331,7 @@ export interface NativeFunctionCallingConfig {
 /**
  * Generation settings.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeGenerationConfig {
   /**
@@ -3345,7 +3381,7 @@ export interface NativeGenerationConfig {
 /**
  * Schema of a value, in a format that predates JSON Schema; type names in upper or lower case.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeSchema {
   /** Type of the value, such as OBJECT. */
@@ -3421,7 +3457,7 @@ export interface NativeSchema {
 /**
  * Native response, or one event of a native stream.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface GenerateContentResponse {
   /** The candidates. */
@@ -3439,7 +3475,7 @@ export interface GenerateContentResponse {
 /**
  * One candidate.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeCandidate {
   /**
@@ -3457,7 +3493,7 @@ export interface NativeCandidate {
 /**
  * Tokens used.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeUsage {
   /**
@@ -3495,7 +3531,7 @@ export interface NativeUsage {
 /**
  * What to count; contents, or a whole generate-content request.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface CountTokensRequest {
   /** The conversation. */
@@ -3507,7 +3543,7 @@ export interface CountTokensRequest {
 /**
  * The count.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface CountTokensResponse {
   /**
@@ -3521,7 +3557,7 @@ export interface CountTokensResponse {
 /**
  * One page of the native model list.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeModelList {
   /** The models. */
@@ -3535,7 +3571,7 @@ export interface NativeModelList {
 /**
  * A model of the native list.
  *
- * An addition of this gateway.
+ * Ours: not in the source specification.
  */
 export interface NativeModel {
   /** The model id, prefixed with models/. */
@@ -3573,19 +3609,19 @@ export interface VideoGenerationRequest {
   /**
    * A video model id; see the catalog.
    *
-   * At least 1 character.
+   * At least 1 character. Ours, not in the source specification: at least 1 character.
    */
   model: string;
   /**
    * Text description: subject, action, environment, camera angle, style.
    *
-   * At least 1 character.
+   * At least 1 character. Ours, not in the source specification: at least 1 character.
    */
   prompt: string;
   /**
-   * Seconds. The range depends on the model.
+   * Seconds. The range depends on the model: the source says typically 3 to 15.
    *
-   * 3 to 15. Default: `5`.
+   * 3 to 15. Default: `5`. Ours, not in the source specification: 3 to 15.
    */
   duration?: number | null;
   /**
@@ -3603,7 +3639,7 @@ export interface VideoGenerationRequest {
   /**
    * Receives a POST when generation finishes, instead of polling.
    *
-   * At most 2048 characters, format uri.
+   * At most 2048 characters, format uri. Ours, not in the source specification: at most 2048 characters; https only; no user name or password, no private address and no local name, unless the operator allows it.
    */
   webhook_url?: string | null;
 }
@@ -3616,12 +3652,16 @@ export interface VideoGenerationRequest {
 export interface VideoTask {
   /** Task id. */
   id: string;
-  /** State; treat unknown states as unfinished. */
+  /**
+   * State; treat unknown states as unfinished.
+   *
+   * Ours, not in the source specification: states beyond the four.
+   */
   status: "pending" | "processing" | "completed" | "failed" | (string & {});
   /**
    * Unix time in seconds.
    *
-   * Format int64.
+   * Format int64. Ours, not in the source specification: format int64.
    */
   created: number;
   /** Model id used. */
@@ -3640,7 +3680,7 @@ export interface VideoTask {
  * Source: section 2.7 of the specification.
  */
 export interface VideoOutput {
-  /** URL of the video file. */
+  /** URL of the video file, below /files/ on {api_base_url}. */
   url: string;
   /** Seconds. */
   duration: number;
@@ -3650,7 +3690,11 @@ export interface VideoOutput {
    * Matches `^[0-9]+x[0-9]+$`.
    */
   resolution: string;
-  /** File format. */
+  /**
+   * File format.
+   *
+   * Ours, not in the source specification: the value `mp4`.
+   */
   format: "mp4" | (string & {});
 }
 
@@ -3665,7 +3709,7 @@ export interface VideoError {
   /**
    * Machine-readable code.
    *
-   * An addition of this gateway.
+   * Ours: not in the source specification.
    */
   code?: string | null;
 }
@@ -3679,13 +3723,13 @@ export interface ImageGenerationRequest {
   /**
    * An image model id; see the catalog.
    *
-   * At least 1 character.
+   * At least 1 character. Ours, not in the source specification: at least 1 character.
    */
   model: string;
   /**
    * What to draw; the maximum length varies by model.
    *
-   * At least 1 character.
+   * At least 1 character. Ours, not in the source specification: at least 1 character.
    */
   prompt: string;
   /**
@@ -3697,7 +3741,7 @@ export interface ImageGenerationRequest {
   /**
    * Width x height in pixels; depends on the model.
    *
-   * Matches `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`. Default: `"1024x1024"`.
+   * Matches `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`. Default: `"1024x1024"`. Ours, not in the source specification: matches `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`.
    */
   size?: string | null;
   /**
@@ -3729,7 +3773,7 @@ export interface ImageGenerationResponse {
   /**
    * Unix time in seconds.
    *
-   * Format int64.
+   * Format int64. Ours, not in the source specification: format int64.
    */
   created: number;
   /** One item per image. */

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::load::{child, text};
-use crate::model::Member;
+use crate::model::{Member, ReportCondition};
 
 /// Keywords that are told of a member.
 const RULES: &[&str] = &[
@@ -34,11 +34,7 @@ fn collect(found: &mut Vec<Member>, root: &Value, node: &Value, at: &str) {
     for (name, inner) in node["properties"].as_object().into_iter().flatten() {
         let at = child(at, name);
         let target = resolved(root, inner);
-        let keywords = target.as_object().into_iter().flatten();
-        let mut rules: Vec<String> = keywords
-            .filter(|(keyword, _)| RULES.contains(&keyword.as_str()))
-            .map(|(keyword, value)| format!("{keyword} `{value}`"))
-            .collect();
+        let mut rules = rules(target);
         if required.contains(&name.as_str()) {
             rules.push("required".to_owned());
         }
@@ -49,12 +45,41 @@ fn collect(found: &mut Vec<Member>, root: &Value, node: &Value, at: &str) {
         found.push(Member { pointer: at.clone(), rules, meaning: meaning.to_owned() });
         collect(found, root, target, &at);
         if let Some(items) = target.get("items") {
-            collect(found, root, items, &format!("{at}/*"));
+            let at = format!("{at}/*");
+            let items = resolved(root, items);
+            let meaning = text(items, "description").to_owned();
+            found.push(Member { pointer: at.clone(), rules: self::rules(items), meaning });
+            collect(found, root, items, &at);
         }
         // An object that may be null.
         for form in target["oneOf"].as_array().or(target["anyOf"].as_array()).into_iter().flatten() {
             collect(found, root, form, &at);
         }
+    }
+}
+
+fn rules(schema: &Value) -> Vec<String> {
+    let keywords = schema.as_object().into_iter().flatten();
+    let rules = keywords.filter(|(keyword, _)| RULES.contains(&keyword.as_str()));
+    rules.map(|(keyword, value)| format!("{keyword} `{value}`")).collect()
+}
+
+/// The rules of a schema and of what is in it that involve several members, by their titles.
+pub(super) fn conditions(schema: &Value) -> Vec<ReportCondition> {
+    let mut found = Vec::new();
+    collect_conditions(&mut found, schema, schema, "");
+    found
+}
+
+fn collect_conditions(found: &mut Vec<ReportCondition>, root: &Value, node: &Value, at: &str) {
+    let node = resolved(root, node);
+    let titles = node["allOf"].as_array().into_iter().flatten().map(|rule| text(rule, "title"));
+    found.extend(titles.map(|title| ReportCondition { pointer: at.to_owned(), rule: title.to_owned() }));
+    for (name, inner) in node["properties"].as_object().into_iter().flatten() {
+        collect_conditions(found, root, inner, &child(at, name));
+    }
+    if let Some(items) = node.get("items") {
+        collect_conditions(found, root, items, &format!("{at}/*"));
     }
 }
 

@@ -4,7 +4,7 @@ mod catalog;
 
 use std::fmt::Write as _;
 
-use super::{closed, header, origin, own_origin};
+use super::{described, field_facts, header, origin, own_origin, type_origin};
 use crate::model::{Additional, Api, Field, File, Kind, Location, Operation, Parameter, StreamMode, Type};
 use crate::names;
 
@@ -127,37 +127,16 @@ fn parameter_row(parameter: &Parameter, owner: &str) -> String {
     if !rules.is_empty() {
         _ = write!(notes, " {}.", sentence(&rules));
     }
-    notes = told(&notes, &own_origin(&parameter.source, owner));
+    notes = described(&notes, &own_origin(&parameter.source, owner));
     let required = if parameter.required { "yes" } else { "no" };
     format!("| `{}` | {place} | {} | {required} | {} |\n", parameter.name, link(&parameter.ty), cell(&notes))
-}
-
-/// A note, and where it comes from.
-fn told(notes: &str, origin: &str) -> String {
-    let notes = notes.trim();
-    match (notes, origin) {
-        (notes, "") => notes.to_owned(),
-        ("", origin) => origin.to_owned(),
-        (notes, origin) => format!("{} {origin}", closed(notes)),
-    }
 }
 
 /// owner: the section of what the fields belong to.
 fn field_table(fields: &[Field], owner: &str) -> String {
     let mut out = "| Field | Type | Required | Notes |\n|---|---|---|---|\n".to_owned();
     for field in fields {
-        let mut notes = field.description.clone();
-        let rules = field.constraints.in_words();
-        if !rules.is_empty() {
-            _ = write!(notes, " {}.", sentence(&rules));
-        }
-        if let Some(default) = &field.default {
-            _ = write!(notes, " Default `{default}`.");
-        }
-        if field.deprecated {
-            notes.push_str(" Deprecated.");
-        }
-        notes = told(&notes, &own_origin(&field.source, owner));
+        let notes = described(&field.description, &field_facts(field, owner));
         let required = if field.required { "yes" } else { "no" };
         _ = writeln!(out, "| `{}` | {} | {required} | {} |", field.name, link(&field.ty), cell(&notes));
     }
@@ -176,8 +155,8 @@ fn types(api: &Api) -> String {
             (false, true) => "In responses.",
             (false, false) => "In no operation.",
         };
-        let described = told(&schema.description, &origin(&schema.source));
-        _ = write!(out, "\n## {}\n\n{described} {uses}\n\n", schema.name);
+        let about = described(&schema.description, &type_origin(schema));
+        _ = write!(out, "\n## {}\n\n{about} {uses}\n\n", schema.name);
         match &schema.kind {
             Kind::Object(object) => {
                 if !object.fields.is_empty() {
@@ -240,7 +219,7 @@ fn errors(api: &Api) -> String {
             kind.parent,
             status.join(", "),
             if kind.retryable { "yes" } else { "no" },
-            cell(&told(&kind.meaning, &own_origin(&kind.x_source, "ours")))
+            cell(&described(&kind.meaning, &own_origin(&kind.x_source, "ours")))
         );
     }
     out.push_str(
@@ -259,7 +238,7 @@ fn errors(api: &Api) -> String {
             code.native_status,
             code.native_http,
             code.messages_type,
-            cell(&told(&code.meaning, &own_origin(&code.x_source, "ours")))
+            cell(&described(&code.meaning, &own_origin(&code.x_source, "ours")))
         );
     }
     out
@@ -278,6 +257,14 @@ fn report_page(api: &Api) -> String {
             cell(&member.rules.join(", ")),
             cell(&member.meaning)
         );
+    }
+    out.push_str("\n## Conditions\n\n| Object | Rule |\n|---|---|\n");
+    for condition in &api.report_conditions {
+        let place = match condition.pointer.as_str() {
+            "" => "the report".to_owned(),
+            pointer => format!("`{pointer}`"),
+        };
+        _ = writeln!(out, "| {place} | {}. |", cell(&condition.rule));
     }
     out
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::docs::{SOURCE, cell, link, sentence};
 use super::rust::Signatures;
 use super::signature::{ArgumentSignature, DisplayType, OperationSignature, errors_of};
-use super::{header, origin, python, resources, typescript};
+use super::{described, header, origin, python, resources, typescript};
 use crate::errors::ErrorKind;
 use crate::model::{Api, File, Operation};
 use crate::names;
@@ -145,13 +145,14 @@ fn section(
 }
 
 fn row(argument: &ArgumentSignature) -> String {
-    let ArgumentSignature { name, ty, required, about, rules } = argument;
+    let ArgumentSignature { name, ty, required, about, rules, origin } = argument;
     let ty = match ty {
         DisplayType::Code(code) => format!("`{code}`"),
         DisplayType::Words(ty) => link(ty),
     };
     let rules = rules.join("; ");
     let rules = if rules.is_empty() { rules } else { format!(" {}.", sentence(&rules)) };
+    let notes = described(&format!("{}{rules}", about.trim()), origin);
     let required = if *required { "yes" } else { "no" };
-    format!("| `{name}` | {} | {required} | {}{} |\n", cell(&ty), cell(about.trim()), cell(&rules))
+    format!("| `{name}` | {} | {required} | {} |\n", cell(&ty), cell(&notes))
 }

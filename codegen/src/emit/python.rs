@@ -18,7 +18,7 @@ mod streams;
 mod tests;
 mod types;
 
-use crate::emit::{closed, header, origin};
+use crate::emit::{described, header};
 use crate::model::{Api, Constraints, File, Kind, Schema, StringEnum, Type, Union};
 use crate::options::Language;
 
@@ -232,8 +232,8 @@ fn is_attribute(name: &str) -> bool {
         && !name.is_empty()
 }
 
-/// Facts about a field besides its description: bounds, default, and where it comes from (a section; empty if it need not be told).
-fn facts(constraints: &Constraints, default: Option<&serde_json::Value>, source: &str) -> String {
+/// Facts about a field besides its description: bounds, default, and its origin (a sentence, or empty).
+fn facts(constraints: &Constraints, default: Option<&serde_json::Value>, origin: &str) -> String {
     let mut facts = Vec::new();
     let bounds = constraints.in_words();
     if !bounds.is_empty() {
@@ -247,20 +247,10 @@ fn facts(constraints: &Constraints, default: Option<&serde_json::Value>, source:
         text[..1].make_ascii_uppercase();
         text.push('.');
     }
-    let origin = origin(source);
     if !text.is_empty() && !origin.is_empty() {
         text.push(' ');
     }
-    text + &origin
-}
-
-/// A description and its facts as one sentence or two.
-fn described(description: &str, facts: &str) -> String {
-    match (description.trim(), facts) {
-        ("", facts) => facts.to_owned(),
-        (description, "") => description.to_owned(),
-        (description, facts) => format!("{} {facts}", closed(description)),
-    }
+    text + origin
 }
 
 /// A docstring of wrapped paragraphs; every line has this indentation.

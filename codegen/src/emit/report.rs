@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::samples::{Samples, written};
-use super::{WIDTH, filled, header, shown_code};
+use super::{WIDTH, described, field_facts, filled, header, shown_code, type_origin};
 use crate::model::{Api, Field, File, Kind, Object, Schema, StringEnum, Type};
 use crate::names;
 
@@ -71,13 +71,13 @@ impl ReportTypes<'_> {
         derives.extend(["Serialize", "Deserialize"]);
         let mut code = format!(
             "\n{}{}#[derive({})]\npub struct {} {{\n",
-            doc(&schema.description, ""),
+            doc(&described(&schema.description, &type_origin(schema)), ""),
             self.read_example(schema, object),
             derives.join(", "),
             schema.name
         );
         for (field, ty) in fields {
-            code.push_str(&doc(&field.description, "    "));
+            code.push_str(&doc(&described(&field.description, &field_facts(field, &schema.source)), "    "));
             let name = name(&schema.name, &field.name);
             let mut serde = Vec::new();
             if name != field.name {
@@ -188,7 +188,7 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
         words.values.iter().map(|word| (word, names::variant(word))).collect();
     let mut code = format!(
         "\n{}{}#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]\npub enum {name} {{\n",
-        doc(&schema.description, ""),
+        doc(&described(&schema.description, &type_origin(schema)), ""),
         word_example(name, words)
     );
     for (index, word) in words.values.iter().enumerate() {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::{member_origin, own_origin};
 use crate::errors::ErrorKind;
 use crate::model::{Api, Constraints, Field, Operation, Parameter, Type};
 
@@ -25,6 +26,8 @@ pub(crate) struct ArgumentSignature {
     pub about: String,
     /// Bounds and the default.
     pub rules: Vec<String>,
+    /// Its origin, if it differs from that of the operation's request, and what of it is ours.
+    pub origin: String,
 }
 
 /// A type as it is shown.
@@ -37,16 +40,18 @@ pub(crate) enum DisplayType {
 }
 
 impl ArgumentSignature {
-    /// The member of a body.
-    pub(crate) fn of_field(name: String, ty: DisplayType, field: &Field) -> Self {
+    /// The member of a body. owner: the section of the body.
+    pub(crate) fn of_field(name: String, ty: DisplayType, field: &Field, owner: &str) -> Self {
         let rules = rules(&field.constraints, field.default.as_ref());
-        Self { name, ty, required: field.required, about: field.description.clone(), rules }
+        let origin = member_origin(field, owner);
+        Self { name, ty, required: field.required, about: field.description.clone(), rules, origin }
     }
 
-    /// A parameter of the path, the query or the headers.
-    pub(crate) fn of_parameter(name: String, ty: DisplayType, parameter: &Parameter) -> Self {
+    /// A parameter of the path, the query or the headers. owner: the section of the operation.
+    pub(crate) fn of_parameter(name: String, ty: DisplayType, parameter: &Parameter, owner: &str) -> Self {
         let rules = rules(&parameter.constraints, parameter.default.as_ref());
-        Self { name, ty, required: parameter.required, about: parameter.description.clone(), rules }
+        let origin = own_origin(&parameter.source, owner);
+        Self { name, ty, required: parameter.required, about: parameter.description.clone(), rules, origin }
     }
 }
 

@@ -26,7 +26,7 @@ fn users_read_in_words_where_a_statement_comes_from() {
         ("", ""),
         ("2.1", "Source: section 2.1 of the specification."),
         ("4, 2.1, 2.2", "Source: sections 4, 2.1 and 2.2 of the specification."),
-        ("ours", "An addition of this gateway."),
+        ("ours", "Ours: not in the source specification."),
         ("2.1, ours", "Source: section 2.1 of the specification, with additions of this gateway."),
     ] {
         assert_eq!(super::origin(section), told);

@@ -59,8 +59,8 @@ fn enforceable(node: &Value, document: &Document) -> Result<Value> {
                 out.extend(open_union(node, document)?);
                 continue;
             }
-            // For generators only: the oneOf as conditions, the reading of responses, Rust code written by hand, examples.
-            "x-discriminator" | "x-assumed-kind" | "x-new" | "x-built" | "examples" => continue,
+            // For generators only: the oneOf as conditions, the reading of responses, Rust code written by hand, documentation.
+            "x-discriminator" | "x-assumed-kind" | "x-new" | "x-built" | "x-added" | "examples" => continue,
             "properties" => {
                 let mut inner = Map::new();
                 for (name, schema) in value.as_object().into_iter().flatten() {

@@ -9,3 +9,11 @@ pub(crate) struct Member {
     pub rules: Vec<String>,
     pub meaning: String,
 }
+
+/// A rule of the report that involves several members.
+#[derive(Debug, Clone)]
+pub(crate) struct ReportCondition {
+    /// The object that it applies to; empty for the report itself.
+    pub pointer: String,
+    pub rule: String,
+}

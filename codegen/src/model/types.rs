@@ -11,6 +11,8 @@ pub(crate) struct Schema {
     pub description: String,
     /// Section, or `ours`.
     pub source: String,
+    /// What is ours although the section is the source's, in words; empty if nothing is.
+    pub additions: String,
     pub kind: Kind,
     /// Constraints of the schema itself (of an alias).
     pub constraints: Constraints,
@@ -120,6 +122,8 @@ pub(crate) struct Field {
     pub description: String,
     /// Section, or `ours`; the schema's own unless the property says otherwise.
     pub source: String,
+    /// What is ours although the section is the source's, in words; empty if nothing is.
+    pub additions: String,
     pub deprecated: bool,
     /// `x-position`: the index of the object in its array, which a response may omit.
     pub position: bool,

@@ -147,27 +147,27 @@ pub trait Service: Send + Sync {
         async move { not_implemented(call.operation) }
     }
 
-    /// Retrieve a response: `GET /v1/responses/{response_id}`. An addition of this gateway.
+    /// Retrieve a response: `GET /v1/responses/{response_id}`. Ours: not in the source specification.
     fn retrieve_response(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Delete a response: `DELETE /v1/responses/{response_id}`. An addition of this gateway.
+    /// Delete a response: `DELETE /v1/responses/{response_id}`. Ours: not in the source specification.
     fn delete_response(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// List the input items of a response: `GET /v1/responses/{response_id}/input_items`. An addition of this gateway.
+    /// List the input items of a response: `GET /v1/responses/{response_id}/input_items`. Ours: not in the source specification.
     fn list_response_input_items(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Create a message: `POST /v1/messages`. An addition of this gateway.
+    /// Create a message: `POST /v1/messages`. Ours: not in the source specification.
     fn create_message(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Count the tokens of a message request: `POST /v1/messages/count_tokens`. An addition of this gateway.
+    /// Count the tokens of a message request: `POST /v1/messages/count_tokens`. Ours: not in the source specification.
     fn count_message_tokens(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
@@ -177,7 +177,7 @@ pub trait Service: Send + Sync {
         async move { not_implemented(call.operation) }
     }
 
-    /// Look up a model: `GET /v1/models/{model}`. An addition of this gateway.
+    /// Look up a model: `GET /v1/models/{model}`. Ours: not in the source specification.
     fn retrieve_model(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
@@ -187,12 +187,12 @@ pub trait Service: Send + Sync {
         async move { not_implemented(call.operation) }
     }
 
-    /// Stream generated content: `POST /v1beta/models/{model}:streamGenerateContent`. An addition of this gateway.
+    /// Stream generated content: `POST /v1beta/models/{model}:streamGenerateContent`. Ours: not in the source specification.
     fn stream_generate_content(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Count tokens: `POST /v1beta/models/{model}:countTokens`. An addition of this gateway.
+    /// Count tokens: `POST /v1beta/models/{model}:countTokens`. Ours: not in the source specification.
     fn count_tokens(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
@@ -202,7 +202,7 @@ pub trait Service: Send + Sync {
         async move { not_implemented(call.operation) }
     }
 
-    /// Look up a model, native style: `GET /v1beta/models/{model}`. An addition of this gateway.
+    /// Look up a model, native style: `GET /v1beta/models/{model}`. Ours: not in the source specification.
     fn retrieve_native_model(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }

@@ -14,7 +14,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Compatibility report that a client-side check kit produces against a gateway. No property other than those
-/// listed is allowed at any level.
+/// listed is allowed at any level. Source: section 2.12 of the specification.
 ///
 /// ```
 /// use gatewright_report::Report;
@@ -54,23 +54,24 @@ pub struct Report {
     pub schema_version: String,
     /// The check kit that generated the report.
     pub kit: Kit,
-    /// When the report was generated (RFC 3339).
+    /// When the report was generated (RFC 3339). Format date-time.
     pub generated_at: String,
-    /// Absolute URI of the tested service.
+    /// Absolute URI of the tested service. Format uri.
     pub endpoint: String,
     /// Configuration of the run.
     pub configuration: Configuration,
     /// Where the kit ran.
     pub environment: Environment,
-    /// One entry per check and model.
+    /// One entry per check and model. At least 1 item.
     pub checks: Vec<Check>,
     /// Number of checks per result.
     pub summary: Summary,
-    /// `pass` when no check failed, else `fail`.
+    /// `pass` when no check failed, that is, when `summary.failed` is 0; else `fail`.
     pub overall_status: OverallStatus,
 }
 
-/// `pass` when no check failed, else `fail`.
+/// `pass` when no check failed, that is, when `summary.failed` is 0; else `fail`. Source: section 2.12 of the
+/// specification.
 ///
 /// ```
 /// use gatewright_report::OverallStatus;
@@ -120,7 +121,7 @@ impl fmt::Display for OverallStatus {
     }
 }
 
-/// The check kit that generated the report.
+/// The check kit that generated the report. Source: section 2.12 of the specification.
 ///
 /// ```
 /// use gatewright_report::Kit;
@@ -134,11 +135,11 @@ impl fmt::Display for OverallStatus {
 pub struct Kit {
     /// Name of the kit.
     pub name: String,
-    /// Version of the kit.
+    /// Version of the kit. At least 1 character.
     pub version: String,
 }
 
-/// Configuration of the run.
+/// Configuration of the run. Source: section 2.12 of the specification.
 ///
 /// ```
 /// use gatewright_report::Configuration;
@@ -158,24 +159,25 @@ pub struct Kit {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configuration {
-    /// Path under the endpoint to which the API's paths are appended.
+    /// Path under the endpoint to which the API's paths are appended. Matches `^/`.
     pub base_path: String,
-    /// Time limit of an agent's run, in milliseconds.
+    /// Time limit of an agent's run, in milliseconds. 5000 to 300000.
     pub agent_timeout_ms: u64,
     /// Which models the agent check runs on.
     pub agent_mode: AgentMode,
     /// Whether every check runs on every model.
     pub full: bool,
-    /// Models under test, in the order they are checked.
+    /// Models under test, in the order they are checked. Each is one of the tested models. At least 1 item,
+    /// unique items.
     pub models: Vec<String>,
     /// Number of retries per request; always 0, because the kit shows what a service does at the first
     /// attempt.
     pub retries: Retries,
-    /// Time limit of a whole request, in milliseconds.
+    /// Time limit of a whole request, in milliseconds. 1000 to 120000.
     pub timeout_ms: u64,
 }
 
-/// Which models the agent check runs on.
+/// Which models the agent check runs on. Source: section 2.12 of the specification.
 ///
 /// ```
 /// use gatewright_report::AgentMode;
@@ -230,6 +232,7 @@ impl fmt::Display for AgentMode {
 }
 
 /// Number of retries per request; always 0, because the kit shows what a service does at the first attempt.
+/// Source: section 2.12 of the specification.
 ///
 /// ```
 /// use gatewright_report::Retries;
@@ -249,7 +252,7 @@ pub struct Retries {
     pub agent_stream: u64,
 }
 
-/// Where the kit ran.
+/// Where the kit ran. Source: section 2.12 of the specification.
 ///
 /// ```
 /// use gatewright_report::Environment;
@@ -267,19 +270,20 @@ pub struct Retries {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// Processor architecture.
+    /// Processor architecture. At least 1 character.
     pub architecture: String,
-    /// Names of the environment variables passed to the agent, never their values.
+    /// Names of the environment variables passed to the agent, never their values. Unique items.
     pub agent_passthrough_env: Vec<String>,
     /// Version of the agent; null when there is none.
     pub agent_version: Option<String>,
-    /// Version of the runtime the kit ran on: a `v`, then digits; anything may follow.
+    /// Version of the runtime the kit ran on: a `v`, then digits; anything may follow. Matches `^v[0-9]+`.
     pub runtime_version: String,
-    /// Operating system.
+    /// Operating system. At least 1 character.
     pub platform: String,
 }
 
-/// Result of one check on one model.
+/// Result of one check on one model. A skipped check has a `reason`; a failed one has a `reason` or an
+/// `error`. Source: section 2.12 of the specification.
 ///
 /// ```
 /// use gatewright_report::{Check, CheckId};
@@ -297,15 +301,16 @@ pub struct Check {
     pub layer: Layer,
     /// Id of the model under test; null if the check isn't about a particular model.
     pub model: Option<String>,
-    /// Result of the check.
+    /// Result of the check: `skip` requires a `reason`, `fail` a `reason` or an `error`.
     pub status: Status,
-    /// Why the check was skipped or failed.
+    /// Why the check was skipped or failed. Required if `status` is `skip`; if it is `fail`, this or `error`
+    /// is required. At least 1 character.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How long the check took, in milliseconds.
+    /// How long the check took, in milliseconds. At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// HTTP status of the response.
+    /// HTTP status of the response. 100 to 599.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_status: Option<u64>,
     /// Model id the service reported.
@@ -344,10 +349,10 @@ pub struct Check {
     /// Content type of the response.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub content_type: Option<Option<String>>,
-    /// Events of the stream.
+    /// Events of the stream. At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_count: Option<u64>,
-    /// Text delta events of the stream.
+    /// Text delta events of the stream. At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta_event_count: Option<u64>,
     /// Version of the agent that ran.
@@ -365,12 +370,12 @@ pub struct Check {
     /// The agent did something that the check didn't request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unexpected_item_detected: Option<bool>,
-    /// The first thing that went wrong.
+    /// The first thing that went wrong. If a check's `status` is `fail`, this or `reason` is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<CheckError>,
 }
 
-/// Which check this is.
+/// Which check this is. Source: section 2.12 of the specification.
 ///
 /// ```
 /// use gatewright_report::CheckId;
@@ -461,7 +466,7 @@ impl fmt::Display for CheckId {
     }
 }
 
-/// Whether the API was called or an agent was run.
+/// Whether the API was called or an agent was run. Source: section 2.12 of the specification.
 ///
 /// ```
 /// use gatewright_report::Layer;
@@ -511,7 +516,8 @@ impl fmt::Display for Layer {
     }
 }
 
-/// Result of the check.
+/// Result of the check: `skip` requires a `reason`, `fail` a `reason` or an `error`. Source: section 2.12 of
+/// the specification.
 ///
 /// ```
 /// use gatewright_report::Status;
@@ -566,6 +572,7 @@ impl fmt::Display for Status {
 }
 
 /// Tokens used by a check, as reported by the service; a number that it didn't report is null, never 0.
+/// Source: section 2.12 of the specification.
 ///
 /// ```
 /// use gatewright_report::Usage;
@@ -584,21 +591,22 @@ impl fmt::Display for Status {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens of the prompt.
+    /// Tokens of the prompt. At least 0.
     pub input_tokens: Option<u64>,
-    /// Tokens of the response.
+    /// Tokens of the response. At least 0.
     pub output_tokens: Option<u64>,
-    /// Total tokens.
+    /// Total tokens. At least 0.
     pub total_tokens: Option<u64>,
-    /// Tokens of the prompt read from a cache.
+    /// Tokens of the prompt read from a cache. At least 0.
     pub cached_tokens: Option<u64>,
-    /// Tokens of the prompt written to a cache.
+    /// Tokens of the prompt written to a cache. At least 0.
     pub cache_write_tokens: Option<u64>,
-    /// Tokens of the response spent on reasoning.
+    /// Tokens of the response spent on reasoning. At least 0.
     pub reasoning_tokens: Option<u64>,
 }
 
-/// The first thing that went wrong.
+/// The first thing that went wrong. If a check's `status` is `fail`, this or `reason` is required. Source:
+/// section 2.12 of the specification.
 ///
 /// ```
 /// use gatewright_report::CheckError;
@@ -616,11 +624,11 @@ pub struct Usage {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckError {
-    /// Kind of failure.
+    /// Kind of failure. At least 1 character.
     pub category: String,
     /// Error code, as reported by the service.
     pub code: Option<String>,
-    /// What happened, without secrets; its length is counted in code points.
+    /// What happened, without secrets; its length is counted in code points. 1 to 2000 characters.
     pub message: String,
     /// Parameter that caused the error, as reported by the service.
     pub param: Option<String>,
@@ -629,7 +637,7 @@ pub struct CheckError {
     pub error_type: Option<String>,
 }
 
-/// Number of checks per result.
+/// Number of checks per result. Source: section 2.12 of the specification.
 ///
 /// ```
 /// use gatewright_report::Summary;
@@ -641,11 +649,11 @@ pub struct CheckError {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Summary {
-    /// Checks that passed.
+    /// Checks that passed. At least 0.
     pub passed: u64,
-    /// Checks that failed.
+    /// Checks that failed: 0 if `overall_status` is `pass`, at least 1 if it is `fail`. At least 0.
     pub failed: u64,
-    /// Checks that were skipped.
+    /// Checks that were skipped. At least 0.
     pub skipped: u64,
 }
 

@@ -26,7 +26,9 @@ __all__ = [
 ]
 
 OverallStatus: TypeAlias = Literal["pass", "fail"]
-"""`pass` when no check failed, else `fail`. Source: section 2.12 of the specification."""
+"""`pass` when no check failed, that is, when `summary.failed` is 0; else `fail`. Source: section 2.12
+of the specification.
+"""
 
 AgentMode: TypeAlias = Literal["skipped", "one-model", "all-models"]
 """Which models the agent check runs on. Source: section 2.12 of the specification."""
@@ -46,7 +48,9 @@ Layer: TypeAlias = Literal["api", "agent"]
 """Whether the API was called or an agent was run. Source: section 2.12 of the specification."""
 
 Status: TypeAlias = Literal["pass", "fail", "skip"]
-"""Result of the check. Source: section 2.12 of the specification."""
+"""Result of the check: `skip` requires a `reason`, `fail` a `reason` or an `error`. Source: section
+2.12 of the specification.
+"""
 
 
 class Report(TypedDict):
@@ -71,7 +75,7 @@ class Report(TypedDict):
     summary: Summary
     """Number of checks per result."""
     overall_status: OverallStatus
-    """`pass` when no check failed, else `fail`."""
+    """`pass` when no check failed, that is, when `summary.failed` is 0; else `fail`."""
 
 
 class Kit(TypedDict):
@@ -95,7 +99,9 @@ class Configuration(TypedDict):
     full: bool
     """Whether every check runs on every model."""
     models: list[TestedModel]
-    """Models under test, in the order they are checked. At least 1 item, unique items."""
+    """Models under test, in the order they are checked. Each is one of the tested models. At least 1
+    item, unique items.
+    """
     retries: Retries
     """Number of retries per request; always 0, because the kit shows what a service does at the first
     attempt.
@@ -142,14 +148,18 @@ class _RequiredCheck(TypedDict):
     model: TestedModelOrNone
     """Id of the model under test; null if the check isn't about a particular model."""
     status: Status
-    """Result of the check."""
+    """Result of the check: `skip` requires a `reason`, `fail` a `reason` or an `error`."""
 
 
 class Check(_RequiredCheck, total=False):
-    """Result of one check on one model. Source: section 2.12 of the specification."""
+    """Result of one check on one model. A skipped check has a `reason`; a failed one has a `reason` or
+    an `error`. Source: section 2.12 of the specification.
+    """
 
     reason: str
-    """Why the check was skipped or failed. At least 1 character."""
+    """Why the check was skipped or failed. Required if `status` is `skip`; if it is `fail`, this or
+    `error` is required. At least 1 character.
+    """
     duration_ms: int
     """How long the check took, in milliseconds. At least 0."""
     http_status: int
@@ -195,7 +205,7 @@ class Check(_RequiredCheck, total=False):
     unexpected_item_detected: bool
     """The agent did something that the check didn't request."""
     error: CheckError
-    """The first thing that went wrong."""
+    """The first thing that went wrong. If a check's `status` is `fail`, this or `reason` is required."""
 
 
 ResponseHeaders = TypedDict(
@@ -239,7 +249,9 @@ class Usage(TypedDict):
 
 
 class CheckError(TypedDict):
-    """The first thing that went wrong. Source: section 2.12 of the specification."""
+    """The first thing that went wrong. If a check's `status` is `fail`, this or `reason` is required.
+    Source: section 2.12 of the specification.
+    """
 
     category: str
     """Kind of failure. At least 1 character."""
@@ -259,6 +271,6 @@ class Summary(TypedDict):
     passed: int
     """Checks that passed. At least 0."""
     failed: int
-    """Checks that failed. At least 0."""
+    """Checks that failed: 0 if `overall_status` is `pass`, at least 1 if it is `fail`. At least 0."""
     skipped: int
     """Checks that were skipped. At least 0."""

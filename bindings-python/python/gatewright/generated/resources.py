@@ -61,38 +61,45 @@ class ChatCompletions:
         with [DONE].
 
         Args:
-            model: A supported model id. At least 1 character.
-            messages: Conversation so far. At least 1 item.
+            model: A supported model id. At least 1 character. Ours, not in the source specification: at
+                least 1 character.
+            messages: Conversation so far. At least 1 item. Ours, not in the source specification: at least
+                1 item.
             temperature: Higher is more random. 0 to 2; the gateway assumes 1.
-            max_tokens: Upper bound on generated tokens. At least 1.
+            max_tokens: Upper bound on generated tokens. At least 1. Ours, not in the source specification:
+                at least 1.
             stream: true switches the reply to server-sent events. The gateway assumes false.
-            top_p: Nucleus sampling. 0 to 1; the gateway assumes 1.
+            top_p: Nucleus sampling. 0 to 1; the gateway assumes 1. Ours, not in the source specification: 0
+                to 1.
             frequency_penalty: Positive values make repetition less likely. -2.0 to 2.0; the gateway assumes
                 0.
             presence_penalty: Positive values make new topics more likely. -2.0 to 2.0; the gateway assumes
                 0.
             stop: Up to 4 stop sequences.
-            n: Number of choices generated per input. 1 to 128; the gateway assumes 1.
-            max_completion_tokens: Upper bound on generated tokens; newer name of max_tokens. At least 1. An
-                addition of this gateway.
-            stream_options: Options of a stream. An addition of this gateway.
-            tools: Tools the model may call. An addition of this gateway.
-            tool_choice: Whether and which tool is called. An addition of this gateway.
-            parallel_tool_calls: Whether several tools may be called at once. An addition of this gateway.
+            n: Number of choices generated per input. 1 to 128; the gateway assumes 1. Ours, not in the
+                source specification: 1 to 128.
+            max_completion_tokens: Upper bound on generated tokens; newer name of max_tokens. At least 1.
+                Ours: not in the source specification.
+            stream_options: Options of a stream. Ours: not in the source specification.
+            tools: Tools the model may call. Ours: not in the source specification.
+            tool_choice: Whether and which tool is called. Ours: not in the source specification.
+            parallel_tool_calls: Whether several tools may be called at once. Ours: not in the source
+                specification.
             functions: Functions the model may call; the older form of tools. The response then has
-                function_call instead of tool_calls. An addition of this gateway.
-            function_call: Whether and which of the functions is called; the older form of tool_choice. An
-                addition of this gateway.
-            response_format: Format of the response. An addition of this gateway.
-            seed: Requests repeatable sampling. An addition of this gateway.
-            user: An id of the end user. An addition of this gateway.
-            logprobs: Whether to return log probabilities. An addition of this gateway.
-            top_logprobs: Number of alternatives per token. 0 to 20. An addition of this gateway.
-            logit_bias: Bias by token id. An addition of this gateway.
-            reasoning_effort: How much the model should reason. An addition of this gateway.
-            metadata: Arbitrary key-value pairs, stored with the completion. An addition of this gateway.
-            store: Whether the completion is stored. An addition of this gateway.
-            service_tier: Processing tier. An addition of this gateway.
+                function_call instead of tool_calls. Ours: not in the source specification.
+            function_call: Whether and which of the functions is called; the older form of tool_choice.
+                Ours: not in the source specification.
+            response_format: Format of the response. Ours: not in the source specification.
+            seed: Requests repeatable sampling. Ours: not in the source specification.
+            user: An id of the end user. Ours: not in the source specification.
+            logprobs: Whether to return log probabilities. Ours: not in the source specification.
+            top_logprobs: Number of alternatives per token. 0 to 20. Ours: not in the source specification.
+            logit_bias: Bias by token id. Ours: not in the source specification.
+            reasoning_effort: How much the model should reason. Ours: not in the source specification.
+            metadata: Arbitrary key-value pairs, stored with the completion. Ours: not in the source
+                specification.
+            store: Whether the completion is stored. Ours: not in the source specification.
+            service_tier: Processing tier. Ours: not in the source specification.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.chat.completions.create(
@@ -183,7 +190,7 @@ class ResponsesInputItems:
             before: The page ends before the item with this id. At most 256 characters.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = ({"response_id": response_id}, {"limit": limit, "order": order, "after": after, "before": before}, None)
         body = None
@@ -238,33 +245,41 @@ class Responses:
         use chat completions for the others. With stream true the response arrives as named events.
 
         Args:
-            model: A model id of the family this endpoint serves. At least 1 character.
-            input: The prompt text, or a list of items.
-            instructions: System text placed before the input. An addition of this gateway.
-            max_output_tokens: Upper bound on generated tokens. At least 1. An addition of this gateway.
-            stream: true switches the reply to server-sent events. The gateway assumes false. An addition of
-                this gateway.
-            tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
-            tool_choice: Whether and which tool is called. An addition of this gateway.
-            parallel_tool_calls: Whether several tools may be called at once. An addition of this gateway.
-            previous_response_id: The response to continue. An addition of this gateway.
-            store: Whether the response is stored for previous_response_id. An addition of this gateway.
-            temperature: Higher is more random. 0 to 2. An addition of this gateway.
-            top_p: Nucleus sampling. 0 to 1. An addition of this gateway.
-            text: Format of the text. An addition of this gateway.
-            reasoning: Reasoning options. An addition of this gateway.
-            truncation: What happens to input that is too long. An addition of this gateway.
-            include: Further output to include. An addition of this gateway.
-            metadata: Arbitrary key-value pairs, stored with the response. An addition of this gateway.
-            prompt_cache_key: Groups requests that share a prefix. An addition of this gateway.
-            service_tier: Processing tier. An addition of this gateway.
-            user: An id of the end user. An addition of this gateway.
-            safety_identifier: A stable id of the end user that reveals nothing about them. An addition of
-                this gateway.
-            max_tool_calls: Upper bound on calls of built-in tools. At least 1. An addition of this gateway.
-            top_logprobs: Number of alternatives per token. 0 to 20. An addition of this gateway.
-            background: Whether the response is generated in the background after the request returns. An
-                addition of this gateway.
+            model: A model id of the family this endpoint serves. At least 1 character. Ours, not in the
+                source specification: at least 1 character.
+            input: The prompt text, or a list of items. Ours, not in the source specification: a list of
+                items.
+            instructions: System text placed before the input. Ours: not in the source specification.
+            max_output_tokens: Upper bound on generated tokens. At least 1. Ours: not in the source
+                specification.
+            stream: true switches the reply to server-sent events. The gateway assumes false. Ours: not in
+                the source specification.
+            tools: Tools the model may call; unknown kinds pass through. Ours: not in the source
+                specification.
+            tool_choice: Whether and which tool is called. Ours: not in the source specification.
+            parallel_tool_calls: Whether several tools may be called at once. Ours: not in the source
+                specification.
+            previous_response_id: The response to continue. Ours: not in the source specification.
+            store: Whether the response is stored for previous_response_id. Ours: not in the source
+                specification.
+            temperature: Higher is more random. 0 to 2. Ours: not in the source specification.
+            top_p: Nucleus sampling. 0 to 1. Ours: not in the source specification.
+            text: Format of the text. Ours: not in the source specification.
+            reasoning: Reasoning options. Ours: not in the source specification.
+            truncation: What happens to input that is too long. Ours: not in the source specification.
+            include: Further output to include. Ours: not in the source specification.
+            metadata: Arbitrary key-value pairs, stored with the response. Ours: not in the source
+                specification.
+            prompt_cache_key: Groups requests that share a prefix. Ours: not in the source specification.
+            service_tier: Processing tier. Ours: not in the source specification.
+            user: An id of the end user. Ours: not in the source specification.
+            safety_identifier: A stable id of the end user that reveals nothing about them. Ours: not in the
+                source specification.
+            max_tool_calls: Upper bound on calls of built-in tools. At least 1. Ours: not in the source
+                specification.
+            top_logprobs: Number of alternatives per token. 0 to 20. Ours: not in the source specification.
+            background: Whether the response is generated in the background after the request returns. Ours:
+                not in the source specification.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.responses.create(
@@ -356,7 +371,7 @@ class Responses:
             response_id: The id of the response.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = ({"response_id": response_id}, None, None)
         body = None
@@ -375,7 +390,7 @@ class Responses:
             response_id: The id of the response.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = ({"response_id": response_id}, None, None)
         body = None
@@ -444,7 +459,7 @@ class Messages:
         ...     messages=[{"role": "user", "content": "Say hello."}],
         ... )
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = (None, None, None)
         body = {
@@ -501,7 +516,7 @@ class Messages:
         ...     messages=[{"role": "user", "content": "How long is this?"}],
         ... )
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = (None, None, None)
         body = {
@@ -560,7 +575,7 @@ class Models:
         ...     model="model-luna",
         ... )
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = ({"model": model}, None, None)
         body = None
@@ -587,9 +602,9 @@ class NativeModels:
         Lists the models that the native protocol serves, page by page.
 
         Args:
-            pageSize: Maximum number of models per page. 1 to 1000; the gateway assumes 50. An addition of
-                this gateway.
-            pageToken: nextPageToken of the previous page. An addition of this gateway.
+            pageSize: Maximum number of models per page. 1 to 1000; the gateway assumes 50. Ours: not in the
+                source specification.
+            pageToken: nextPageToken of the previous page. Ours: not in the source specification.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.native.models.list()
@@ -617,7 +632,7 @@ class NativeModels:
         ...     model="model-luna",
         ... )
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = ({"model": model}, None, None)
         body = None
@@ -656,13 +671,15 @@ class Native:
 
         Args:
             model: The model id. Source: section 2.5 of the specification.
-            contents: The conversation. At least 1 item.
-            systemInstruction: System text. An addition of this gateway.
-            generationConfig: Generation settings. An addition of this gateway.
-            tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
-            toolConfig: Whether and which function is called. An addition of this gateway.
-            safetySettings: Passed through to the provider. An addition of this gateway.
-            cachedContent: Passed through to the provider. An addition of this gateway.
+            contents: The conversation. At least 1 item. Ours, not in the source specification: at least 1
+                item.
+            systemInstruction: System text. Ours: not in the source specification.
+            generationConfig: Generation settings. Ours: not in the source specification.
+            tools: Tools the model may call; unknown kinds pass through. Ours: not in the source
+                specification.
+            toolConfig: Whether and which function is called. Ours: not in the source specification.
+            safetySettings: Passed through to the provider. Ours: not in the source specification.
+            cachedContent: Passed through to the provider. Ours: not in the source specification.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.native.generate_content(
@@ -705,13 +722,15 @@ class Native:
 
         Args:
             model: The model id. Source: section 2.5 of the specification.
-            contents: The conversation. At least 1 item.
-            systemInstruction: System text. An addition of this gateway.
-            generationConfig: Generation settings. An addition of this gateway.
-            tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
-            toolConfig: Whether and which function is called. An addition of this gateway.
-            safetySettings: Passed through to the provider. An addition of this gateway.
-            cachedContent: Passed through to the provider. An addition of this gateway.
+            contents: The conversation. At least 1 item. Ours, not in the source specification: at least 1
+                item.
+            systemInstruction: System text. Ours: not in the source specification.
+            generationConfig: Generation settings. Ours: not in the source specification.
+            tools: Tools the model may call; unknown kinds pass through. Ours: not in the source
+                specification.
+            toolConfig: Whether and which function is called. Ours: not in the source specification.
+            safetySettings: Passed through to the provider. Ours: not in the source specification.
+            cachedContent: Passed through to the provider. Ours: not in the source specification.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.native.stream_generate_content(
@@ -719,7 +738,7 @@ class Native:
         ...     contents=[{"parts": [{"text": "Say hello."}]}],
         ... )
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = ({"model": model}, None, None)
         body = {
@@ -756,7 +775,7 @@ class Native:
         ...     contents=[{"parts": [{"text": "How long is this?"}]}],
         ... )
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = ({"model": model}, None, None)
         body = {
@@ -792,14 +811,18 @@ class VideosGenerations:
         service that lacks it answers 404 or 501.
 
         Args:
-            model: A video model id; see the catalog. At least 1 character.
+            model: A video model id; see the catalog. At least 1 character. Ours, not in the source
+                specification: at least 1 character.
             prompt: Text description: subject, action, environment, camera angle, style. At least 1
-                character.
-            duration: Seconds. The range depends on the model. 3 to 15; the gateway assumes 5.
+                character. Ours, not in the source specification: at least 1 character.
+            duration: Seconds. The range depends on the model: the source says typically 3 to 15. 3 to 15;
+                the gateway assumes 5. Ours, not in the source specification: 3 to 15.
             resolution: Not every model supports every resolution. The gateway assumes "1080p".
             aspect_ratio: Aspect ratio (width to height). The gateway assumes "16:9".
             webhook_url: Receives a POST when generation finishes, instead of polling. At most 2048
-                characters, format uri.
+                characters, format uri. Ours, not in the source specification: at most 2048 characters;
+                https only; no user name or password, no private address and no local name, unless the
+                operator allows it.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.videos.generations.create(
@@ -882,11 +905,14 @@ class Images:
         announced, and not yet available everywhere. A service that lacks it answers 404 or 501.
 
         Args:
-            model: An image model id; see the catalog. At least 1 character.
-            prompt: What to draw; the maximum length varies by model. At least 1 character.
+            model: An image model id; see the catalog. At least 1 character. Ours, not in the source
+                specification: at least 1 character.
+            prompt: What to draw; the maximum length varies by model. At least 1 character. Ours, not in the
+                source specification: at least 1 character.
             n: How many images; image_model_1 only supports 1. 1 to 10; the gateway assumes 1.
             size: Width x height in pixels; depends on the model. Matches
-                `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`; the gateway assumes "1024x1024".
+                `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`; the gateway assumes "1024x1024". Ours, not in the
+                source specification: matches `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`.
             quality: Only image_model_1 supports it. The gateway assumes "standard".
             style: Only image_model_1 supports it. The gateway assumes "vivid".
             response_format: Whether images are returned as URLs or as base64. The gateway assumes "url".
@@ -999,38 +1025,45 @@ class AsyncChatCompletions:
         with [DONE].
 
         Args:
-            model: A supported model id. At least 1 character.
-            messages: Conversation so far. At least 1 item.
+            model: A supported model id. At least 1 character. Ours, not in the source specification: at
+                least 1 character.
+            messages: Conversation so far. At least 1 item. Ours, not in the source specification: at least
+                1 item.
             temperature: Higher is more random. 0 to 2; the gateway assumes 1.
-            max_tokens: Upper bound on generated tokens. At least 1.
+            max_tokens: Upper bound on generated tokens. At least 1. Ours, not in the source specification:
+                at least 1.
             stream: true switches the reply to server-sent events. The gateway assumes false.
-            top_p: Nucleus sampling. 0 to 1; the gateway assumes 1.
+            top_p: Nucleus sampling. 0 to 1; the gateway assumes 1. Ours, not in the source specification: 0
+                to 1.
             frequency_penalty: Positive values make repetition less likely. -2.0 to 2.0; the gateway assumes
                 0.
             presence_penalty: Positive values make new topics more likely. -2.0 to 2.0; the gateway assumes
                 0.
             stop: Up to 4 stop sequences.
-            n: Number of choices generated per input. 1 to 128; the gateway assumes 1.
-            max_completion_tokens: Upper bound on generated tokens; newer name of max_tokens. At least 1. An
-                addition of this gateway.
-            stream_options: Options of a stream. An addition of this gateway.
-            tools: Tools the model may call. An addition of this gateway.
-            tool_choice: Whether and which tool is called. An addition of this gateway.
-            parallel_tool_calls: Whether several tools may be called at once. An addition of this gateway.
+            n: Number of choices generated per input. 1 to 128; the gateway assumes 1. Ours, not in the
+                source specification: 1 to 128.
+            max_completion_tokens: Upper bound on generated tokens; newer name of max_tokens. At least 1.
+                Ours: not in the source specification.
+            stream_options: Options of a stream. Ours: not in the source specification.
+            tools: Tools the model may call. Ours: not in the source specification.
+            tool_choice: Whether and which tool is called. Ours: not in the source specification.
+            parallel_tool_calls: Whether several tools may be called at once. Ours: not in the source
+                specification.
             functions: Functions the model may call; the older form of tools. The response then has
-                function_call instead of tool_calls. An addition of this gateway.
-            function_call: Whether and which of the functions is called; the older form of tool_choice. An
-                addition of this gateway.
-            response_format: Format of the response. An addition of this gateway.
-            seed: Requests repeatable sampling. An addition of this gateway.
-            user: An id of the end user. An addition of this gateway.
-            logprobs: Whether to return log probabilities. An addition of this gateway.
-            top_logprobs: Number of alternatives per token. 0 to 20. An addition of this gateway.
-            logit_bias: Bias by token id. An addition of this gateway.
-            reasoning_effort: How much the model should reason. An addition of this gateway.
-            metadata: Arbitrary key-value pairs, stored with the completion. An addition of this gateway.
-            store: Whether the completion is stored. An addition of this gateway.
-            service_tier: Processing tier. An addition of this gateway.
+                function_call instead of tool_calls. Ours: not in the source specification.
+            function_call: Whether and which of the functions is called; the older form of tool_choice.
+                Ours: not in the source specification.
+            response_format: Format of the response. Ours: not in the source specification.
+            seed: Requests repeatable sampling. Ours: not in the source specification.
+            user: An id of the end user. Ours: not in the source specification.
+            logprobs: Whether to return log probabilities. Ours: not in the source specification.
+            top_logprobs: Number of alternatives per token. 0 to 20. Ours: not in the source specification.
+            logit_bias: Bias by token id. Ours: not in the source specification.
+            reasoning_effort: How much the model should reason. Ours: not in the source specification.
+            metadata: Arbitrary key-value pairs, stored with the completion. Ours: not in the source
+                specification.
+            store: Whether the completion is stored. Ours: not in the source specification.
+            service_tier: Processing tier. Ours: not in the source specification.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
@@ -1116,7 +1149,7 @@ class AsyncResponsesInputItems:
             before: The page ends before the item with this id. At most 256 characters.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = ({"response_id": response_id}, {"limit": limit, "order": order, "after": after, "before": before}, None)
         body = None
@@ -1171,33 +1204,41 @@ class AsyncResponses:
         use chat completions for the others. With stream true the response arrives as named events.
 
         Args:
-            model: A model id of the family this endpoint serves. At least 1 character.
-            input: The prompt text, or a list of items.
-            instructions: System text placed before the input. An addition of this gateway.
-            max_output_tokens: Upper bound on generated tokens. At least 1. An addition of this gateway.
-            stream: true switches the reply to server-sent events. The gateway assumes false. An addition of
-                this gateway.
-            tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
-            tool_choice: Whether and which tool is called. An addition of this gateway.
-            parallel_tool_calls: Whether several tools may be called at once. An addition of this gateway.
-            previous_response_id: The response to continue. An addition of this gateway.
-            store: Whether the response is stored for previous_response_id. An addition of this gateway.
-            temperature: Higher is more random. 0 to 2. An addition of this gateway.
-            top_p: Nucleus sampling. 0 to 1. An addition of this gateway.
-            text: Format of the text. An addition of this gateway.
-            reasoning: Reasoning options. An addition of this gateway.
-            truncation: What happens to input that is too long. An addition of this gateway.
-            include: Further output to include. An addition of this gateway.
-            metadata: Arbitrary key-value pairs, stored with the response. An addition of this gateway.
-            prompt_cache_key: Groups requests that share a prefix. An addition of this gateway.
-            service_tier: Processing tier. An addition of this gateway.
-            user: An id of the end user. An addition of this gateway.
-            safety_identifier: A stable id of the end user that reveals nothing about them. An addition of
-                this gateway.
-            max_tool_calls: Upper bound on calls of built-in tools. At least 1. An addition of this gateway.
-            top_logprobs: Number of alternatives per token. 0 to 20. An addition of this gateway.
-            background: Whether the response is generated in the background after the request returns. An
-                addition of this gateway.
+            model: A model id of the family this endpoint serves. At least 1 character. Ours, not in the
+                source specification: at least 1 character.
+            input: The prompt text, or a list of items. Ours, not in the source specification: a list of
+                items.
+            instructions: System text placed before the input. Ours: not in the source specification.
+            max_output_tokens: Upper bound on generated tokens. At least 1. Ours: not in the source
+                specification.
+            stream: true switches the reply to server-sent events. The gateway assumes false. Ours: not in
+                the source specification.
+            tools: Tools the model may call; unknown kinds pass through. Ours: not in the source
+                specification.
+            tool_choice: Whether and which tool is called. Ours: not in the source specification.
+            parallel_tool_calls: Whether several tools may be called at once. Ours: not in the source
+                specification.
+            previous_response_id: The response to continue. Ours: not in the source specification.
+            store: Whether the response is stored for previous_response_id. Ours: not in the source
+                specification.
+            temperature: Higher is more random. 0 to 2. Ours: not in the source specification.
+            top_p: Nucleus sampling. 0 to 1. Ours: not in the source specification.
+            text: Format of the text. Ours: not in the source specification.
+            reasoning: Reasoning options. Ours: not in the source specification.
+            truncation: What happens to input that is too long. Ours: not in the source specification.
+            include: Further output to include. Ours: not in the source specification.
+            metadata: Arbitrary key-value pairs, stored with the response. Ours: not in the source
+                specification.
+            prompt_cache_key: Groups requests that share a prefix. Ours: not in the source specification.
+            service_tier: Processing tier. Ours: not in the source specification.
+            user: An id of the end user. Ours: not in the source specification.
+            safety_identifier: A stable id of the end user that reveals nothing about them. Ours: not in the
+                source specification.
+            max_tool_calls: Upper bound on calls of built-in tools. At least 1. Ours: not in the source
+                specification.
+            top_logprobs: Number of alternatives per token. 0 to 20. Ours: not in the source specification.
+            background: Whether the response is generated in the background after the request returns. Ours:
+                not in the source specification.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: sections 4 and 2.4 of the specification.
@@ -1279,7 +1320,7 @@ class AsyncResponses:
             response_id: The id of the response.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = ({"response_id": response_id}, None, None)
         body = None
@@ -1298,7 +1339,7 @@ class AsyncResponses:
             response_id: The id of the response.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = ({"response_id": response_id}, None, None)
         body = None
@@ -1361,7 +1402,7 @@ class AsyncMessages:
             cache_control: Caches up to the last block that can be cached.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = (None, None, None)
         body = {
@@ -1413,7 +1454,7 @@ class AsyncMessages:
             output_config: Effort and format of the output.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = (None, None, None)
         body = {
@@ -1466,7 +1507,7 @@ class AsyncModels:
             model: The model id, as in the model list.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = ({"model": model}, None, None)
         body = None
@@ -1493,9 +1534,9 @@ class AsyncNativeModels:
         Lists the models that the native protocol serves, page by page.
 
         Args:
-            pageSize: Maximum number of models per page. 1 to 1000; the gateway assumes 50. An addition of
-                this gateway.
-            pageToken: nextPageToken of the previous page. An addition of this gateway.
+            pageSize: Maximum number of models per page. 1 to 1000; the gateway assumes 50. Ours: not in the
+                source specification.
+            pageToken: nextPageToken of the previous page. Ours: not in the source specification.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: sections 4 and 2.5 of the specification.
@@ -1517,7 +1558,7 @@ class AsyncNativeModels:
             model: The model id, as in the model list.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = ({"model": model}, None, None)
         body = None
@@ -1556,13 +1597,15 @@ class AsyncNative:
 
         Args:
             model: The model id. Source: section 2.5 of the specification.
-            contents: The conversation. At least 1 item.
-            systemInstruction: System text. An addition of this gateway.
-            generationConfig: Generation settings. An addition of this gateway.
-            tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
-            toolConfig: Whether and which function is called. An addition of this gateway.
-            safetySettings: Passed through to the provider. An addition of this gateway.
-            cachedContent: Passed through to the provider. An addition of this gateway.
+            contents: The conversation. At least 1 item. Ours, not in the source specification: at least 1
+                item.
+            systemInstruction: System text. Ours: not in the source specification.
+            generationConfig: Generation settings. Ours: not in the source specification.
+            tools: Tools the model may call; unknown kinds pass through. Ours: not in the source
+                specification.
+            toolConfig: Whether and which function is called. Ours: not in the source specification.
+            safetySettings: Passed through to the provider. Ours: not in the source specification.
+            cachedContent: Passed through to the provider. Ours: not in the source specification.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: sections 4 and 2.5 of the specification.
@@ -1600,16 +1643,18 @@ class AsyncNative:
 
         Args:
             model: The model id. Source: section 2.5 of the specification.
-            contents: The conversation. At least 1 item.
-            systemInstruction: System text. An addition of this gateway.
-            generationConfig: Generation settings. An addition of this gateway.
-            tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
-            toolConfig: Whether and which function is called. An addition of this gateway.
-            safetySettings: Passed through to the provider. An addition of this gateway.
-            cachedContent: Passed through to the provider. An addition of this gateway.
+            contents: The conversation. At least 1 item. Ours, not in the source specification: at least 1
+                item.
+            systemInstruction: System text. Ours: not in the source specification.
+            generationConfig: Generation settings. Ours: not in the source specification.
+            tools: Tools the model may call; unknown kinds pass through. Ours: not in the source
+                specification.
+            toolConfig: Whether and which function is called. Ours: not in the source specification.
+            safetySettings: Passed through to the provider. Ours: not in the source specification.
+            cachedContent: Passed through to the provider. Ours: not in the source specification.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = ({"model": model}, None, None)
         body = {
@@ -1641,7 +1686,7 @@ class AsyncNative:
             generateContentRequest: A whole request.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        An addition of this gateway.
+        Ours: not in the source specification.
         """
         parameters = ({"model": model}, None, None)
         body = {
@@ -1677,14 +1722,18 @@ class AsyncVideosGenerations:
         service that lacks it answers 404 or 501.
 
         Args:
-            model: A video model id; see the catalog. At least 1 character.
+            model: A video model id; see the catalog. At least 1 character. Ours, not in the source
+                specification: at least 1 character.
             prompt: Text description: subject, action, environment, camera angle, style. At least 1
-                character.
-            duration: Seconds. The range depends on the model. 3 to 15; the gateway assumes 5.
+                character. Ours, not in the source specification: at least 1 character.
+            duration: Seconds. The range depends on the model: the source says typically 3 to 15. 3 to 15;
+                the gateway assumes 5. Ours, not in the source specification: 3 to 15.
             resolution: Not every model supports every resolution. The gateway assumes "1080p".
             aspect_ratio: Aspect ratio (width to height). The gateway assumes "16:9".
             webhook_url: Receives a POST when generation finishes, instead of polling. At most 2048
-                characters, format uri.
+                characters, format uri. Ours, not in the source specification: at most 2048 characters;
+                https only; no user name or password, no private address and no local name, unless the
+                operator allows it.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: sections 4, 2.6 and 3 of the specification.
@@ -1761,11 +1810,14 @@ class AsyncImages:
         announced, and not yet available everywhere. A service that lacks it answers 404 or 501.
 
         Args:
-            model: An image model id; see the catalog. At least 1 character.
-            prompt: What to draw; the maximum length varies by model. At least 1 character.
+            model: An image model id; see the catalog. At least 1 character. Ours, not in the source
+                specification: at least 1 character.
+            prompt: What to draw; the maximum length varies by model. At least 1 character. Ours, not in the
+                source specification: at least 1 character.
             n: How many images; image_model_1 only supports 1. 1 to 10; the gateway assumes 1.
             size: Width x height in pixels; depends on the model. Matches
-                `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`; the gateway assumes "1024x1024".
+                `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`; the gateway assumes "1024x1024". Ours, not in the
+                source specification: matches `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`.
             quality: Only image_model_1 supports it. The gateway assumes "standard".
             style: Only image_model_1 supports it. The gateway assumes "vivid".
             response_format: Whether images are returned as URLs or as base64. The gateway assumes "url".

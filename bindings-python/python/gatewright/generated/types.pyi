@@ -258,15 +258,15 @@ __all__ = [
 ]
 
 class StandardErrorBody(Record):
-    """Error body of the chat, responses, model, image and video endpoints. An addition of this
-    gateway.
+    """Error body of the chat, responses, model, image and video endpoints. Ours: not in the source
+    specification.
     """
     @property
     def error(self) -> StandardError:
         """What went wrong; all four members are always present."""
 
 class StandardError(Record):
-    """What went wrong; all four members are always present. An addition of this gateway."""
+    """What went wrong; all four members are always present. Ours: not in the source specification."""
     @property
     def message(self) -> str:
         """Human-readable text."""
@@ -284,7 +284,7 @@ class StandardError(Record):
         """All violations of the request, at most 100; the message says whether there are more."""
 
 class RequestViolation(Record):
-    """One broken rule of a request. An addition of this gateway."""
+    """One broken rule of a request. Ours: not in the source specification."""
     @property
     def pointer(self) -> str:
         """JSON Pointer into the request body."""
@@ -299,13 +299,13 @@ class RequestViolation(Record):
         """Section of the specification."""
 
 class NativeErrorBody(Record):
-    """Error body of the native endpoints. An addition of this gateway."""
+    """Error body of the native endpoints. Ours: not in the source specification."""
     @property
     def error(self) -> NativeError:
         """What went wrong, native form."""
 
 class NativeError(Record):
-    """What went wrong, native form. An addition of this gateway."""
+    """What went wrong, native form. Ours: not in the source specification."""
     @property
     def code(self) -> int:
         """HTTP status."""
@@ -320,7 +320,7 @@ class NativeError(Record):
         """Typed details, distinguished by @type."""
 
 class NativeErrorDetail(Record):
-    """One detail of a native error. An addition of this gateway."""
+    """One detail of a native error. Ours: not in the source specification."""
     # "@type" is read by item.
     @property
     def reason(self) -> str | None:
@@ -330,8 +330,8 @@ class NativeErrorDetail(Record):
         """Where the reason is defined."""
 
 class MessageErrorBody(Record):
-    """Error body of the messages endpoints; also the event that ends a stream with an error. An
-    addition of this gateway.
+    """Error body of the messages endpoints; also the event that ends a stream with an error. Ours: not
+    in the source specification.
     """
     @property
     def type(self) -> Literal["error"]:
@@ -346,7 +346,7 @@ class MessageErrorBody(Record):
         """
 
 class MessageError(Record):
-    """What went wrong, messages form. An addition of this gateway."""
+    """What went wrong, messages form. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["invalid_request_error", "authentication_error", "permission_error", "not_found_error", "request_too_large", "rate_limit_error", "timeout_error", "api_error", "overloaded_error"] | str:
         """Class of the error."""
@@ -366,17 +366,19 @@ class MessageError(Record):
 class ChatCompletionRequest(TypedDict, total=False):
     """Chat completion request. Source: section 2.1 of the specification."""
     model: Required[str]
-    """A supported model id. At least 1 character."""
+    """A supported model id. At least 1 character. Ours, not in the source specification: at least 1
+    character.
+    """
     messages: Required[Sequence[ChatMessageParam | Record]]
-    """Conversation so far. At least 1 item."""
+    """Conversation so far. At least 1 item. Ours, not in the source specification: at least 1 item."""
     temperature: float | None
     """Higher is more random. 0 to 2; the gateway assumes 1."""
     max_tokens: int | None
-    """Upper bound on generated tokens. At least 1."""
+    """Upper bound on generated tokens. At least 1. Ours, not in the source specification: at least 1."""
     stream: bool | None
     """true switches the reply to server-sent events. The gateway assumes false."""
     top_p: float | None
-    """Nucleus sampling. 0 to 1; the gateway assumes 1."""
+    """Nucleus sampling. 0 to 1; the gateway assumes 1. Ours, not in the source specification: 0 to 1."""
     frequency_penalty: float | None
     """Positive values make repetition less likely. -2.0 to 2.0; the gateway assumes 0."""
     presence_penalty: float | None
@@ -384,47 +386,49 @@ class ChatCompletionRequest(TypedDict, total=False):
     stop: str | Sequence[str] | None
     """Up to 4 stop sequences."""
     n: int | None
-    """Number of choices generated per input. 1 to 128; the gateway assumes 1."""
+    """Number of choices generated per input. 1 to 128; the gateway assumes 1. Ours, not in the source
+    specification: 1 to 128.
+    """
     max_completion_tokens: int | None
-    """Upper bound on generated tokens; newer name of max_tokens. At least 1. An addition of this
-    gateway.
+    """Upper bound on generated tokens; newer name of max_tokens. At least 1. Ours: not in the source
+    specification.
     """
     stream_options: ChatStreamOptionsParam | Record | None
-    """Options of a stream. An addition of this gateway."""
+    """Options of a stream. Ours: not in the source specification."""
     tools: Sequence[ChatToolParam] | None
-    """Tools the model may call. An addition of this gateway."""
+    """Tools the model may call. Ours: not in the source specification."""
     tool_choice: Literal["none", "auto", "required"] | str | ChatToolChoiceParam | None
-    """Whether and which tool is called. An addition of this gateway."""
+    """Whether and which tool is called. Ours: not in the source specification."""
     parallel_tool_calls: bool | None
-    """Whether several tools may be called at once. An addition of this gateway."""
+    """Whether several tools may be called at once. Ours: not in the source specification."""
     functions: Sequence[ChatFunctionParam | Record] | None
     """Functions the model may call; the older form of tools. The response then has function_call
-    instead of tool_calls. An addition of this gateway.
+    instead of tool_calls. Ours: not in the source specification.
     """
     function_call: Literal["none", "auto"] | str | ChatToolNameParam | Record | None
-    """Whether and which of the functions is called; the older form of tool_choice. An addition of this
-    gateway.
+    """Whether and which of the functions is called; the older form of tool_choice. Ours: not in the
+    source specification.
     """
     response_format: ChatResponseFormatParam | None
-    """Format of the response. An addition of this gateway."""
+    """Format of the response. Ours: not in the source specification."""
     seed: int | None
-    """Requests repeatable sampling. An addition of this gateway."""
+    """Requests repeatable sampling. Ours: not in the source specification."""
     user: str | None
-    """An id of the end user. An addition of this gateway."""
+    """An id of the end user. Ours: not in the source specification."""
     logprobs: bool | None
-    """Whether to return log probabilities. An addition of this gateway."""
+    """Whether to return log probabilities. Ours: not in the source specification."""
     top_logprobs: int | None
-    """Number of alternatives per token. 0 to 20. An addition of this gateway."""
+    """Number of alternatives per token. 0 to 20. Ours: not in the source specification."""
     logit_bias: Mapping[str, float] | None
-    """Bias by token id. An addition of this gateway."""
+    """Bias by token id. Ours: not in the source specification."""
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high"] | str | None
-    """How much the model should reason. An addition of this gateway."""
+    """How much the model should reason. Ours: not in the source specification."""
     metadata: Mapping[str, str] | None
-    """Arbitrary key-value pairs, stored with the completion. An addition of this gateway."""
+    """Arbitrary key-value pairs, stored with the completion. Ours: not in the source specification."""
     store: bool | None
-    """Whether the completion is stored. An addition of this gateway."""
+    """Whether the completion is stored. Ours: not in the source specification."""
     service_tier: str | None
-    """Processing tier. An addition of this gateway."""
+    """Processing tier. Ours: not in the source specification."""
 
 class ChatMessageParam(TypedDict, total=False):
     """One message of the conversation. The specification names the roles system, user and assistant
@@ -433,68 +437,70 @@ class ChatMessageParam(TypedDict, total=False):
     parts, only beside tool calls. Source: section 2.1 of the specification.
     """
     role: Required[Literal["system", "user", "assistant", "developer", "tool", "function"]]
-    """Who speaks."""
+    """Who speaks. Ours, not in the source specification: the roles `developer`, `tool` and `function`."""
     content: str | Sequence[ChatContentPartParam] | None
-    """The text; null beside tool calls."""
+    """The text; null beside tool calls. Ours, not in the source specification: a list of parts; null,
+    an empty list or no content beside calls.
+    """
     name: str | None
-    """Name of the speaker. An addition of this gateway."""
+    """Name of the speaker. Ours: not in the source specification."""
     tool_calls: Sequence[ChatToolCallParam] | None
-    """Calls the assistant made. An addition of this gateway."""
+    """Calls the assistant made. Ours: not in the source specification."""
     tool_call_id: str | None
-    """The call that a tool message responds to. An addition of this gateway."""
+    """The call that a tool message responds to. Ours: not in the source specification."""
     function_call: ChatFunctionCallParam | Record | None
     """The call the assistant made; the older form of tool_calls. A message with the role function and
-    the name of the function responds to it. An addition of this gateway.
+    the name of the function responds to it. Ours: not in the source specification.
     """
 
 ChatContentPartParam: TypeAlias = ChatTextPartParam | ChatImagePartParam | Record
-"""One part of a message's content; unknown kinds pass through. An addition of this gateway."""
+"""One part of a message's content; unknown kinds pass through. Ours: not in the source specification."""
 
 class ChatTextPartParam(TypedDict, total=False):
-    """Text. An addition of this gateway."""
+    """Text. Ours: not in the source specification."""
     type: Required[Literal["text"]]
     """Kind of the part."""
     text: Required[str]
     """The text."""
 
 class ChatImagePartParam(TypedDict, total=False):
-    """An image by URL or as a data URL. An addition of this gateway."""
+    """An image by URL or as a data URL. Ours: not in the source specification."""
     type: Required[Literal["image_url"]]
     """Kind of the part."""
     image_url: Required[ChatImageUrlParam | Record]
     """Location of an image."""
 
 class ChatImageUrlParam(TypedDict, total=False):
-    """Location of an image. An addition of this gateway."""
+    """Location of an image. Ours: not in the source specification."""
     url: Required[str]
     """URL or data URL."""
     detail: Literal["auto", "low", "high"] | str | None
     """Level of detail at which the model sees the image."""
 
 class ChatStreamOptionsParam(TypedDict, total=False):
-    """Options of a chat stream. An addition of this gateway."""
+    """Options of a chat stream. Ours: not in the source specification."""
     include_usage: bool | None
     """Adds a final chunk with the usage and empty choices."""
 
 ChatToolParam: TypeAlias = ChatFunctionToolParam | ChatCustomToolParam | Record
-"""A tool the model may call; unknown kinds pass through. An addition of this gateway."""
+"""A tool the model may call; unknown kinds pass through. Ours: not in the source specification."""
 
 class ChatFunctionToolParam(TypedDict, total=False):
-    """A function as a tool. An addition of this gateway."""
+    """A function as a tool. Ours: not in the source specification."""
     type: Required[Literal["function"]]
     """Kind of the tool."""
     function: Required[ChatFunctionParam | Record]
     """A function that is run by the caller."""
 
 class ChatCustomToolParam(TypedDict, total=False):
-    """A tool that takes free text. An addition of this gateway."""
+    """A tool that takes free text. Ours: not in the source specification."""
     type: Required[Literal["custom"]]
     """Kind of the tool."""
     custom: Required[ChatCustomParam | Record]
     """A tool that takes free text and is run by the caller."""
 
 class ChatCustomParam(TypedDict, total=False):
-    """A tool that takes free text and is run by the caller. An addition of this gateway."""
+    """A tool that takes free text and is run by the caller. Ours: not in the source specification."""
     name: Required[str]
     """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str | None
@@ -503,35 +509,37 @@ class ChatCustomParam(TypedDict, total=False):
     """Format of the text; any text if absent. Unknown kinds pass through."""
 
 ChatCustomFormatParam: TypeAlias = CustomTextFormatParam | ChatGrammarFormatParam | Record
-"""Format of the text; any text if absent. Unknown kinds pass through. An addition of this gateway."""
+"""Format of the text; any text if absent. Unknown kinds pass through. Ours: not in the source
+specification.
+"""
 
 class CustomTextFormat(Record):
-    """Any text. An addition of this gateway."""
+    """Any text. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["text"]:
         """Kind of the format."""
 
 class CustomTextFormatParam(TypedDict, total=False):
-    """Any text. An addition of this gateway."""
+    """Any text. Ours: not in the source specification."""
     type: Required[Literal["text"]]
     """Kind of the format."""
 
 class ChatGrammarFormatParam(TypedDict, total=False):
-    """Text that follows a grammar. An addition of this gateway."""
+    """Text that follows a grammar. Ours: not in the source specification."""
     type: Required[Literal["grammar"]]
     """Kind of the format."""
     grammar: Required[CustomGrammarParam | Record]
     """A grammar and its syntax."""
 
 class CustomGrammarParam(TypedDict, total=False):
-    """A grammar and its syntax. An addition of this gateway."""
+    """A grammar and its syntax. Ours: not in the source specification."""
     syntax: Required[Literal["lark", "regex"]]
     """Syntax of the grammar."""
     definition: Required[str]
     """The grammar."""
 
 class ChatFunctionParam(TypedDict, total=False):
-    """A function that is run by the caller. An addition of this gateway."""
+    """A function that is run by the caller. Ours: not in the source specification."""
     name: Required[str]
     """Name of the function. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str | None
@@ -542,75 +550,75 @@ class ChatFunctionParam(TypedDict, total=False):
     """Whether arguments must follow the schema exactly."""
 
 ChatToolChoiceParam: TypeAlias = ChatNamedToolChoiceParam | ChatNamedCustomToolChoiceParam | ChatAllowedToolsChoiceParam | Record
-"""Which tools are called; unknown kinds pass through. An addition of this gateway."""
+"""Which tools are called; unknown kinds pass through. Ours: not in the source specification."""
 
 class ChatNamedToolChoiceParam(TypedDict, total=False):
-    """Forces one function. An addition of this gateway."""
+    """Forces one function. Ours: not in the source specification."""
     type: Required[Literal["function"]]
     """Kind of the tool."""
     function: Required[ChatToolNameParam | Record]
     """A tool by name."""
 
 class ChatNamedCustomToolChoiceParam(TypedDict, total=False):
-    """Forces one custom tool. An addition of this gateway."""
+    """Forces one custom tool. Ours: not in the source specification."""
     type: Required[Literal["custom"]]
     """Kind of the tool."""
     custom: Required[ChatToolNameParam | Record]
     """A tool by name."""
 
 class ChatAllowedToolsChoiceParam(TypedDict, total=False):
-    """Limits the choice to some of the tools. An addition of this gateway."""
+    """Limits the choice to some of the tools. Ours: not in the source specification."""
     type: Required[Literal["allowed_tools"]]
     """Kind of the choice."""
     allowed_tools: Required[ChatAllowedToolsParam | Record]
     """Some of the tools, and whether one must be called."""
 
 class ChatAllowedToolsParam(TypedDict, total=False):
-    """Some of the tools, and whether one must be called. An addition of this gateway."""
+    """Some of the tools, and whether one must be called. Ours: not in the source specification."""
     mode: Required[Literal["auto", "required"]]
     """required forces a call."""
     tools: Required[Sequence[ChatToolChoiceParam]]
     """The tools, named as in a choice that forces one. At least 1 item."""
 
 class ChatToolNameParam(TypedDict, total=False):
-    """A tool by name. An addition of this gateway."""
+    """A tool by name. Ours: not in the source specification."""
     name: Required[str]
     """Name of the tool."""
 
 ChatResponseFormatParam: TypeAlias = TextFormatParam | JsonObjectFormatParam | ChatJsonSchemaResponseFormatParam | Record
-"""Format of the response; unknown kinds pass through. An addition of this gateway."""
+"""Format of the response; unknown kinds pass through. Ours: not in the source specification."""
 
 class TextFormat(Record):
-    """Plain text. An addition of this gateway."""
+    """Plain text. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["text"]:
         """Kind of the format."""
 
 class TextFormatParam(TypedDict, total=False):
-    """Plain text. An addition of this gateway."""
+    """Plain text. Ours: not in the source specification."""
     type: Required[Literal["text"]]
     """Kind of the format."""
 
 class JsonObjectFormat(Record):
-    """Any JSON object. An addition of this gateway."""
+    """Any JSON object. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["json_object"]:
         """Kind of the format."""
 
 class JsonObjectFormatParam(TypedDict, total=False):
-    """Any JSON object. An addition of this gateway."""
+    """Any JSON object. Ours: not in the source specification."""
     type: Required[Literal["json_object"]]
     """Kind of the format."""
 
 class ChatJsonSchemaResponseFormatParam(TypedDict, total=False):
-    """JSON that follows a schema. An addition of this gateway."""
+    """JSON that follows a schema. Ours: not in the source specification."""
     type: Required[Literal["json_schema"]]
     """Kind of the format."""
     json_schema: Required[ChatJsonSchemaFormatParam | Record]
     """A JSON Schema that the response must follow."""
 
 class ChatJsonSchemaFormatParam(TypedDict, total=False):
-    """A JSON Schema that the response must follow. An addition of this gateway."""
+    """A JSON Schema that the response must follow. Ours: not in the source specification."""
     name: Required[str]
     """Name of the format. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str | None
@@ -621,13 +629,13 @@ class ChatJsonSchemaFormatParam(TypedDict, total=False):
     """Whether it must be followed exactly."""
 
 ChatToolCall: TypeAlias = ChatFunctionToolCall | ChatCustomToolCall
-"""A call of a tool; unknown kinds pass through. An addition of this gateway."""
+"""A call of a tool; unknown kinds pass through. Ours: not in the source specification."""
 
 ChatToolCallParam: TypeAlias = ChatFunctionToolCallParam | ChatCustomToolCallParam | Record
-"""A call of a tool; unknown kinds pass through. An addition of this gateway."""
+"""A call of a tool; unknown kinds pass through. Ours: not in the source specification."""
 
 class ChatFunctionToolCall(Record):
-    """A call of a function. An addition of this gateway."""
+    """A call of a function. Ours: not in the source specification."""
     @property
     def id(self) -> str:
         """Id of the call; a tool message names it."""
@@ -639,7 +647,7 @@ class ChatFunctionToolCall(Record):
         """A function and its arguments."""
 
 class ChatFunctionToolCallParam(TypedDict, total=False):
-    """A call of a function. An addition of this gateway."""
+    """A call of a function. Ours: not in the source specification."""
     id: Required[str]
     """Id of the call; a tool message names it."""
     type: Required[Literal["function"]]
@@ -648,7 +656,7 @@ class ChatFunctionToolCallParam(TypedDict, total=False):
     """A function and its arguments."""
 
 class ChatCustomToolCall(Record):
-    """A call of a custom tool. An addition of this gateway."""
+    """A call of a custom tool. Ours: not in the source specification."""
     @property
     def id(self) -> str:
         """Id of the call; a tool message names it."""
@@ -660,7 +668,7 @@ class ChatCustomToolCall(Record):
         """A custom tool and the text for it."""
 
 class ChatCustomToolCallParam(TypedDict, total=False):
-    """A call of a custom tool. An addition of this gateway."""
+    """A call of a custom tool. Ours: not in the source specification."""
     id: Required[str]
     """Id of the call; a tool message names it."""
     type: Required[Literal["custom"]]
@@ -669,7 +677,7 @@ class ChatCustomToolCallParam(TypedDict, total=False):
     """A custom tool and the text for it."""
 
 class ChatCustomCall(Record):
-    """A custom tool and the text for it. An addition of this gateway."""
+    """A custom tool and the text for it. Ours: not in the source specification."""
     @property
     def name(self) -> str:
         """Name of the tool."""
@@ -678,14 +686,14 @@ class ChatCustomCall(Record):
         """Free text for the tool."""
 
 class ChatCustomCallParam(TypedDict, total=False):
-    """A custom tool and the text for it. An addition of this gateway."""
+    """A custom tool and the text for it. Ours: not in the source specification."""
     name: Required[str]
     """Name of the tool."""
     input: Required[str]
     """Free text for the tool."""
 
 class ChatFunctionCall(Record):
-    """A function and its arguments. An addition of this gateway."""
+    """A function and its arguments. Ours: not in the source specification."""
     @property
     def name(self) -> str:
         """Name of the function."""
@@ -694,7 +702,7 @@ class ChatFunctionCall(Record):
         """The arguments as JSON text."""
 
 class ChatFunctionCallParam(TypedDict, total=False):
-    """A function and its arguments. An addition of this gateway."""
+    """A function and its arguments. Ours: not in the source specification."""
     name: Required[str]
     """Name of the function."""
     arguments: Required[str]
@@ -710,7 +718,7 @@ class ChatCompletion(Record):
         """Kind of the record."""
     @property
     def created(self) -> int:
-        """Unix time in seconds. Format int64."""
+        """Unix time in seconds. Format int64. Ours, not in the source specification: format int64."""
     @property
     def model(self) -> str:
         """Model id."""
@@ -722,73 +730,79 @@ class ChatCompletion(Record):
         """Tokens used."""
     @property
     def system_fingerprint(self) -> str | None:
-        """Identifies the configuration that generated the response. An addition of this gateway."""
+        """Identifies the configuration that generated the response. Ours: not in the source
+        specification.
+        """
     @property
     def service_tier(self) -> str | None:
-        """Processing tier used. An addition of this gateway."""
+        """Processing tier used. Ours: not in the source specification."""
 
 class ChatChoice(Record):
     """One choice. Source: section 2.2 of the specification."""
     @property
     def index(self) -> int:
-        """Index of the choice. At least 0."""
+        """Index of the choice. At least 0. Ours, not in the source specification: at least 0."""
     @property
     def message(self) -> ChatCompletionMessage:
         """The assistant's message."""
     @property
     def finish_reason(self) -> Literal["stop", "length", "tool_calls", "content_filter", "function_call"] | str:
-        """Why generation ended."""
+        """Why generation ended. Ours, not in the source specification: the values other than `stop`."""
     @property
     def logprobs(self) -> ChatLogprobs | None:
-        """Log probabilities of the tokens; null unless requested. An addition of this gateway."""
+        """Log probabilities of the tokens; null unless requested. Ours: not in the source
+        specification.
+        """
 
 class ChatCompletionMessage(Record):
     """The assistant's message. Source: section 2.2 of the specification."""
     @property
     def role(self) -> Literal["assistant"] | str:
-        """Always assistant."""
+        """Always assistant. Ours, not in the source specification: other roles."""
     @property
     def content(self) -> str | None:
-        """The text; null beside tool calls."""
+        """The text; null beside tool calls. Ours, not in the source specification: null beside calls."""
     @property
     def refusal(self) -> str | None:
-        """Why the model declined. An addition of this gateway."""
+        """Why the model declined. Ours: not in the source specification."""
     @property
     def reasoning_content(self) -> str | None:
-        """The model's reasoning if the provider returns it. An addition of this gateway."""
+        """The model's reasoning if the provider returns it. Ours: not in the source specification."""
     @property
     def tool_calls(self) -> list[ChatToolCall] | None:
-        """Calls of tools. An addition of this gateway."""
+        """Calls of tools. Ours: not in the source specification."""
     @property
     def function_call(self) -> ChatFunctionCall | None:
-        """The call, if the request uses functions. An addition of this gateway."""
+        """The call, if the request uses functions. Ours: not in the source specification."""
 
 class ChatUsage(Record):
     """Tokens used. Source: section 2.2 of the specification."""
     @property
     def prompt_tokens(self) -> int:
-        """Tokens of the input. At least 0."""
+        """Tokens of the input. At least 0. Ours, not in the source specification: at least 0."""
     @property
     def completion_tokens(self) -> int:
-        """Tokens generated. At least 0."""
+        """Tokens generated. At least 0. Ours, not in the source specification: at least 0."""
     @property
     def total_tokens(self) -> int:
-        """Sum of input and generated tokens. At least 0."""
+        """Sum of input and generated tokens. At least 0. Ours, not in the source specification: at
+        least 0.
+        """
     @property
     def prompt_tokens_details(self) -> ChatPromptTokensDetails | None:
-        """Breakdown of the input tokens. An addition of this gateway."""
+        """Breakdown of the input tokens. Ours: not in the source specification."""
     @property
     def completion_tokens_details(self) -> ChatCompletionTokensDetails | None:
-        """Breakdown of the generated tokens. An addition of this gateway."""
+        """Breakdown of the generated tokens. Ours: not in the source specification."""
 
 class ChatPromptTokensDetails(Record):
-    """Breakdown of the input tokens. An addition of this gateway."""
+    """Breakdown of the input tokens. Ours: not in the source specification."""
     @property
     def cached_tokens(self) -> int | None:
         """Read from a cache. At least 0."""
 
 class ChatCompletionTokensDetails(Record):
-    """Breakdown of the generated tokens. An addition of this gateway."""
+    """Breakdown of the generated tokens. Ours: not in the source specification."""
     @property
     def reasoning_tokens(self) -> int | None:
         """Spent on reasoning. At least 0."""
@@ -806,37 +820,45 @@ class ChatCompletionChunk(Record):
         """The new content of each choice; empty on a usage chunk."""
     @property
     def created(self) -> int | None:
-        """Unix time in seconds. Format int64. An addition of this gateway."""
+        """Unix time in seconds. Format int64. Ours: not in the source specification."""
     @property
     def model(self) -> str | None:
-        """Model id. An addition of this gateway."""
+        """Model id. Ours: not in the source specification."""
     @property
     def usage(self) -> ChatUsage | None:
-        """Tokens used; on the last chunk if requested. An addition of this gateway."""
+        """Tokens used; on the last chunk if requested. Ours: not in the source specification."""
     @property
     def system_fingerprint(self) -> str | None:
-        """Identifies the configuration that generates the response. An addition of this gateway."""
+        """Identifies the configuration that generates the response. Ours: not in the source
+        specification.
+        """
     @property
     def service_tier(self) -> str | None:
-        """Processing tier used. An addition of this gateway."""
+        """Processing tier used. Ours: not in the source specification."""
 
 class ChatChunkChoice(Record):
     """New content of one choice. Source: section 2.3 of the specification."""
     @property
     def index(self) -> int:
-        """Index of the choice. At least 0."""
+        """Index of the choice. At least 0. Ours, not in the source specification: at least 0."""
     @property
     def delta(self) -> ChatDelta:
         """The new piece; empty on the last chunk."""
     @property
     def finish_reason(self) -> Literal["stop", "length", "tool_calls", "content_filter", "function_call"] | str | None:
-        """null on content chunks; the reason on the last chunk."""
+        """null on content chunks; the reason on the last chunk. Ours, not in the source specification:
+        the values other than `stop`.
+        """
     @property
     def logprobs(self) -> ChatLogprobs | None:
-        """Log probabilities of the tokens; null unless requested. An addition of this gateway."""
+        """Log probabilities of the tokens; null unless requested. Ours: not in the source
+        specification.
+        """
 
 class ChatLogprobs(Record):
-    """Log probabilities of the tokens of a choice, or of its new piece. An addition of this gateway."""
+    """Log probabilities of the tokens of a choice, or of its new piece. Ours: not in the source
+    specification.
+    """
     @property
     def content(self) -> list[TokenLogprob] | None:
         """Log probabilities of the text."""
@@ -845,7 +867,7 @@ class ChatLogprobs(Record):
         """Log probabilities of the refusal."""
 
 class TokenLogprob(Record):
-    """The probability of a token and of its alternatives. An addition of this gateway."""
+    """The probability of a token and of its alternatives. Ours: not in the source specification."""
     @property
     def token(self) -> str:
         """The token."""
@@ -860,7 +882,7 @@ class TokenLogprob(Record):
         """The most likely tokens at this position, as many as requested."""
 
 class TokenLogprobParam(TypedDict, total=False):
-    """The probability of a token and of its alternatives. An addition of this gateway."""
+    """The probability of a token and of its alternatives. Ours: not in the source specification."""
     token: Required[str]
     """The token."""
     logprob: Required[float | None]
@@ -871,7 +893,7 @@ class TokenLogprobParam(TypedDict, total=False):
     """The most likely tokens at this position, as many as requested."""
 
 class TopLogprob(Record):
-    """One of the most likely tokens at a position. An addition of this gateway."""
+    """One of the most likely tokens at a position. Ours: not in the source specification."""
     @property
     def token(self) -> str:
         """The token."""
@@ -883,7 +905,7 @@ class TopLogprob(Record):
         """Its UTF-8 bytes."""
 
 class TopLogprobParam(TypedDict, total=False):
-    """One of the most likely tokens at a position. An addition of this gateway."""
+    """One of the most likely tokens at a position. Ours: not in the source specification."""
     token: Required[str]
     """The token."""
     logprob: Required[float | None]
@@ -895,25 +917,29 @@ class ChatDelta(Record):
     """The new piece; empty on the last chunk. Source: section 2.3 of the specification."""
     @property
     def content(self) -> str | None:
-        """New text."""
+        """New text. Ours, not in the source specification: null."""
     @property
     def role(self) -> Literal["assistant"] | str | None:
-        """Present on the first chunk. An addition of this gateway."""
+        """Present on the first chunk. Ours: not in the source specification."""
     @property
     def refusal(self) -> str | None:
-        """New refusal text. An addition of this gateway."""
+        """New refusal text. Ours: not in the source specification."""
     @property
     def reasoning_content(self) -> str | None:
-        """New reasoning if the provider returns it. An addition of this gateway."""
+        """New reasoning if the provider returns it. Ours: not in the source specification."""
     @property
     def tool_calls(self) -> list[ChatToolCallDelta] | None:
-        """New pieces of tool calls. An addition of this gateway."""
+        """New pieces of tool calls. Ours: not in the source specification."""
     @property
     def function_call(self) -> ChatFunctionCallDelta | None:
-        """A new piece of the call, if the request uses functions. An addition of this gateway."""
+        """A new piece of the call, if the request uses functions. Ours: not in the source
+        specification.
+        """
 
 class ChatToolCallDelta(Record):
-    """A piece of a tool call; pieces with the same index belong together. An addition of this gateway."""
+    """A piece of a tool call; pieces with the same index belong together. Ours: not in the source
+    specification.
+    """
     @property
     def index(self) -> int | None:
         """Index of the call. At least 0."""
@@ -931,7 +957,7 @@ class ChatToolCallDelta(Record):
         """A piece of a custom tool's call."""
 
 class ChatFunctionCallDelta(Record):
-    """A piece of a function call. An addition of this gateway."""
+    """A piece of a function call. Ours: not in the source specification."""
     @property
     def name(self) -> str | None:
         """Present on the first piece."""
@@ -940,7 +966,7 @@ class ChatFunctionCallDelta(Record):
         """New piece of the arguments' JSON text."""
 
 class ChatCustomCallDelta(Record):
-    """A piece of a custom tool's call. An addition of this gateway."""
+    """A piece of a custom tool's call. Ours: not in the source specification."""
     @property
     def name(self) -> str | None:
         """Present on the first piece."""
@@ -954,63 +980,67 @@ class ResponseRequest(TypedDict, total=False):
     specification.
     """
     model: Required[str]
-    """A model id of the family this endpoint serves. At least 1 character."""
+    """A model id of the family this endpoint serves. At least 1 character. Ours, not in the source
+    specification: at least 1 character.
+    """
     input: Required[str | Sequence[InputItemParam]]
-    """The prompt text, or a list of items."""
+    """The prompt text, or a list of items. Ours, not in the source specification: a list of items."""
     instructions: str | None
-    """System text placed before the input. An addition of this gateway."""
+    """System text placed before the input. Ours: not in the source specification."""
     max_output_tokens: int | None
-    """Upper bound on generated tokens. At least 1. An addition of this gateway."""
+    """Upper bound on generated tokens. At least 1. Ours: not in the source specification."""
     stream: bool | None
-    """true switches the reply to server-sent events. The gateway assumes false. An addition of this
-    gateway.
+    """true switches the reply to server-sent events. The gateway assumes false. Ours: not in the
+    source specification.
     """
     tools: Sequence[ResponseToolParam] | None
-    """Tools the model may call; unknown kinds pass through. An addition of this gateway."""
+    """Tools the model may call; unknown kinds pass through. Ours: not in the source specification."""
     tool_choice: Literal["none", "auto", "required"] | str | ResponseToolChoiceParam | None
-    """Whether and which tool is called. An addition of this gateway."""
+    """Whether and which tool is called. Ours: not in the source specification."""
     parallel_tool_calls: bool | None
-    """Whether several tools may be called at once. An addition of this gateway."""
+    """Whether several tools may be called at once. Ours: not in the source specification."""
     previous_response_id: str | None
-    """The response to continue. An addition of this gateway."""
+    """The response to continue. Ours: not in the source specification."""
     store: bool | None
-    """Whether the response is stored for previous_response_id. An addition of this gateway."""
+    """Whether the response is stored for previous_response_id. Ours: not in the source specification."""
     temperature: float | None
-    """Higher is more random. 0 to 2. An addition of this gateway."""
+    """Higher is more random. 0 to 2. Ours: not in the source specification."""
     top_p: float | None
-    """Nucleus sampling. 0 to 1. An addition of this gateway."""
+    """Nucleus sampling. 0 to 1. Ours: not in the source specification."""
     text: ResponseTextOptionsParam | Record | None
-    """Format of the text. An addition of this gateway."""
+    """Format of the text. Ours: not in the source specification."""
     reasoning: ResponseReasoningOptionsParam | Record | None
-    """Reasoning options. An addition of this gateway."""
+    """Reasoning options. Ours: not in the source specification."""
     truncation: Literal["auto", "disabled"] | str | None
-    """What happens to input that is too long. An addition of this gateway."""
+    """What happens to input that is too long. Ours: not in the source specification."""
     include: Sequence[str] | None
-    """Further output to include. An addition of this gateway."""
+    """Further output to include. Ours: not in the source specification."""
     metadata: Mapping[str, str] | None
-    """Arbitrary key-value pairs, stored with the response. An addition of this gateway."""
+    """Arbitrary key-value pairs, stored with the response. Ours: not in the source specification."""
     prompt_cache_key: str | None
-    """Groups requests that share a prefix. An addition of this gateway."""
+    """Groups requests that share a prefix. Ours: not in the source specification."""
     service_tier: str | None
-    """Processing tier. An addition of this gateway."""
+    """Processing tier. Ours: not in the source specification."""
     user: str | None
-    """An id of the end user. An addition of this gateway."""
+    """An id of the end user. Ours: not in the source specification."""
     safety_identifier: str | None
-    """A stable id of the end user that reveals nothing about them. An addition of this gateway."""
+    """A stable id of the end user that reveals nothing about them. Ours: not in the source
+    specification.
+    """
     max_tool_calls: int | None
-    """Upper bound on calls of built-in tools. At least 1. An addition of this gateway."""
+    """Upper bound on calls of built-in tools. At least 1. Ours: not in the source specification."""
     top_logprobs: int | None
-    """Number of alternatives per token. 0 to 20. An addition of this gateway."""
+    """Number of alternatives per token. 0 to 20. Ours: not in the source specification."""
     background: bool | None
-    """Whether the response is generated in the background after the request returns. An addition of
-    this gateway.
+    """Whether the response is generated in the background after the request returns. Ours: not in the
+    source specification.
     """
 
 InputItemParam: TypeAlias = InputMessageParam | FunctionCallOutputItemParam | FunctionCallItemParam | CustomToolCallOutputItemParam | CustomToolCallItemParam | ReasoningItemParam | CompactionItemParam | CompactionTriggerItemParam | Record
-"""One item of the input; unknown kinds pass through. An addition of this gateway."""
+"""One item of the input; unknown kinds pass through. Ours: not in the source specification."""
 
 class InputMessageParam(TypedDict, total=False):
-    """A message; type may be omitted. An addition of this gateway."""
+    """A message; type may be omitted. Ours: not in the source specification."""
     type: Literal["message"]
     """Kind of the item."""
     id: str | None
@@ -1023,13 +1053,13 @@ class InputMessageParam(TypedDict, total=False):
     """State of a message that is sent back."""
 
 InputContent: TypeAlias = InputTextContent | InputImageContent | OutputTextContent | RefusalContent
-"""One part of a message; unknown kinds pass through. An addition of this gateway."""
+"""One part of a message; unknown kinds pass through. Ours: not in the source specification."""
 
 InputContentParam: TypeAlias = InputTextContentParam | InputImageContentParam | OutputTextContentParam | RefusalContentParam | Record
-"""One part of a message; unknown kinds pass through. An addition of this gateway."""
+"""One part of a message; unknown kinds pass through. Ours: not in the source specification."""
 
 class InputTextContent(Record):
-    """Text from the caller. An addition of this gateway."""
+    """Text from the caller. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["input_text"]:
         """Kind of the part."""
@@ -1038,14 +1068,14 @@ class InputTextContent(Record):
         """The text."""
 
 class InputTextContentParam(TypedDict, total=False):
-    """Text from the caller. An addition of this gateway."""
+    """Text from the caller. Ours: not in the source specification."""
     type: Required[Literal["input_text"]]
     """Kind of the part."""
     text: Required[str]
     """The text."""
 
 class InputImageContent(Record):
-    """An image from the caller. An addition of this gateway."""
+    """An image from the caller. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["input_image"]:
         """Kind of the part."""
@@ -1057,7 +1087,7 @@ class InputImageContent(Record):
         """Level of detail at which the model sees the image."""
 
 class InputImageContentParam(TypedDict, total=False):
-    """An image from the caller. An addition of this gateway."""
+    """An image from the caller. Ours: not in the source specification."""
     type: Required[Literal["input_image"]]
     """Kind of the part."""
     image_url: str | None
@@ -1066,7 +1096,7 @@ class InputImageContentParam(TypedDict, total=False):
     """Level of detail at which the model sees the image."""
 
 class OutputTextContent(Record):
-    """Text from the model. An addition of this gateway."""
+    """Text from the model. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["output_text"]:
         """Kind of the part."""
@@ -1081,7 +1111,7 @@ class OutputTextContent(Record):
         """Log probabilities of the tokens; empty unless requested."""
 
 class OutputTextContentParam(TypedDict, total=False):
-    """Text from the model. An addition of this gateway."""
+    """Text from the model. Ours: not in the source specification."""
     type: Required[Literal["output_text"]]
     """Kind of the part."""
     text: Required[str]
@@ -1092,7 +1122,7 @@ class OutputTextContentParam(TypedDict, total=False):
     """Log probabilities of the tokens; empty unless requested."""
 
 class RefusalContent(Record):
-    """Why the model declined. An addition of this gateway."""
+    """Why the model declined. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["refusal"]:
         """Kind of the part."""
@@ -1101,14 +1131,14 @@ class RefusalContent(Record):
         """The text."""
 
 class RefusalContentParam(TypedDict, total=False):
-    """Why the model declined. An addition of this gateway."""
+    """Why the model declined. Ours: not in the source specification."""
     type: Required[Literal["refusal"]]
     """Kind of the part."""
     refusal: Required[str]
     """The text."""
 
 class FunctionCallOutputItem(Record):
-    """The result of a function call. An addition of this gateway."""
+    """The result of a function call. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["function_call_output"]:
         """Kind of the item."""
@@ -1126,7 +1156,7 @@ class FunctionCallOutputItem(Record):
         """State of the item."""
 
 class FunctionCallOutputItemParam(TypedDict, total=False):
-    """The result of a function call. An addition of this gateway."""
+    """The result of a function call. Ours: not in the source specification."""
     type: Required[Literal["function_call_output"]]
     """Kind of the item."""
     id: str | None
@@ -1139,7 +1169,7 @@ class FunctionCallOutputItemParam(TypedDict, total=False):
     """State of the item."""
 
 class FunctionCallItem(Record):
-    """A function call from the model. An addition of this gateway."""
+    """A function call from the model. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["function_call"]:
         """Kind of the item."""
@@ -1160,7 +1190,7 @@ class FunctionCallItem(Record):
         """State of the item."""
 
 class FunctionCallItemParam(TypedDict, total=False):
-    """A function call from the model. An addition of this gateway."""
+    """A function call from the model. Ours: not in the source specification."""
     type: Required[Literal["function_call"]]
     """Kind of the item."""
     id: str | None
@@ -1175,7 +1205,7 @@ class FunctionCallItemParam(TypedDict, total=False):
     """State of the item."""
 
 class ReasoningItem(Record):
-    """The model's reasoning. An addition of this gateway."""
+    """The model's reasoning. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["reasoning"]:
         """Kind of the item."""
@@ -1193,7 +1223,7 @@ class ReasoningItem(Record):
         """State of the item."""
 
 class ReasoningItemParam(TypedDict, total=False):
-    """The model's reasoning. An addition of this gateway."""
+    """The model's reasoning. Ours: not in the source specification."""
     type: Required[Literal["reasoning"]]
     """Kind of the item."""
     id: str | None
@@ -1206,7 +1236,7 @@ class ReasoningItemParam(TypedDict, total=False):
     """State of the item."""
 
 class CompactionItem(Record):
-    """Represents a conversation that was compacted. An addition of this gateway."""
+    """Represents a conversation that was compacted. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["compaction"]:
         """Kind of the item."""
@@ -1218,7 +1248,7 @@ class CompactionItem(Record):
         """Opaque; send it back unchanged."""
 
 class CompactionItemParam(TypedDict, total=False):
-    """Represents a conversation that was compacted. An addition of this gateway."""
+    """Represents a conversation that was compacted. Ours: not in the source specification."""
     type: Required[Literal["compaction"]]
     """Kind of the item."""
     id: str | None
@@ -1227,14 +1257,14 @@ class CompactionItemParam(TypedDict, total=False):
     """Opaque; send it back unchanged."""
 
 class CompactionTriggerItemParam(TypedDict, total=False):
-    """As the last input item, requests one compaction item instead of a reply. An addition of this
-    gateway.
+    """As the last input item, requests one compaction item instead of a reply. Ours: not in the source
+    specification.
     """
     type: Required[Literal["compaction_trigger"]]
     """Kind of the item."""
 
 class CustomToolCallItem(Record):
-    """A call of a custom tool. An addition of this gateway."""
+    """A call of a custom tool. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["custom_tool_call"]:
         """Kind of the item."""
@@ -1255,7 +1285,7 @@ class CustomToolCallItem(Record):
         """State of the item."""
 
 class CustomToolCallItemParam(TypedDict, total=False):
-    """A call of a custom tool. An addition of this gateway."""
+    """A call of a custom tool. Ours: not in the source specification."""
     type: Required[Literal["custom_tool_call"]]
     """Kind of the item."""
     id: str | None
@@ -1270,7 +1300,7 @@ class CustomToolCallItemParam(TypedDict, total=False):
     """State of the item."""
 
 class CustomToolCallOutputItem(Record):
-    """The result of a custom tool's call. An addition of this gateway."""
+    """The result of a custom tool's call. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["custom_tool_call_output"]:
         """Kind of the item."""
@@ -1288,7 +1318,7 @@ class CustomToolCallOutputItem(Record):
         """State of the item."""
 
 class CustomToolCallOutputItemParam(TypedDict, total=False):
-    """The result of a custom tool's call. An addition of this gateway."""
+    """The result of a custom tool's call. Ours: not in the source specification."""
     type: Required[Literal["custom_tool_call_output"]]
     """Kind of the item."""
     id: str | None
@@ -1301,13 +1331,13 @@ class CustomToolCallOutputItemParam(TypedDict, total=False):
     """State of the item."""
 
 ResponseTool: TypeAlias = ResponseFunctionTool | ResponseCustomTool | ResponseWebSearchTool
-"""A tool; unknown kinds pass through. An addition of this gateway."""
+"""A tool; unknown kinds pass through. Ours: not in the source specification."""
 
 ResponseToolParam: TypeAlias = ResponseFunctionToolParam | ResponseCustomToolParam | ResponseWebSearchToolParam | Record
-"""A tool; unknown kinds pass through. An addition of this gateway."""
+"""A tool; unknown kinds pass through. Ours: not in the source specification."""
 
 class ResponseFunctionTool(Record):
-    """A function that is run by the caller. An addition of this gateway."""
+    """A function that is run by the caller. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["function"]:
         """Kind of the tool."""
@@ -1325,7 +1355,7 @@ class ResponseFunctionTool(Record):
         """Whether arguments must follow the schema exactly."""
 
 class ResponseFunctionToolParam(TypedDict, total=False):
-    """A function that is run by the caller. An addition of this gateway."""
+    """A function that is run by the caller. Ours: not in the source specification."""
     type: Required[Literal["function"]]
     """Kind of the tool."""
     name: Required[str]
@@ -1338,7 +1368,7 @@ class ResponseFunctionToolParam(TypedDict, total=False):
     """Whether arguments must follow the schema exactly."""
 
 class ResponseCustomTool(Record):
-    """A tool that takes free text and is run by the caller. An addition of this gateway."""
+    """A tool that takes free text and is run by the caller. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["custom"]:
         """Kind of the tool."""
@@ -1353,7 +1383,7 @@ class ResponseCustomTool(Record):
         """Format of the text; any text if absent. Unknown kinds pass through."""
 
 class ResponseCustomToolParam(TypedDict, total=False):
-    """A tool that takes free text and is run by the caller. An addition of this gateway."""
+    """A tool that takes free text and is run by the caller. Ours: not in the source specification."""
     type: Required[Literal["custom"]]
     """Kind of the tool."""
     name: Required[str]
@@ -1364,13 +1394,17 @@ class ResponseCustomToolParam(TypedDict, total=False):
     """Format of the text; any text if absent. Unknown kinds pass through."""
 
 ResponseCustomFormat: TypeAlias = CustomTextFormat | ResponseGrammarFormat
-"""Format of the text; any text if absent. Unknown kinds pass through. An addition of this gateway."""
+"""Format of the text; any text if absent. Unknown kinds pass through. Ours: not in the source
+specification.
+"""
 
 ResponseCustomFormatParam: TypeAlias = CustomTextFormatParam | ResponseGrammarFormatParam | Record
-"""Format of the text; any text if absent. Unknown kinds pass through. An addition of this gateway."""
+"""Format of the text; any text if absent. Unknown kinds pass through. Ours: not in the source
+specification.
+"""
 
 class ResponseGrammarFormat(Record):
-    """Text that follows a grammar. An addition of this gateway."""
+    """Text that follows a grammar. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["grammar"]:
         """Kind of the format."""
@@ -1382,7 +1416,7 @@ class ResponseGrammarFormat(Record):
         """The grammar."""
 
 class ResponseGrammarFormatParam(TypedDict, total=False):
-    """Text that follows a grammar. An addition of this gateway."""
+    """Text that follows a grammar. Ours: not in the source specification."""
     type: Required[Literal["grammar"]]
     """Kind of the format."""
     syntax: Required[Literal["lark", "regex"]]
@@ -1391,35 +1425,39 @@ class ResponseGrammarFormatParam(TypedDict, total=False):
     """The grammar."""
 
 class ResponseWebSearchTool(Record):
-    """A search that the provider runs; its options pass through. An addition of this gateway."""
+    """A search that the provider runs; its options pass through. Ours: not in the source
+    specification.
+    """
     @property
     def type(self) -> Literal["web_search"]:
         """Kind of the tool."""
 
 class ResponseWebSearchToolParam(TypedDict, total=False):
-    """A search that the provider runs; its options pass through. An addition of this gateway."""
+    """A search that the provider runs; its options pass through. Ours: not in the source
+    specification.
+    """
     type: Required[Literal["web_search"]]
     """Kind of the tool."""
 
 ResponseToolChoiceParam: TypeAlias = ResponseNamedToolChoiceParam | ResponseNamedCustomToolChoiceParam | ResponseAllowedToolsChoiceParam | Record
-"""Which tools are called; unknown kinds pass through. An addition of this gateway."""
+"""Which tools are called; unknown kinds pass through. Ours: not in the source specification."""
 
 class ResponseNamedToolChoiceParam(TypedDict, total=False):
-    """Forces one function. An addition of this gateway."""
+    """Forces one function. Ours: not in the source specification."""
     type: Required[Literal["function"]]
     """Kind of the tool."""
     name: Required[str]
     """Name of the tool."""
 
 class ResponseNamedCustomToolChoiceParam(TypedDict, total=False):
-    """Forces one custom tool. An addition of this gateway."""
+    """Forces one custom tool. Ours: not in the source specification."""
     type: Required[Literal["custom"]]
     """Kind of the tool."""
     name: Required[str]
     """Name of the tool."""
 
 class ResponseAllowedToolsChoiceParam(TypedDict, total=False):
-    """Limits the choice to some of the tools. An addition of this gateway."""
+    """Limits the choice to some of the tools. Ours: not in the source specification."""
     type: Required[Literal["allowed_tools"]]
     """Kind of the choice."""
     mode: Required[Literal["auto", "required"]]
@@ -1428,7 +1466,7 @@ class ResponseAllowedToolsChoiceParam(TypedDict, total=False):
     """The tools, named as in a choice that forces one. At least 1 item."""
 
 class ResponseTextOptions(Record):
-    """Format of the text. An addition of this gateway."""
+    """Format of the text. Ours: not in the source specification."""
     @property
     def format(self) -> ResponseTextFormat | None:
         """Format of the response; unknown kinds pass through."""
@@ -1437,20 +1475,20 @@ class ResponseTextOptions(Record):
         """Level of detail of responses."""
 
 class ResponseTextOptionsParam(TypedDict, total=False):
-    """Format of the text. An addition of this gateway."""
+    """Format of the text. Ours: not in the source specification."""
     format: ResponseTextFormatParam | None
     """Format of the response; unknown kinds pass through."""
     verbosity: Literal["low", "medium", "high"] | str | None
     """Level of detail of responses."""
 
 ResponseTextFormat: TypeAlias = TextFormat | JsonObjectFormat | ResponseJsonSchemaFormat
-"""Format of the response; unknown kinds pass through. An addition of this gateway."""
+"""Format of the response; unknown kinds pass through. Ours: not in the source specification."""
 
 ResponseTextFormatParam: TypeAlias = TextFormatParam | JsonObjectFormatParam | ResponseJsonSchemaFormatParam | Record
-"""Format of the response; unknown kinds pass through. An addition of this gateway."""
+"""Format of the response; unknown kinds pass through. Ours: not in the source specification."""
 
 class ResponseJsonSchemaFormat(Record):
-    """JSON that follows a schema. An addition of this gateway."""
+    """JSON that follows a schema. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["json_schema"]:
         """Kind of the format."""
@@ -1468,7 +1506,7 @@ class ResponseJsonSchemaFormat(Record):
         """Whether it must be followed exactly."""
 
 class ResponseJsonSchemaFormatParam(TypedDict, total=False):
-    """JSON that follows a schema. An addition of this gateway."""
+    """JSON that follows a schema. Ours: not in the source specification."""
     type: Required[Literal["json_schema"]]
     """Kind of the format."""
     name: Required[str]
@@ -1481,7 +1519,7 @@ class ResponseJsonSchemaFormatParam(TypedDict, total=False):
     """Whether it must be followed exactly."""
 
 class ResponseReasoningOptions(Record):
-    """Reasoning options. An addition of this gateway."""
+    """Reasoning options. Ours: not in the source specification."""
     @property
     def effort(self) -> Literal["none", "minimal", "low", "medium", "high"] | str | None:
         """How much the model reasons."""
@@ -1490,14 +1528,14 @@ class ResponseReasoningOptions(Record):
         """How detailed it is."""
 
 class ResponseReasoningOptionsParam(TypedDict, total=False):
-    """Reasoning options. An addition of this gateway."""
+    """Reasoning options. Ours: not in the source specification."""
     effort: Literal["none", "minimal", "low", "medium", "high"] | str | None
     """How much the model reasons."""
     summary: Literal["auto", "concise", "detailed"] | str | None
     """How detailed it is."""
 
 class Response(Record):
-    """A response. An addition of this gateway."""
+    """A response. Ours: not in the source specification."""
     @property
     def id(self) -> str:
         """Id of the response."""
@@ -1590,7 +1628,7 @@ class Response(Record):
         """All text of the output, joined."""
 
 class ResponseError(Record):
-    """Why a response failed. An addition of this gateway."""
+    """Why a response failed. Ours: not in the source specification."""
     @property
     def code(self) -> str | None:
         """Machine-readable code."""
@@ -1599,13 +1637,13 @@ class ResponseError(Record):
         """Human-readable text."""
 
 class ResponseIncompleteDetails(Record):
-    """Why a response is incomplete. An addition of this gateway."""
+    """Why a response is incomplete. Ours: not in the source specification."""
     @property
     def reason(self) -> Literal["max_output_tokens", "content_filter"] | str | None:
         """The reason."""
 
 class ResponseUsage(Record):
-    """Tokens used. An addition of this gateway."""
+    """Tokens used. Ours: not in the source specification."""
     @property
     def input_tokens(self) -> int:
         """Tokens of the input. At least 0."""
@@ -1623,7 +1661,7 @@ class ResponseUsage(Record):
         """Sum of input and generated tokens. At least 0."""
 
 class ResponseInputTokensDetails(Record):
-    """Breakdown of the input tokens. An addition of this gateway."""
+    """Breakdown of the input tokens. Ours: not in the source specification."""
     @property
     def cached_tokens(self) -> int | None:
         """Read from a cache. At least 0."""
@@ -1632,16 +1670,16 @@ class ResponseInputTokensDetails(Record):
         """Written to a cache. At least 0."""
 
 class ResponseOutputTokensDetails(Record):
-    """Breakdown of the generated tokens. An addition of this gateway."""
+    """Breakdown of the generated tokens. Ours: not in the source specification."""
     @property
     def reasoning_tokens(self) -> int | None:
         """Spent on reasoning. At least 0."""
 
 OutputItem: TypeAlias = OutputMessage | FunctionCallItem | ReasoningItem | CustomToolCallItem | CompactionItem
-"""One item of the output; unknown kinds pass through. An addition of this gateway."""
+"""One item of the output; unknown kinds pass through. Ours: not in the source specification."""
 
 class OutputMessage(Record):
-    """A message from the model. An addition of this gateway."""
+    """A message from the model. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["message"]:
         """Kind of the item."""
@@ -1659,10 +1697,10 @@ class OutputMessage(Record):
         """State of the item."""
 
 OutputContent: TypeAlias = OutputTextContent | RefusalContent
-"""One part of an output message; unknown kinds pass through. An addition of this gateway."""
+"""One part of an output message; unknown kinds pass through. Ours: not in the source specification."""
 
 class CompactRequest(TypedDict, total=False):
-    """Compaction request. An addition of this gateway."""
+    """Compaction request. Ours: not in the source specification."""
     model: Required[str]
     """A model id of the family this endpoint serves. At least 1 character."""
     input: str | Sequence[InputItemParam] | None
@@ -1673,7 +1711,7 @@ class CompactRequest(TypedDict, total=False):
     """The response to compact from."""
 
 class CompactedResponse(Record):
-    """A compacted conversation. An addition of this gateway."""
+    """A compacted conversation. Ours: not in the source specification."""
     @property
     def id(self) -> str:
         """Id of the compaction."""
@@ -1691,7 +1729,7 @@ class CompactedResponse(Record):
         """Tokens used."""
 
 class ResponseItemList(Record):
-    """One page of the items that a response was generated from. An addition of this gateway."""
+    """One page of the items that a response was generated from. Ours: not in the source specification."""
     @property
     def object(self) -> Literal["list"]:
         """Kind of the record."""
@@ -1711,12 +1749,12 @@ class ResponseItemList(Record):
         """The elements of `data`, not the names of the members."""
 
 ResponseItem: TypeAlias = ResponseMessageItem | FunctionCallItem | FunctionCallOutputItem | CustomToolCallItem | CustomToolCallOutputItem | ReasoningItem | CompactionItem
-"""An item that a response was generated from, as stored; unknown kinds pass through. An addition of
-this gateway.
+"""An item that a response was generated from, as stored; unknown kinds pass through. Ours: not in the
+source specification.
 """
 
 class ResponseMessageItem(Record):
-    """A message of the conversation. An addition of this gateway."""
+    """A message of the conversation. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["message"]:
         """Kind of the item."""
@@ -1734,7 +1772,7 @@ class ResponseMessageItem(Record):
         """State of the item."""
 
 class DeletedResponse(Record):
-    """A stored response was deleted. An addition of this gateway."""
+    """A stored response was deleted. Ours: not in the source specification."""
     @property
     def id(self) -> str:
         """Id of the response."""
@@ -1746,10 +1784,10 @@ class DeletedResponse(Record):
         """Always true."""
 
 ResponseStreamEvent: TypeAlias = ResponseCreatedEvent | ResponseInProgressEvent | ResponseCompletedEvent | ResponseFailedEvent | ResponseIncompleteEvent | ResponseOutputItemAddedEvent | ResponseOutputItemDoneEvent | ResponseContentPartAddedEvent | ResponseContentPartDoneEvent | ResponseTextDeltaEvent | ResponseTextDoneEvent | ResponseFunctionCallArgumentsDeltaEvent | ResponseFunctionCallArgumentsDoneEvent | ResponseCustomToolCallInputDeltaEvent | ResponseCustomToolCallInputDoneEvent | ResponseErrorEvent
-"""One event of a responses stream; unknown types pass through. An addition of this gateway."""
+"""One event of a responses stream; unknown types pass through. Ours: not in the source specification."""
 
 class ResponseCreatedEvent(Record):
-    """The response was created. An addition of this gateway."""
+    """The response was created. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.created"]:
         """Name of the event."""
@@ -1761,7 +1799,7 @@ class ResponseCreatedEvent(Record):
         """A response."""
 
 class ResponseInProgressEvent(Record):
-    """The model is generating. An addition of this gateway."""
+    """The model is generating. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.in_progress"]:
         """Name of the event."""
@@ -1773,7 +1811,7 @@ class ResponseInProgressEvent(Record):
         """A response."""
 
 class ResponseCompletedEvent(Record):
-    """Terminal: the whole response. An addition of this gateway."""
+    """Terminal: the whole response. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.completed"]:
         """Name of the event."""
@@ -1785,7 +1823,7 @@ class ResponseCompletedEvent(Record):
         """A response."""
 
 class ResponseFailedEvent(Record):
-    """Terminal: the response failed. An addition of this gateway."""
+    """Terminal: the response failed. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.failed"]:
         """Name of the event."""
@@ -1797,7 +1835,7 @@ class ResponseFailedEvent(Record):
         """A response."""
 
 class ResponseIncompleteEvent(Record):
-    """Terminal: the response stopped early. An addition of this gateway."""
+    """Terminal: the response stopped early. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.incomplete"]:
         """Name of the event."""
@@ -1809,7 +1847,7 @@ class ResponseIncompleteEvent(Record):
         """A response."""
 
 class ResponseOutputItemAddedEvent(Record):
-    """A new item. An addition of this gateway."""
+    """A new item. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.output_item.added"]:
         """Name of the event."""
@@ -1824,7 +1862,7 @@ class ResponseOutputItemAddedEvent(Record):
         """One item of the output; unknown kinds pass through."""
 
 class ResponseOutputItemDoneEvent(Record):
-    """An item is complete. An addition of this gateway."""
+    """An item is complete. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.output_item.done"]:
         """Name of the event."""
@@ -1839,7 +1877,7 @@ class ResponseOutputItemDoneEvent(Record):
         """One item of the output; unknown kinds pass through."""
 
 class ResponseContentPartAddedEvent(Record):
-    """A new part. An addition of this gateway."""
+    """A new part. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.content_part.added"]:
         """Name of the event."""
@@ -1860,7 +1898,7 @@ class ResponseContentPartAddedEvent(Record):
         """One part of an output message; unknown kinds pass through."""
 
 class ResponseContentPartDoneEvent(Record):
-    """A part is complete. An addition of this gateway."""
+    """A part is complete. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.content_part.done"]:
         """Name of the event."""
@@ -1881,7 +1919,7 @@ class ResponseContentPartDoneEvent(Record):
         """One part of an output message; unknown kinds pass through."""
 
 class ResponseTextDeltaEvent(Record):
-    """New text. An addition of this gateway."""
+    """New text. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.output_text.delta"]:
         """Name of the event."""
@@ -1905,7 +1943,7 @@ class ResponseTextDeltaEvent(Record):
         """Log probabilities of its tokens; empty unless requested."""
 
 class ResponseTextDoneEvent(Record):
-    """A text is complete. An addition of this gateway."""
+    """A text is complete. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.output_text.done"]:
         """Name of the event."""
@@ -1929,7 +1967,7 @@ class ResponseTextDoneEvent(Record):
         """Log probabilities of its tokens; empty unless requested."""
 
 class ResponseFunctionCallArgumentsDeltaEvent(Record):
-    """New piece of arguments. An addition of this gateway."""
+    """New piece of arguments. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.function_call_arguments.delta"]:
         """Name of the event."""
@@ -1947,7 +1985,7 @@ class ResponseFunctionCallArgumentsDeltaEvent(Record):
         """The new piece of JSON text."""
 
 class ResponseFunctionCallArgumentsDoneEvent(Record):
-    """Arguments are complete. An addition of this gateway."""
+    """Arguments are complete. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.function_call_arguments.done"]:
         """Name of the event."""
@@ -1968,7 +2006,7 @@ class ResponseFunctionCallArgumentsDoneEvent(Record):
         """The whole JSON text."""
 
 class ResponseCustomToolCallInputDeltaEvent(Record):
-    """New piece of a custom tool's text. An addition of this gateway."""
+    """New piece of a custom tool's text. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.custom_tool_call_input.delta"]:
         """Name of the event."""
@@ -1986,7 +2024,7 @@ class ResponseCustomToolCallInputDeltaEvent(Record):
         """The new piece."""
 
 class ResponseCustomToolCallInputDoneEvent(Record):
-    """A custom tool's text is complete. An addition of this gateway."""
+    """A custom tool's text is complete. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["response.custom_tool_call_input.done"]:
         """Name of the event."""
@@ -2004,7 +2042,9 @@ class ResponseCustomToolCallInputDoneEvent(Record):
         """The whole text."""
 
 class ResponseErrorEvent(Record):
-    """The stream failed; the members are at the top level or under error. An addition of this gateway."""
+    """The stream failed; the members are at the top level or under error. Ours: not in the source
+    specification.
+    """
     @property
     def type(self) -> Literal["error"]:
         """Name of the event."""
@@ -2025,7 +2065,7 @@ class ResponseErrorEvent(Record):
         """The nested form."""
 
 class MessageRequest(TypedDict, total=False):
-    """Message request. An addition of this gateway."""
+    """Message request. Ours: not in the source specification."""
     model: Required[str]
     """A supported model id. At least 1 character."""
     max_tokens: Required[int]
@@ -2062,7 +2102,9 @@ class MessageRequest(TypedDict, total=False):
     """Caches up to the last block that can be cached."""
 
 class CountMessageTokensRequest(TypedDict, total=False):
-    """What to count; the members are those of a message request. An addition of this gateway."""
+    """What to count; the members are those of a message request. Ours: not in the source
+    specification.
+    """
     model: Required[str]
     """A supported model id. At least 1 character."""
     messages: Required[Sequence[MessageTurnParam | Record]]
@@ -2079,13 +2121,13 @@ class CountMessageTokensRequest(TypedDict, total=False):
     """Effort and format of the output."""
 
 class CountMessageTokensResponse(Record):
-    """The count. An addition of this gateway."""
+    """The count. Ours: not in the source specification."""
     @property
     def input_tokens(self) -> int:
         """Tokens. At least 0."""
 
 class MessageTurnParam(TypedDict, total=False):
-    """One turn of the conversation. An addition of this gateway."""
+    """One turn of the conversation. Ours: not in the source specification."""
     role: Required[Literal["user", "assistant", "system"]]
     """Who speaks."""
     content: Required[str | Sequence[MessageBlockParam]]
@@ -2093,16 +2135,18 @@ class MessageTurnParam(TypedDict, total=False):
 
 MessageBlock: TypeAlias = MessageTextBlock | MessageImageBlock | MessageDocumentBlock | MessageToolUseBlock | MessageToolResultBlock | MessageThinkingBlock | MessageRedactedThinkingBlock
 """One block of a message's content, the same in requests and responses, so that a response's content
-is the next turn of the assistant. Unknown kinds pass through. An addition of this gateway.
+is the next turn of the assistant. Unknown kinds pass through. Ours: not in the source
+specification.
 """
 
 MessageBlockParam: TypeAlias = MessageTextBlockParam | MessageImageBlockParam | MessageDocumentBlockParam | MessageToolUseBlockParam | MessageToolResultBlockParam | MessageThinkingBlockParam | MessageRedactedThinkingBlockParam | Record
 """One block of a message's content, the same in requests and responses, so that a response's content
-is the next turn of the assistant. Unknown kinds pass through. An addition of this gateway.
+is the next turn of the assistant. Unknown kinds pass through. Ours: not in the source
+specification.
 """
 
 class MessageTextBlock(Record):
-    """Text. An addition of this gateway."""
+    """Text. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["text"]:
         """Kind of the block."""
@@ -2117,7 +2161,7 @@ class MessageTextBlock(Record):
         """Caches up to this block."""
 
 class MessageTextBlockParam(TypedDict, total=False):
-    """Text. An addition of this gateway."""
+    """Text. Ours: not in the source specification."""
     type: Required[Literal["text"]]
     """Kind of the block."""
     text: Required[str]
@@ -2128,7 +2172,7 @@ class MessageTextBlockParam(TypedDict, total=False):
     """Caches up to this block."""
 
 class MessageImageBlock(Record):
-    """An image from the caller. An addition of this gateway."""
+    """An image from the caller. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["image"]:
         """Kind of the block."""
@@ -2140,7 +2184,7 @@ class MessageImageBlock(Record):
         """Caches up to this block."""
 
 class MessageImageBlockParam(TypedDict, total=False):
-    """An image from the caller. An addition of this gateway."""
+    """An image from the caller. Ours: not in the source specification."""
     type: Required[Literal["image"]]
     """Kind of the block."""
     source: Required[MessageSourceParam]
@@ -2149,7 +2193,7 @@ class MessageImageBlockParam(TypedDict, total=False):
     """Caches up to this block."""
 
 class MessageDocumentBlock(Record):
-    """A document from the caller. An addition of this gateway."""
+    """A document from the caller. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["document"]:
         """Kind of the block."""
@@ -2170,7 +2214,7 @@ class MessageDocumentBlock(Record):
         """Caches up to this block."""
 
 class MessageDocumentBlockParam(TypedDict, total=False):
-    """A document from the caller. An addition of this gateway."""
+    """A document from the caller. Ours: not in the source specification."""
     type: Required[Literal["document"]]
     """Kind of the block."""
     source: Required[MessageSourceParam]
@@ -2185,13 +2229,13 @@ class MessageDocumentBlockParam(TypedDict, total=False):
     """Caches up to this block."""
 
 MessageSource: TypeAlias = MessageBase64Source | MessageUrlSource | MessageFileSource | MessageTextSource
-"""Source of an image or a document; unknown kinds pass through. An addition of this gateway."""
+"""Source of an image or a document; unknown kinds pass through. Ours: not in the source specification."""
 
 MessageSourceParam: TypeAlias = MessageBase64SourceParam | MessageUrlSourceParam | MessageFileSourceParam | MessageTextSourceParam | Record
-"""Source of an image or a document; unknown kinds pass through. An addition of this gateway."""
+"""Source of an image or a document; unknown kinds pass through. Ours: not in the source specification."""
 
 class MessageBase64Source(Record):
-    """Data with its media type. An addition of this gateway."""
+    """Data with its media type. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["base64"]:
         """Kind of the source."""
@@ -2203,7 +2247,7 @@ class MessageBase64Source(Record):
         """The data in base64."""
 
 class MessageBase64SourceParam(TypedDict, total=False):
-    """Data with its media type. An addition of this gateway."""
+    """Data with its media type. Ours: not in the source specification."""
     type: Required[Literal["base64"]]
     """Kind of the source."""
     media_type: Required[str]
@@ -2212,7 +2256,7 @@ class MessageBase64SourceParam(TypedDict, total=False):
     """The data in base64."""
 
 class MessageUrlSource(Record):
-    """A URL. An addition of this gateway."""
+    """A URL. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["url"]:
         """Kind of the source."""
@@ -2221,14 +2265,14 @@ class MessageUrlSource(Record):
         """The URL."""
 
 class MessageUrlSourceParam(TypedDict, total=False):
-    """A URL. An addition of this gateway."""
+    """A URL. Ours: not in the source specification."""
     type: Required[Literal["url"]]
     """Kind of the source."""
     url: Required[str]
     """The URL."""
 
 class MessageFileSource(Record):
-    """A file stored by the provider. An addition of this gateway."""
+    """A file stored by the provider. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["file"]:
         """Kind of the source."""
@@ -2237,14 +2281,14 @@ class MessageFileSource(Record):
         """Id of the file."""
 
 class MessageFileSourceParam(TypedDict, total=False):
-    """A file stored by the provider. An addition of this gateway."""
+    """A file stored by the provider. Ours: not in the source specification."""
     type: Required[Literal["file"]]
     """Kind of the source."""
     file_id: Required[str]
     """Id of the file."""
 
 class MessageTextSource(Record):
-    """A document as plain text. An addition of this gateway."""
+    """A document as plain text. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["text"]:
         """Kind of the source."""
@@ -2256,7 +2300,7 @@ class MessageTextSource(Record):
         """The text."""
 
 class MessageTextSourceParam(TypedDict, total=False):
-    """A document as plain text. An addition of this gateway."""
+    """A document as plain text. Ours: not in the source specification."""
     type: Required[Literal["text"]]
     """Kind of the source."""
     media_type: Required[str]
@@ -2265,7 +2309,7 @@ class MessageTextSourceParam(TypedDict, total=False):
     """The text."""
 
 class MessageToolUseBlock(Record):
-    """A call of a tool. An addition of this gateway."""
+    """A call of a tool. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["tool_use"]:
         """Kind of the block."""
@@ -2283,7 +2327,7 @@ class MessageToolUseBlock(Record):
         """Caches up to this block."""
 
 class MessageToolUseBlockParam(TypedDict, total=False):
-    """A call of a tool. An addition of this gateway."""
+    """A call of a tool. Ours: not in the source specification."""
     type: Required[Literal["tool_use"]]
     """Kind of the block."""
     id: Required[str]
@@ -2296,7 +2340,7 @@ class MessageToolUseBlockParam(TypedDict, total=False):
     """Caches up to this block."""
 
 class MessageToolResultBlock(Record):
-    """The result of a call. An addition of this gateway."""
+    """The result of a call. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["tool_result"]:
         """Kind of the block."""
@@ -2314,7 +2358,7 @@ class MessageToolResultBlock(Record):
         """Caches up to this block."""
 
 class MessageToolResultBlockParam(TypedDict, total=False):
-    """The result of a call. An addition of this gateway."""
+    """The result of a call. Ours: not in the source specification."""
     type: Required[Literal["tool_result"]]
     """Kind of the block."""
     tool_use_id: Required[str]
@@ -2327,7 +2371,7 @@ class MessageToolResultBlockParam(TypedDict, total=False):
     """Caches up to this block."""
 
 class MessageThinkingBlock(Record):
-    """The model's reasoning. An addition of this gateway."""
+    """The model's reasoning. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["thinking"]:
         """Kind of the block."""
@@ -2339,7 +2383,7 @@ class MessageThinkingBlock(Record):
         """Opaque; send it back unchanged."""
 
 class MessageThinkingBlockParam(TypedDict, total=False):
-    """The model's reasoning. An addition of this gateway."""
+    """The model's reasoning. Ours: not in the source specification."""
     type: Required[Literal["thinking"]]
     """Kind of the block."""
     thinking: Required[str]
@@ -2348,7 +2392,7 @@ class MessageThinkingBlockParam(TypedDict, total=False):
     """Opaque; send it back unchanged."""
 
 class MessageRedactedThinkingBlock(Record):
-    """Thinking that the model doesn't show. An addition of this gateway."""
+    """Thinking that the model doesn't show. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["redacted_thinking"]:
         """Kind of the block."""
@@ -2357,14 +2401,14 @@ class MessageRedactedThinkingBlock(Record):
         """Opaque; send it back unchanged."""
 
 class MessageRedactedThinkingBlockParam(TypedDict, total=False):
-    """Thinking that the model doesn't show. An addition of this gateway."""
+    """Thinking that the model doesn't show. Ours: not in the source specification."""
     type: Required[Literal["redacted_thinking"]]
     """Kind of the block."""
     data: Required[str]
     """Opaque; send it back unchanged."""
 
 class MessageCacheControl(Record):
-    """Marks the end of a prefix to cache. An addition of this gateway."""
+    """Marks the end of a prefix to cache. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["ephemeral"] | str:
         """Kind of the cache."""
@@ -2373,17 +2417,17 @@ class MessageCacheControl(Record):
         """How long the cache entry lives."""
 
 class MessageCacheControlParam(TypedDict, total=False):
-    """Marks the end of a prefix to cache. An addition of this gateway."""
+    """Marks the end of a prefix to cache. Ours: not in the source specification."""
     type: Required[Literal["ephemeral"] | str]
     """Kind of the cache."""
     ttl: Literal["5m", "1h"] | str | None
     """How long the cache entry lives."""
 
 MessageToolParam: TypeAlias = MessageCustomToolParam | Record
-"""A tool the model may call; unknown kinds pass through. An addition of this gateway."""
+"""A tool the model may call; unknown kinds pass through. Ours: not in the source specification."""
 
 class MessageCustomToolParam(TypedDict, total=False):
-    """A tool that is run by the caller; type may be omitted. An addition of this gateway."""
+    """A tool that is run by the caller; type may be omitted. Ours: not in the source specification."""
     type: Literal["custom"]
     """Kind of the tool."""
     name: Required[str]
@@ -2398,24 +2442,24 @@ class MessageCustomToolParam(TypedDict, total=False):
     """Caches up to this tool."""
 
 MessageToolChoiceParam: TypeAlias = MessageAutoToolChoiceParam | MessageAnyToolChoiceParam | MessageNamedToolChoiceParam | MessageNoToolChoiceParam | Record
-"""Which tools are called; unknown kinds pass through. An addition of this gateway."""
+"""Which tools are called; unknown kinds pass through. Ours: not in the source specification."""
 
 class MessageAutoToolChoiceParam(TypedDict, total=False):
-    """The model decides. An addition of this gateway."""
+    """The model decides. Ours: not in the source specification."""
     type: Required[Literal["auto"]]
     """Kind of the choice."""
     disable_parallel_tool_use: bool | None
     """True allows at most one call."""
 
 class MessageAnyToolChoiceParam(TypedDict, total=False):
-    """The model calls a tool. An addition of this gateway."""
+    """The model calls a tool. Ours: not in the source specification."""
     type: Required[Literal["any"]]
     """Kind of the choice."""
     disable_parallel_tool_use: bool | None
     """True forces exactly one call."""
 
 class MessageNamedToolChoiceParam(TypedDict, total=False):
-    """The model calls this tool. An addition of this gateway."""
+    """The model calls this tool. Ours: not in the source specification."""
     type: Required[Literal["tool"]]
     """Kind of the choice."""
     name: Required[str]
@@ -2424,15 +2468,17 @@ class MessageNamedToolChoiceParam(TypedDict, total=False):
     """True forces exactly one call."""
 
 class MessageNoToolChoiceParam(TypedDict, total=False):
-    """The model calls no tool. An addition of this gateway."""
+    """The model calls no tool. Ours: not in the source specification."""
     type: Required[Literal["none"]]
     """Kind of the choice."""
 
 MessageThinkingParam: TypeAlias = MessageEnabledThinkingParam | MessageAdaptiveThinkingParam | MessageDisabledThinkingParam | Record
-"""Whether and how much the model thinks; unknown kinds pass through. An addition of this gateway."""
+"""Whether and how much the model thinks; unknown kinds pass through. Ours: not in the source
+specification.
+"""
 
 class MessageEnabledThinkingParam(TypedDict, total=False):
-    """The model thinks, within a budget. An addition of this gateway."""
+    """The model thinks, within a budget. Ours: not in the source specification."""
     type: Required[Literal["enabled"]]
     """Kind of thinking."""
     budget_tokens: Required[int]
@@ -2441,41 +2487,41 @@ class MessageEnabledThinkingParam(TypedDict, total=False):
     """How the thinking is shown."""
 
 class MessageAdaptiveThinkingParam(TypedDict, total=False):
-    """The model decides how much it thinks. An addition of this gateway."""
+    """The model decides how much it thinks. Ours: not in the source specification."""
     type: Required[Literal["adaptive"]]
     """Kind of thinking."""
     display: Literal["summarized", "omitted"] | str | None
     """How the thinking is shown."""
 
 class MessageDisabledThinkingParam(TypedDict, total=False):
-    """The model doesn't think before responding. An addition of this gateway."""
+    """The model doesn't think before responding. Ours: not in the source specification."""
     type: Required[Literal["disabled"]]
     """Kind of thinking."""
 
 class MessageMetadataParam(TypedDict, total=False):
-    """On whose behalf a request is made. An addition of this gateway."""
+    """On whose behalf a request is made. Ours: not in the source specification."""
     user_id: str | None
     """A stable id of the end user that reveals nothing about them."""
 
 class MessageOutputConfigParam(TypedDict, total=False):
-    """Effort and format of the output. An addition of this gateway."""
+    """Effort and format of the output. Ours: not in the source specification."""
     effort: Literal["low", "medium", "high", "xhigh", "max"] | str | None
     """How thorough the model is."""
     format: MessageOutputFormatParam | None
     """Format of the output."""
 
 MessageOutputFormatParam: TypeAlias = MessageJsonSchemaFormatParam | Record
-"""Format of the output; unknown kinds pass through. An addition of this gateway."""
+"""Format of the output; unknown kinds pass through. Ours: not in the source specification."""
 
 class MessageJsonSchemaFormatParam(TypedDict, total=False):
-    """JSON that follows a schema. An addition of this gateway."""
+    """JSON that follows a schema. Ours: not in the source specification."""
     type: Required[Literal["json_schema"]]
     """Kind of the format."""
     schema: Required[Mapping[str, object]]
     """The JSON Schema."""
 
 class Message(Record):
-    """A message from the model. An addition of this gateway."""
+    """A message from the model. Ours: not in the source specification."""
     @property
     def id(self) -> str:
         """Id of the message."""
@@ -2505,8 +2551,8 @@ class Message(Record):
         """All text of the content, joined."""
 
 class MessageUsage(Record):
-    """Tokens used. Tokens written to and read from a cache are not part of input_tokens. An addition
-    of this gateway.
+    """Tokens used. Tokens written to and read from a cache are not part of input_tokens. Ours: not in
+    the source specification.
     """
     @property
     def input_tokens(self) -> int:
@@ -2531,7 +2577,7 @@ class MessageUsage(Record):
         """Processing tier used."""
 
 class MessageCacheCreation(Record):
-    """Tokens written to a cache. An addition of this gateway."""
+    """Tokens written to a cache. Ours: not in the source specification."""
     @property
     def ephemeral_5m_input_tokens(self) -> int | None:
         """Cached for five minutes. At least 0."""
@@ -2540,10 +2586,10 @@ class MessageCacheCreation(Record):
         """Cached for an hour. At least 0."""
 
 MessageStreamEvent: TypeAlias = MessageStartEvent | MessageBlockStartEvent | MessageBlockDeltaEvent | MessageBlockStopEvent | MessageDeltaEvent | MessageStopEvent | MessagePingEvent | MessageErrorBody
-"""One event of a messages stream; unknown types pass through. An addition of this gateway."""
+"""One event of a messages stream; unknown types pass through. Ours: not in the source specification."""
 
 class MessageStartEvent(Record):
-    """The message was created; its content is empty. An addition of this gateway."""
+    """The message was created; its content is empty. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["message_start"]:
         """Name of the event."""
@@ -2552,7 +2598,7 @@ class MessageStartEvent(Record):
         """A message from the model."""
 
 class MessageBlockStartEvent(Record):
-    """A new block. An addition of this gateway."""
+    """A new block. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["content_block_start"]:
         """Name of the event."""
@@ -2566,7 +2612,7 @@ class MessageBlockStartEvent(Record):
         """
 
 class MessageBlockDeltaEvent(Record):
-    """A new piece of a block. An addition of this gateway."""
+    """A new piece of a block. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["content_block_delta"]:
         """Name of the event."""
@@ -2578,10 +2624,10 @@ class MessageBlockDeltaEvent(Record):
         """The new piece."""
 
 MessageBlockDelta: TypeAlias = MessageTextDelta | MessageInputJsonDelta | MessageThinkingDelta | MessageSignatureDelta | MessageCitationsDelta
-"""A piece of a block; unknown kinds pass through. An addition of this gateway."""
+"""A piece of a block; unknown kinds pass through. Ours: not in the source specification."""
 
 class MessageTextDelta(Record):
-    """New text. An addition of this gateway."""
+    """New text. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["text_delta"]:
         """Kind of the piece."""
@@ -2590,7 +2636,7 @@ class MessageTextDelta(Record):
         """The new text."""
 
 class MessageInputJsonDelta(Record):
-    """New piece of a call's input. An addition of this gateway."""
+    """New piece of a call's input. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["input_json_delta"]:
         """Kind of the piece."""
@@ -2599,7 +2645,7 @@ class MessageInputJsonDelta(Record):
         """The new piece of JSON text."""
 
 class MessageThinkingDelta(Record):
-    """New text of the model's thinking. An addition of this gateway."""
+    """New text of the model's thinking. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["thinking_delta"]:
         """Kind of the piece."""
@@ -2608,7 +2654,7 @@ class MessageThinkingDelta(Record):
         """The new text."""
 
 class MessageSignatureDelta(Record):
-    """The signature of the preceding thinking. An addition of this gateway."""
+    """The signature of the preceding thinking. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["signature_delta"]:
         """Kind of the piece."""
@@ -2617,7 +2663,7 @@ class MessageSignatureDelta(Record):
         """The whole signature."""
 
 class MessageCitationsDelta(Record):
-    """A citation of the preceding text. An addition of this gateway."""
+    """A citation of the preceding text. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["citations_delta"]:
         """Kind of the piece."""
@@ -2626,7 +2672,7 @@ class MessageCitationsDelta(Record):
         """One citation."""
 
 class MessageBlockStopEvent(Record):
-    """A block is complete. An addition of this gateway."""
+    """A block is complete. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["content_block_stop"]:
         """Name of the event."""
@@ -2635,7 +2681,7 @@ class MessageBlockStopEvent(Record):
         """Index of the block. At least 0."""
 
 class MessageDeltaEvent(Record):
-    """Changes to the message itself. An addition of this gateway."""
+    """Changes to the message itself. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["message_delta"]:
         """Name of the event."""
@@ -2647,7 +2693,7 @@ class MessageDeltaEvent(Record):
         """Tokens used so far; its members replace those of message_start."""
 
 class MessageDelta(Record):
-    """Members of the message that have become known. An addition of this gateway."""
+    """Members of the message that have become known. Ours: not in the source specification."""
     @property
     def stop_reason(self) -> Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"] | str | None:
         """Why generation ended."""
@@ -2656,7 +2702,7 @@ class MessageDelta(Record):
         """The stop sequence that ended it."""
 
 class MessageDeltaUsage(Record):
-    """Tokens used so far. An addition of this gateway."""
+    """Tokens used so far. Ours: not in the source specification."""
     @property
     def input_tokens(self) -> int | None:
         """Input tokens that were neither read from nor written to a cache. At least 0."""
@@ -2674,19 +2720,19 @@ class MessageDeltaUsage(Record):
         """Number of runs of each provider tool."""
 
 class MessageStopEvent(Record):
-    """Terminal: the message is complete. An addition of this gateway."""
+    """Terminal: the message is complete. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["message_stop"]:
         """Name of the event."""
 
 class MessagePingEvent(Record):
-    """A keep-alive event. An addition of this gateway."""
+    """A keep-alive event. Ours: not in the source specification."""
     @property
     def type(self) -> Literal["ping"]:
         """Name of the event."""
 
 class ModelList(Record):
-    """Model list. An addition of this gateway."""
+    """Model list. Ours: not in the source specification."""
     @property
     def object(self) -> Literal["list"]:
         """Kind of the record."""
@@ -2697,7 +2743,7 @@ class ModelList(Record):
         """The elements of `data`, not the names of the members."""
 
 class Model(Record):
-    """A model. An addition of this gateway."""
+    """A model. Ours: not in the source specification."""
     @property
     def id(self) -> str:
         """Model id."""
@@ -2724,78 +2770,84 @@ class GenerateContentRequest(TypedDict, total=False):
     additions of this gateway. Source: section 2.5 of the specification.
     """
     contents: Required[Sequence[NativeContentParam | Record]]
-    """The conversation. At least 1 item."""
+    """The conversation. At least 1 item. Ours, not in the source specification: at least 1 item."""
     systemInstruction: NativeContentParam | Record | None
-    """System text. An addition of this gateway."""
+    """System text. Ours: not in the source specification."""
     generationConfig: NativeGenerationConfigParam | Record | None
-    """Generation settings. An addition of this gateway."""
+    """Generation settings. Ours: not in the source specification."""
     tools: Sequence[NativeToolParam | Record] | None
-    """Tools the model may call; unknown kinds pass through. An addition of this gateway."""
+    """Tools the model may call; unknown kinds pass through. Ours: not in the source specification."""
     toolConfig: NativeToolConfigParam | Record | None
-    """Whether and which function is called. An addition of this gateway."""
+    """Whether and which function is called. Ours: not in the source specification."""
     safetySettings: Sequence[Mapping[str, object]] | None
-    """Passed through to the provider. An addition of this gateway."""
+    """Passed through to the provider. Ours: not in the source specification."""
     cachedContent: str | None
-    """Passed through to the provider. An addition of this gateway."""
+    """Passed through to the provider. Ours: not in the source specification."""
 
 class NativeContent(Record):
     """One turn. Source: section 2.5 of the specification."""
     @property
     def parts(self) -> list[NativePart]:
-        """The parts. At least 1 item."""
+        """The parts. At least 1 item. Ours, not in the source specification: at least 1 item."""
     @property
     def role(self) -> Literal["user", "model", "function", "system"] | str | None:
-        """Role of the speaker: user, model or function; user if absent. An addition of this gateway."""
+        """Role of the speaker: user, model or function; user if absent. Ours: not in the source
+        specification.
+        """
 
 class NativeContentParam(TypedDict, total=False):
     """One turn. Source: section 2.5 of the specification."""
     parts: Required[Sequence[NativePartParam | Record]]
-    """The parts. At least 1 item."""
+    """The parts. At least 1 item. Ours, not in the source specification: at least 1 item."""
     role: Literal["user", "model", "function", "system"] | str | None
-    """Role of the speaker: user, model or function; user if absent. An addition of this gateway."""
+    """Role of the speaker: user, model or function; user if absent. Ours: not in the source
+    specification.
+    """
 
 class NativePart(Record):
     """One part. The specification shows text; the other members are additions of this gateway, and
-    unknown ones pass through. At least 1 member. Source: section 2.5 of the specification.
+    unknown ones pass through. At least 1 member. Source: section 2.5 of the specification. Ours,
+    not in the source specification: at least 1 member.
     """
     @property
     def text(self) -> str | None:
-        """The text."""
+        """The text. Ours, not in the source specification: a part without it."""
     @property
     def thought(self) -> bool | None:
-        """Whether the text is a thought. An addition of this gateway."""
+        """Whether the text is a thought. Ours: not in the source specification."""
     @property
     def thoughtSignature(self) -> str | None:
-        """Opaque; send it back unchanged. An addition of this gateway."""
+        """Opaque; send it back unchanged. Ours: not in the source specification."""
     @property
     def inlineData(self) -> NativeBlob | None:
-        """Inline data. An addition of this gateway."""
+        """Inline data. Ours: not in the source specification."""
     @property
     def functionCall(self) -> NativeFunctionCall | None:
-        """A call from the model. An addition of this gateway."""
+        """A call from the model. Ours: not in the source specification."""
     @property
     def functionResponse(self) -> NativeFunctionResponse | None:
-        """The result of a call. An addition of this gateway."""
+        """The result of a call. Ours: not in the source specification."""
 
 class NativePartParam(TypedDict, total=False):
     """One part. The specification shows text; the other members are additions of this gateway, and
-    unknown ones pass through. At least 1 member. Source: section 2.5 of the specification.
+    unknown ones pass through. At least 1 member. Source: section 2.5 of the specification. Ours,
+    not in the source specification: at least 1 member.
     """
     text: str | None
-    """The text."""
+    """The text. Ours, not in the source specification: a part without it."""
     thought: bool | None
-    """Whether the text is a thought. An addition of this gateway."""
+    """Whether the text is a thought. Ours: not in the source specification."""
     thoughtSignature: str | None
-    """Opaque; send it back unchanged. An addition of this gateway."""
+    """Opaque; send it back unchanged. Ours: not in the source specification."""
     inlineData: NativeBlobParam | Record | None
-    """Inline data. An addition of this gateway."""
+    """Inline data. Ours: not in the source specification."""
     functionCall: NativeFunctionCallParam | Record | None
-    """A call from the model. An addition of this gateway."""
+    """A call from the model. Ours: not in the source specification."""
     functionResponse: NativeFunctionResponseParam | Record | None
-    """The result of a call. An addition of this gateway."""
+    """The result of a call. Ours: not in the source specification."""
 
 class NativeBlob(Record):
-    """Data with its media type. An addition of this gateway."""
+    """Data with its media type. Ours: not in the source specification."""
     @property
     def mimeType(self) -> str:
         """Media type."""
@@ -2806,7 +2858,7 @@ class NativeBlob(Record):
         """
 
 class NativeBlobParam(TypedDict, total=False):
-    """Data with its media type. An addition of this gateway."""
+    """Data with its media type. Ours: not in the source specification."""
     mimeType: Required[str]
     """Media type."""
     data: Required[str]
@@ -2815,7 +2867,7 @@ class NativeBlobParam(TypedDict, total=False):
     """
 
 class NativeFunctionCall(Record):
-    """A function and its arguments. An addition of this gateway."""
+    """A function and its arguments. Ours: not in the source specification."""
     @property
     def id(self) -> str | None:
         """Id of the call."""
@@ -2827,7 +2879,7 @@ class NativeFunctionCall(Record):
         """The arguments."""
 
 class NativeFunctionCallParam(TypedDict, total=False):
-    """A function and its arguments. An addition of this gateway."""
+    """A function and its arguments. Ours: not in the source specification."""
     id: str | None
     """Id of the call."""
     name: Required[str]
@@ -2836,7 +2888,7 @@ class NativeFunctionCallParam(TypedDict, total=False):
     """The arguments."""
 
 class NativeFunctionResponse(Record):
-    """A function's result. An addition of this gateway."""
+    """A function's result. Ours: not in the source specification."""
     @property
     def id(self) -> str | None:
         """Id of the call."""
@@ -2848,7 +2900,7 @@ class NativeFunctionResponse(Record):
         """The result."""
 
 class NativeFunctionResponseParam(TypedDict, total=False):
-    """A function's result. An addition of this gateway."""
+    """A function's result. Ours: not in the source specification."""
     id: str | None
     """Id of the call."""
     name: Required[str]
@@ -2857,12 +2909,12 @@ class NativeFunctionResponseParam(TypedDict, total=False):
     """The result."""
 
 class NativeToolParam(TypedDict, total=False):
-    """Tools; kinds other than functions pass through. An addition of this gateway."""
+    """Tools; kinds other than functions pass through. Ours: not in the source specification."""
     functionDeclarations: Sequence[NativeFunctionDeclarationParam | Record] | None
     """Functions that are run by the caller."""
 
 class NativeFunctionDeclarationParam(TypedDict, total=False):
-    """A function that is run by the caller. An addition of this gateway."""
+    """A function that is run by the caller. Ours: not in the source specification."""
     name: Required[str]
     """Name of the function."""
     description: str | None
@@ -2873,19 +2925,19 @@ class NativeFunctionDeclarationParam(TypedDict, total=False):
     """JSON Schema of the arguments."""
 
 class NativeToolConfigParam(TypedDict, total=False):
-    """Whether and which function is called. An addition of this gateway."""
+    """Whether and which function is called. Ours: not in the source specification."""
     functionCallingConfig: NativeFunctionCallingConfigParam | Record | None
     """Whether and which function is called."""
 
 class NativeFunctionCallingConfigParam(TypedDict, total=False):
-    """Whether and which function is called. An addition of this gateway."""
+    """Whether and which function is called. Ours: not in the source specification."""
     mode: Literal["AUTO", "ANY", "NONE"] | str | None
     """ANY forces a call."""
     allowedFunctionNames: Sequence[str] | None
     """The functions that ANY may call."""
 
 class NativeGenerationConfigParam(TypedDict, total=False):
-    """Generation settings. An addition of this gateway."""
+    """Generation settings. Ours: not in the source specification."""
     temperature: float | None
     """Higher is more random. 0 to 2."""
     topP: float | None
@@ -2906,8 +2958,8 @@ class NativeGenerationConfigParam(TypedDict, total=False):
     """JSON Schema that the response must follow."""
 
 class NativeSchemaParam(TypedDict, total=False):
-    """Schema of a value, in a format that predates JSON Schema; type names in upper or lower case. An
-    addition of this gateway.
+    """Schema of a value, in a format that predates JSON Schema; type names in upper or lower case.
+    Ours: not in the source specification.
     """
     type: str | None
     """Type of the value, such as OBJECT."""
@@ -2955,7 +3007,7 @@ class NativeSchemaParam(TypedDict, total=False):
     """Default value."""
 
 class GenerateContentResponse(Record):
-    """Native response, or one event of a native stream. An addition of this gateway."""
+    """Native response, or one event of a native stream. Ours: not in the source specification."""
     @property
     def candidates(self) -> list[NativeCandidate] | None:
         """The candidates."""
@@ -2973,7 +3025,7 @@ class GenerateContentResponse(Record):
         """Id of the response."""
 
 class NativeCandidate(Record):
-    """One candidate. An addition of this gateway."""
+    """One candidate. Ours: not in the source specification."""
     @property
     def index(self) -> int | None:
         """Index among the candidates. At least 0."""
@@ -2985,7 +3037,7 @@ class NativeCandidate(Record):
         """Why generation ended."""
 
 class NativeUsage(Record):
-    """Tokens used. An addition of this gateway."""
+    """Tokens used. Ours: not in the source specification."""
     @property
     def promptTokenCount(self) -> int | None:
         """Tokens of the input. At least 0."""
@@ -3003,20 +3055,22 @@ class NativeUsage(Record):
         """Spent on reasoning. At least 0."""
 
 class CountTokensRequest(TypedDict, total=False):
-    """What to count; contents, or a whole generate-content request. An addition of this gateway."""
+    """What to count; contents, or a whole generate-content request. Ours: not in the source
+    specification.
+    """
     contents: Sequence[NativeContentParam | Record] | None
     """The conversation."""
     generateContentRequest: GenerateContentRequest | Record | None
     """A whole request."""
 
 class CountTokensResponse(Record):
-    """The count. An addition of this gateway."""
+    """The count. Ours: not in the source specification."""
     @property
     def totalTokens(self) -> int:
         """Tokens. At least 0."""
 
 class NativeModelList(Record):
-    """One page of the native model list. An addition of this gateway."""
+    """One page of the native model list. Ours: not in the source specification."""
     @property
     def models(self) -> list[NativeModel]:
         """The models."""
@@ -3027,7 +3081,7 @@ class NativeModelList(Record):
         """The elements of `models`, not the names of the members."""
 
 class NativeModel(Record):
-    """A model of the native list. An addition of this gateway."""
+    """A model of the native list. Ours: not in the source specification."""
     @property
     def name(self) -> str:
         """The model id, prefixed with models/."""
@@ -3056,18 +3110,25 @@ class NativeModel(Record):
 class VideoGenerationRequest(TypedDict, total=False):
     """Video generation request. Source: section 2.6 of the specification."""
     model: Required[str]
-    """A video model id; see the catalog. At least 1 character."""
+    """A video model id; see the catalog. At least 1 character. Ours, not in the source specification:
+    at least 1 character.
+    """
     prompt: Required[str]
-    """Text description: subject, action, environment, camera angle, style. At least 1 character."""
+    """Text description: subject, action, environment, camera angle, style. At least 1 character. Ours,
+    not in the source specification: at least 1 character.
+    """
     duration: int | None
-    """Seconds. The range depends on the model. 3 to 15; the gateway assumes 5."""
+    """Seconds. The range depends on the model: the source says typically 3 to 15. 3 to 15; the gateway
+    assumes 5. Ours, not in the source specification: 3 to 15.
+    """
     resolution: Literal["720p", "1080p"] | None
     """Not every model supports every resolution. The gateway assumes "1080p"."""
     aspect_ratio: Literal["16:9", "9:16", "1:1"] | None
     """Aspect ratio (width to height). The gateway assumes "16:9"."""
     webhook_url: str | None
     """Receives a POST when generation finishes, instead of polling. At most 2048 characters, format
-    uri.
+    uri. Ours, not in the source specification: at most 2048 characters; https only; no user name or
+    password, no private address and no local name, unless the operator allows it.
     """
 
 class VideoTask(Record):
@@ -3079,10 +3140,12 @@ class VideoTask(Record):
         """Task id."""
     @property
     def status(self) -> Literal["pending", "processing", "completed", "failed"] | str:
-        """State; treat unknown states as unfinished."""
+        """State; treat unknown states as unfinished. Ours, not in the source specification: states
+        beyond the four.
+        """
     @property
     def created(self) -> int:
-        """Unix time in seconds. Format int64."""
+        """Unix time in seconds. Format int64. Ours, not in the source specification: format int64."""
     @property
     def model(self) -> str:
         """Model id used."""
@@ -3100,7 +3163,7 @@ class VideoOutput(Record):
     """The finished video; present when completed. Source: section 2.7 of the specification."""
     @property
     def url(self) -> str:
-        """URL of the video file."""
+        """URL of the video file, below /files/ on {api_base_url}."""
     @property
     def duration(self) -> int:
         """Seconds."""
@@ -3109,7 +3172,7 @@ class VideoOutput(Record):
         """Width x height in pixels. Matches `^[0-9]+x[0-9]+$`."""
     @property
     def format(self) -> Literal["mp4"] | str:
-        """File format."""
+        """File format. Ours, not in the source specification: the value `mp4`."""
 
 class VideoError(Record):
     """Why a task failed; the specification shows only message. Source: sections 2.7 and 7 of the
@@ -3120,21 +3183,26 @@ class VideoError(Record):
         """Human-readable text."""
     @property
     def code(self) -> str | None:
-        """Machine-readable code. An addition of this gateway."""
+        """Machine-readable code. Ours: not in the source specification."""
 
 class ImageGenerationRequest(TypedDict, total=False):
     """Image generation request. The catalog lists the limits of each model. Source: section 2.8 of the
     specification.
     """
     model: Required[str]
-    """An image model id; see the catalog. At least 1 character."""
+    """An image model id; see the catalog. At least 1 character. Ours, not in the source specification:
+    at least 1 character.
+    """
     prompt: Required[str]
-    """What to draw; the maximum length varies by model. At least 1 character."""
+    """What to draw; the maximum length varies by model. At least 1 character. Ours, not in the source
+    specification: at least 1 character.
+    """
     n: int | None
     """How many images; image_model_1 only supports 1. 1 to 10; the gateway assumes 1."""
     size: str | None
     """Width x height in pixels; depends on the model. Matches `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`; the
-    gateway assumes "1024x1024".
+    gateway assumes "1024x1024". Ours, not in the source specification: matches
+    `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`.
     """
     quality: Literal["standard", "hd"] | None
     """Only image_model_1 supports it. The gateway assumes "standard"."""
@@ -3147,7 +3215,7 @@ class ImageGenerationResponse(Record):
     """Image generation response. Source: section 2.11 of the specification."""
     @property
     def created(self) -> int:
-        """Unix time in seconds. Format int64."""
+        """Unix time in seconds. Format int64. Ours, not in the source specification: format int64."""
     @property
     def data(self) -> list[Image]:
         """One item per image."""

@@ -21,6 +21,7 @@ pub(crate) fn told(api: &Api, operation: &Operation) -> OperationSignature {
         required: argument.required,
         about: argument.doc.clone(),
         rules: Vec::new(),
+        origin: String::new(),
     });
     OperationSignature {
         signature: written(api, operation, &name),

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{described, docstring, facts, is_attribute, literal};
+use crate::emit::type_origin;
 use crate::model::{Api, Field, Kind, Object, Schema, Type};
 
 pub(super) fn module(api: &Api) -> String {
@@ -80,7 +81,7 @@ fn members(fields: &[&Field]) -> String {
 }
 
 fn about(schema: &Schema) -> String {
-    facts(&schema.constraints, None, &schema.source)
+    facts(&schema.constraints, None, &type_origin(schema))
 }
 
 /// The few kinds of types that a report has.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::streams::{self, ClientVariant};
 use super::{Direction, PythonTypes, argument, described, docstring, facts, member, wrapped};
-use crate::emit::origin;
+use crate::emit::{member_origin, origin, own_origin};
 use crate::model::{Api, Location, Operation, Parameter, Plain, Resource, Type};
 use crate::names::pascal;
 
@@ -40,10 +40,10 @@ pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Metho
         required: parameter.required,
         ty: &parameter.ty,
         doc: {
-            let source = if parameter.source == operation.source { "" } else { &parameter.source };
+            let origin = own_origin(&parameter.source, &operation.source);
             described(
                 &parameter.description,
-                &facts(&parameter.constraints, parameter.default.as_ref(), source),
+                &facts(&parameter.constraints, parameter.default.as_ref(), &origin),
             )
         },
     };
@@ -60,8 +60,8 @@ pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Metho
             required: field.required,
             ty: &field.ty,
             doc: {
-                let source = if field.source == owner { "" } else { &field.source };
-                described(&field.description, &facts(&field.constraints, field.default.as_ref(), source))
+                let origin = member_origin(field, owner);
+                described(&field.description, &facts(&field.constraints, field.default.as_ref(), &origin))
             },
         })
         .collect();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{Direction, PythonTypes, described, docstring, facts, import_list, is_attribute, schema_name};
+use crate::emit::{member_origin, type_origin};
 use crate::model::{Additional, Api, Field, Kind, Object, Schema, Type};
 
 /// Members of `Record` that a field of the same name does not hide: such a field is read by item.
@@ -104,7 +105,7 @@ fn definition(api: &Api, schema: &Schema, name: &str, direction: Direction) -> S
 }
 
 fn about(schema: &Schema) -> String {
-    facts(&schema.constraints, None, &schema.source)
+    facts(&schema.constraints, None, &type_origin(schema))
 }
 
 /// An object without fields of its own.
@@ -195,7 +196,7 @@ fn key(field: &Field, types: PythonTypes<'_>) -> String {
 }
 
 fn field_doc(schema: &Schema, field: &Field) -> String {
-    let source = if field.source == schema.source { "" } else { &field.source };
+    let origin = member_origin(field, &schema.source);
     let deprecated = if field.deprecated { " Deprecated." } else { "" };
-    described(&field.description, &facts(&field.constraints, field.default.as_ref(), source)) + deprecated
+    described(&field.description, &facts(&field.constraints, field.default.as_ref(), &origin)) + deprecated
 }

@@ -20,14 +20,17 @@ pub(crate) fn told(api: &Api, signatures: &Signatures, operation: &Operation) ->
                 names::rust(&parameter.name),
                 DisplayType::Words(parameter.ty.clone()),
                 parameter,
+                &operation.source,
             )
         })
         .collect();
+    let owner = operation.request.as_ref().map_or("", |name| api.schemas[name].source.as_str());
     arguments.extend(api.request_fields(operation).iter().map(|field| {
         ArgumentSignature::of_field(
             format!("body.{}", names::rust(&field.name)),
             DisplayType::Words(field.ty.clone()),
             field,
+            owner,
         )
     }));
     let mut signature = String::new();

@@ -13,7 +13,7 @@ use super::fields::wire_name;
 use super::known::TypeFacts;
 use super::paths::Shortener;
 use super::{SOURCE, setters, words};
-use crate::emit::{filled, header};
+use crate::emit::{field_facts, filled, header, type_origin};
 use crate::lower::Lowered;
 use crate::model::{Api, File, Kind};
 
@@ -68,6 +68,7 @@ pub(super) fn emit(whole: &syn::File, api: &Api, lowered: &Lowered) -> Result<Fi
             Item::Struct(item) => {
                 let mut item = item.clone();
                 let name = item.ident.to_string();
+                annotate(&mut item, api);
                 explain(&mut item.attrs, &examples, &name);
                 if let Some((_, values)) = lowered.open_enums.iter().find(|(open, _)| **open == name) {
                     code += &words::open(&item.attrs, &name, values);
@@ -81,11 +82,15 @@ pub(super) fn emit(whole: &syn::File, api: &Api, lowered: &Lowered) -> Result<Fi
             }
             Item::Enum(item) => {
                 let mut item = item.clone();
-                explain(&mut item.attrs, &examples, &item.ident.to_string());
+                let name = item.ident.to_string();
+                if let Some(schema) = api.schemas.get(&name) {
+                    add_paragraph(&mut item.attrs, &type_origin(schema));
+                }
+                explain(&mut item.attrs, &examples, &name);
                 match words::closed(&item).or_else(|| words::union(&item)) {
                     Some(call) => {
                         code += &call;
-                        converted.insert(item.ident.to_string());
+                        converted.insert(name);
                     }
                     None => code += &printed(Item::Enum(item)),
                 }
@@ -158,6 +163,31 @@ fn tidy(item: &mut Item) {
     };
     attrs.iter_mut().for_each(document);
     attrs.push(parse_quote!(#[cfg_attr(test, derive(::schemars::JsonSchema))]));
+}
+
+/// Adds to the documentation of a struct and its members what typify omits: bounds, defaults and origins.
+fn annotate(item: &mut ItemStruct, api: &Api) {
+    let Some(schema) = api.schemas.get(&item.ident.to_string()) else { return };
+    add_paragraph(&mut item.attrs, &type_origin(schema));
+    let Kind::Object(object) = &schema.kind else { return };
+    for member in &mut item.fields {
+        let Some(ident) = &member.ident else { continue };
+        let wire = wire_name(&member.attrs, ident);
+        if let Some(field) = object.fields.iter().find(|field| field.name == wire) {
+            add_paragraph(&mut member.attrs, &field_facts(field, &schema.source));
+        }
+    }
+}
+
+/// Adds a paragraph after a doc comment.
+fn add_paragraph(attrs: &mut Vec<Attribute>, text: &str) {
+    if text.is_empty() {
+        return;
+    }
+    let end = attrs.iter().take_while(|attr| attr.path().is_ident("doc")).count();
+    let text = format!(" {text}");
+    let blank: Option<Attribute> = (end > 0).then(|| parse_quote!(#[doc = ""]));
+    attrs.splice(end..end, blank.into_iter().chain([parse_quote!(#[doc = #text])]));
 }
 
 /// Puts the example of a type after its documentation.

@@ -14,7 +14,12 @@ pub(crate) fn told(api: &Api, operation: &Operation) -> OperationSignature {
     let mut arguments: Vec<ArgumentSignature> = positional
         .map(|parameter| {
             let ty = expression(&parameter.ty);
-            ArgumentSignature::of_parameter(argument(&parameter.name), DisplayType::Code(ty), parameter)
+            ArgumentSignature::of_parameter(
+                argument(&parameter.name),
+                DisplayType::Code(ty),
+                parameter,
+                &operation.source,
+            )
         })
         .collect();
     arguments.extend(named(operation).into_iter().map(|parameter| {
@@ -22,13 +27,16 @@ pub(crate) fn told(api: &Api, operation: &Operation) -> OperationSignature {
             format!("params.{}", parameter.name),
             DisplayType::Code(expression(&parameter.ty)),
             parameter,
+            &operation.source,
         )
     }));
+    let owner = operation.request.as_ref().map_or("", |name| api.schemas[name].source.as_str());
     arguments.extend(api.request_fields(operation).iter().map(|field| {
         ArgumentSignature::of_field(
             format!("params.{}", field.name),
             DisplayType::Code(expression(&field.ty)),
             field,
+            owner,
         )
     }));
     // Each example is a block of its own: they are one program.

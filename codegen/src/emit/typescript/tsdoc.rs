@@ -4,7 +4,7 @@ use super::reference::{example, told};
 use super::{doc, expression};
 use crate::emit::docs::sentence;
 use crate::emit::signature::{ArgumentSignature, errors_of};
-use crate::emit::{closed, origin};
+use crate::emit::{closed, described, origin};
 use crate::model::{Api, Operation};
 
 /// What a method gives, by one of its overloads.
@@ -67,7 +67,7 @@ fn words(argument: &ArgumentSignature) -> String {
     let about = argument.about.split_whitespace().collect::<Vec<_>>().join(" ");
     let rules = argument.rules.join("; ");
     let rules = if rules.is_empty() { rules } else { format!(" {}.", sentence(&rules)) };
-    (closed(&about) + &rules).trim().to_owned()
+    described(&format!("{}{rules}", closed(&about)), &argument.origin)
 }
 
 fn result(operation: &Operation, answer: Answer<'_>) -> String {

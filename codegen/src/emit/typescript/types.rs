@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::{doc, enumeration, expression, member};
-use crate::emit::{origin, own_origin};
+use crate::emit::{member_origin, type_origin};
 use crate::model::{Additional, Api, Constraints, Field, Kind, Object, Schema, Type};
 
 pub(super) fn emit(api: &Api) -> String {
@@ -15,7 +15,7 @@ pub(super) fn emit(api: &Api) -> String {
 
 pub(super) fn declaration(schema: &Schema) -> String {
     let own = constraints(&schema.constraints);
-    let mut out = doc("", &[&schema.description, &own, &origin(&schema.source)]);
+    let mut out = doc("", &[&schema.description, &own, &type_origin(schema)]);
     let name = &schema.name;
     match &schema.kind {
         Kind::Object(object) => interface(&mut out, schema, object),
@@ -71,7 +71,7 @@ fn conveniences(object: &Object) -> String {
 
 /// One member with its comment, which names the section if it differs from that of the interface.
 pub(super) fn property(field: &Field, section: &str) -> String {
-    let origin = own_origin(&field.source, section);
+    let origin = member_origin(field, section);
     let facts = [constraints(&field.constraints), assumed(field.default.as_ref()), origin];
     let mut out = comment(&field.description, &facts, field.deprecated);
     let optional = if field.required { "" } else { "?" };

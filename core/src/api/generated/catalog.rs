@@ -106,7 +106,8 @@ pub struct ImageModel {
     pub quality: bool,
     /// Whether it accepts `style`.
     pub style: bool,
-    /// Whether responses in url form have `revised_prompt`.
+    /// Whether responses in url form have `revised_prompt`; the specification shows it for the first model
+    /// only.
     pub revises_prompt: bool,
     /// Human-readable.
     pub features: &'static [&'static str],
@@ -283,7 +284,7 @@ pub static IMAGE_MODELS: &[ImageModel] = &[
         style: false,
         revises_prompt: false,
         features: &["batch generation up to 10"],
-        ours: &[],
+        ours: &["revises_prompt"],
         source: "2.8, 2.10, 2.11",
     },
     ImageModel {
@@ -298,7 +299,7 @@ pub static IMAGE_MODELS: &[ImageModel] = &[
         style: false,
         revises_prompt: false,
         features: &["fine-grained control", "negative prompts"],
-        ours: &[],
+        ours: &["revises_prompt"],
         source: "2.8, 2.10, 2.11",
     },
     ImageModel {
@@ -313,7 +314,7 @@ pub static IMAGE_MODELS: &[ImageModel] = &[
         style: false,
         revises_prompt: false,
         features: &["photorealistic output"],
-        ours: &["sizes"],
+        ours: &["sizes", "revises_prompt"],
         source: "2.8, 2.10, 2.11",
     },
     ImageModel {
@@ -328,7 +329,7 @@ pub static IMAGE_MODELS: &[ImageModel] = &[
         style: false,
         revises_prompt: false,
         features: &["artistic style"],
-        ours: &["sizes"],
+        ours: &["sizes", "revises_prompt"],
         source: "2.8, 2.10, 2.11",
     },
 ];

@@ -99,7 +99,7 @@ pub const COMPACT_RESPONSE: Operation = Operation {
     source: "4",
 };
 
-/// Retrieve a response: `GET /v1/responses/{response_id}`. An addition of this gateway.
+/// Retrieve a response: `GET /v1/responses/{response_id}`. Ours: not in the source specification.
 ///
 /// ```
 /// let operation = &gatewright::operations::RETRIEVE_RESPONSE;
@@ -131,7 +131,7 @@ pub const RETRIEVE_RESPONSE: Operation = Operation {
     source: "ours",
 };
 
-/// Delete a response: `DELETE /v1/responses/{response_id}`. An addition of this gateway.
+/// Delete a response: `DELETE /v1/responses/{response_id}`. Ours: not in the source specification.
 ///
 /// ```
 /// let operation = &gatewright::operations::DELETE_RESPONSE;
@@ -163,7 +163,7 @@ pub const DELETE_RESPONSE: Operation = Operation {
     source: "ours",
 };
 
-/// List the input items of a response: `GET /v1/responses/{response_id}/input_items`. An addition of this gateway.
+/// List the input items of a response: `GET /v1/responses/{response_id}/input_items`. Ours: not in the source specification.
 ///
 /// ```
 /// let operation = &gatewright::operations::LIST_RESPONSE_INPUT_ITEMS;
@@ -195,7 +195,7 @@ pub const LIST_RESPONSE_INPUT_ITEMS: Operation = Operation {
     source: "ours",
 };
 
-/// Create a message: `POST /v1/messages`. An addition of this gateway.
+/// Create a message: `POST /v1/messages`. Ours: not in the source specification.
 ///
 /// ```
 /// let operation = &gatewright::operations::CREATE_MESSAGE;
@@ -227,7 +227,7 @@ pub const CREATE_MESSAGE: Operation = Operation {
     source: "ours",
 };
 
-/// Count the tokens of a message request: `POST /v1/messages/count_tokens`. An addition of this gateway.
+/// Count the tokens of a message request: `POST /v1/messages/count_tokens`. Ours: not in the source specification.
 ///
 /// ```
 /// let operation = &gatewright::operations::COUNT_MESSAGE_TOKENS;
@@ -291,7 +291,7 @@ pub const LIST_MODELS: Operation = Operation {
     source: "4, 2.4",
 };
 
-/// Look up a model: `GET /v1/models/{model}`. An addition of this gateway.
+/// Look up a model: `GET /v1/models/{model}`. Ours: not in the source specification.
 ///
 /// ```
 /// let operation = &gatewright::operations::RETRIEVE_MODEL;
@@ -355,7 +355,7 @@ pub const GENERATE_CONTENT: Operation = Operation {
     source: "4, 2.5",
 };
 
-/// Stream generated content: `POST /v1beta/models/{model}:streamGenerateContent`. An addition of this gateway.
+/// Stream generated content: `POST /v1beta/models/{model}:streamGenerateContent`. Ours: not in the source specification.
 ///
 /// ```
 /// let operation = &gatewright::operations::STREAM_GENERATE_CONTENT;
@@ -387,7 +387,7 @@ pub const STREAM_GENERATE_CONTENT: Operation = Operation {
     source: "ours",
 };
 
-/// Count tokens: `POST /v1beta/models/{model}:countTokens`. An addition of this gateway.
+/// Count tokens: `POST /v1beta/models/{model}:countTokens`. Ours: not in the source specification.
 ///
 /// ```
 /// let operation = &gatewright::operations::COUNT_TOKENS;
@@ -451,7 +451,7 @@ pub const LIST_NATIVE_MODELS: Operation = Operation {
     source: "4, 2.5",
 };
 
-/// Look up a model, native style: `GET /v1beta/models/{model}`. An addition of this gateway.
+/// Look up a model, native style: `GET /v1beta/models/{model}`. Ours: not in the source specification.
 ///
 /// ```
 /// let operation = &gatewright::operations::RETRIEVE_NATIVE_MODEL;

@@ -20,6 +20,8 @@ pub mod error {
 
 /// Some of the tools, and whether one must be called.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::{ChatAllowedTools, ChatAllowedToolsMode, ChatToolChoice, ChatToolName};
 ///
@@ -40,6 +42,8 @@ pub struct ChatAllowedTools {
     /// required forces a call.
     pub mode: ChatAllowedToolsMode,
     /// The tools, named as in a choice that forces one.
+    ///
+    /// At least 1 item.
     pub tools: Vec<ChatToolChoice>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -62,6 +66,8 @@ constructor! {
     extra,
 }
 /// Limits the choice to some of the tools.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{ChatAllowedToolsChoice, ChatAllowedToolsMode};
@@ -113,6 +119,8 @@ closed_words! {
 }
 /// One choice.
 ///
+/// Source: section 2.2 of the specification.
+///
 /// ```
 /// use gatewright::types::ChatChoice;
 ///
@@ -125,11 +133,17 @@ closed_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatChoice {
     /// Index of the choice.
+    ///
+    /// At least 0. Ours, not in the source specification: at least 0.
     pub index: i64,
     pub message: ChatCompletionMessage,
     /// Why generation ended.
+    ///
+    /// Ours, not in the source specification: the values other than `stop`.
     pub finish_reason: ChatChoiceFinishReason,
     /// Log probabilities of the tokens; null unless requested.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logprobs: Option<ChatLogprobs>,
     #[serde(flatten)]
@@ -152,6 +166,8 @@ open_words! {
 }
 /// New content of one choice.
 ///
+/// Source: section 2.3 of the specification.
+///
 /// ```
 /// use gatewright::types::ChatChunkChoice;
 ///
@@ -163,12 +179,18 @@ open_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatChunkChoice {
     /// Index of the choice.
+    ///
+    /// At least 0. Ours, not in the source specification: at least 0.
     pub index: i64,
     pub delta: ChatDelta,
     /// null on content chunks; the reason on the last chunk.
+    ///
+    /// Ours, not in the source specification: the values other than `stop`.
     #[serde(deserialize_with = "Option::deserialize")]
     pub finish_reason: Option<ChatChunkChoiceFinishReason>,
     /// Log probabilities of the tokens; null unless requested.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logprobs: Option<ChatLogprobs>,
     #[serde(flatten)]
@@ -190,6 +212,8 @@ open_words! {
     }
 }
 /// Chat completion response (stream false).
+///
+/// Source: section 2.2 of the specification.
 ///
 /// ```
 /// use gatewright::types::ChatCompletion;
@@ -220,6 +244,8 @@ pub struct ChatCompletion {
     /// Kind of the record.
     pub object: String,
     /// Unix time in seconds.
+    ///
+    /// Format int64. Ours, not in the source specification: format int64.
     pub created: i64,
     /// Model id.
     pub model: String,
@@ -227,15 +253,21 @@ pub struct ChatCompletion {
     pub choices: Vec<ChatChoice>,
     pub usage: ChatUsage,
     /// Identifies the configuration that generated the response.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_fingerprint: Option<String>,
     /// Processing tier used.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// Chat completion stream chunk (stream true).
+///
+/// Source: section 2.3 of the specification.
 ///
 /// ```
 /// use gatewright::types::ChatCompletionChunk;
@@ -259,24 +291,36 @@ pub struct ChatCompletionChunk {
     /// The new content of each choice; empty on a usage chunk.
     pub choices: Vec<ChatChunkChoice>,
     /// Unix time in seconds.
+    ///
+    /// Format int64. Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<i64>,
     /// Model id.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Tokens used; on the last chunk if requested.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<ChatUsage>,
     /// Identifies the configuration that generates the response.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_fingerprint: Option<String>,
     /// Processing tier used.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// The assistant's message.
+///
+/// Source: section 2.2 of the specification.
 ///
 /// ```
 /// use gatewright::types::ChatCompletionMessage;
@@ -289,20 +333,32 @@ pub struct ChatCompletionChunk {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletionMessage {
     /// Always assistant.
+    ///
+    /// Ours, not in the source specification: other roles.
     pub role: ChatCompletionMessageRole,
     /// The text; null beside tool calls.
+    ///
+    /// Ours, not in the source specification: null beside calls.
     #[serde(deserialize_with = "Option::deserialize")]
     pub content: Option<String>,
     /// Why the model declined.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
     /// The model's reasoning if the provider returns it.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
     /// Calls of tools.
+    ///
+    /// Ours: not in the source specification.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ChatToolCall>,
     /// The call, if the request uses functions.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_call: Option<ChatFunctionCall>,
     #[serde(flatten)]
@@ -322,6 +378,8 @@ open_words! {
 }
 /// Chat completion request.
 ///
+/// Source: section 2.1 of the specification.
+///
 /// ```
 /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
 ///
@@ -339,82 +397,134 @@ open_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletionRequest {
     /// A supported model id.
+    ///
+    /// At least 1 character. Ours, not in the source specification: at least 1 character.
     pub model: String,
     /// Conversation so far.
+    ///
+    /// At least 1 item. Ours, not in the source specification: at least 1 item.
     pub messages: Vec<ChatMessage>,
     /// Higher is more random.
+    ///
+    /// 0 to 2. Default `1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// Upper bound on generated tokens.
+    ///
+    /// At least 1. Ours, not in the source specification: at least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<i64>,
     /// true switches the reply to server-sent events.
+    ///
+    /// Default `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<bool>,
     /// Nucleus sampling.
+    ///
+    /// 0 to 1. Default `1`. Ours, not in the source specification: 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// Positive values make repetition less likely.
+    ///
+    /// -2.0 to 2.0. Default `0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frequency_penalty: Option<f64>,
     /// Positive values make new topics more likely.
+    ///
+    /// -2.0 to 2.0. Default `0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub presence_penalty: Option<f64>,
     /// Up to 4 stop sequences.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<ChatCompletionRequestStop>,
     /// Number of choices generated per input.
+    ///
+    /// 1 to 128. Default `1`. Ours, not in the source specification: 1 to 128.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub n: Option<i64>,
     /// Upper bound on generated tokens; newer name of max_tokens.
+    ///
+    /// At least 1. Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_completion_tokens: Option<i64>,
     /// Options of a stream.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_options: Option<ChatStreamOptions>,
     /// Tools the model may call.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ChatTool>>,
     /// Whether and which tool is called.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ChatCompletionRequestToolChoice>,
     /// Whether several tools may be called at once.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
     /// Functions the model may call; the older form of tools. The response then has function_call instead of tool_calls.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub functions: Option<Vec<ChatFunction>>,
     /// Whether and which of the functions is called; the older form of tool_choice.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_call: Option<ChatCompletionRequestFunctionCall>,
     /// Format of the response.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_format: Option<ChatResponseFormat>,
     /// Requests repeatable sampling.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
     /// An id of the end user.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Whether to return log probabilities.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logprobs: Option<bool>,
     /// Number of alternatives per token.
+    ///
+    /// 0 to 20. Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_logprobs: Option<i64>,
     /// Bias by token id.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logit_bias: Option<IndexMap<String, f64>>,
     /// How much the model should reason.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ChatCompletionRequestReasoningEffort>,
     /// Arbitrary key-value pairs, stored with the completion.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<IndexMap<String, String>>,
     /// Whether the completion is stored.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<bool>,
     /// Processing tier.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
     #[serde(flatten)]
@@ -734,6 +844,8 @@ untagged! {
 }
 /// Breakdown of the generated tokens.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatCompletionTokensDetails;
 ///
@@ -745,12 +857,16 @@ untagged! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletionTokensDetails {
     /// Spent on reasoning.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<i64>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// One part of a message's content; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ChatContentPart;
@@ -808,6 +924,8 @@ setters! { ChatContentPart {
 } }
 /// A tool that takes free text and is run by the caller.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatCustom;
 ///
@@ -820,6 +938,8 @@ setters! { ChatContentPart {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCustom {
     /// Name of the tool.
+    ///
+    /// Matches `^[a-zA-Z0-9_-]{1,64}$`.
     pub name: String,
     /// What it does and when to call it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -861,6 +981,8 @@ setters! { ChatCustom {
 } }
 /// A custom tool and the text for it.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatCustomCall;
 ///
@@ -892,6 +1014,8 @@ constructor! {
 }
 /// A piece of a custom tool's call.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatCustomCallDelta;
 ///
@@ -912,6 +1036,8 @@ pub struct ChatCustomCallDelta {
     pub extra: Map<String, Value>,
 }
 /// Format of the text; any text if absent. Unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ChatCustomFormat;
@@ -957,6 +1083,8 @@ setters! { ChatCustomFormat {
 } }
 /// A tool that takes free text.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatCustomTool;
 ///
@@ -975,6 +1103,8 @@ pub struct ChatCustomTool {
     pub extra: Map<String, Value>,
 }
 /// A call of a custom tool.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ChatCustomToolCall;
@@ -1022,6 +1152,8 @@ closed_words! {
 }
 /// The new piece; empty on the last chunk.
 ///
+/// Source: section 2.3 of the specification.
+///
 /// ```
 /// use gatewright::types::ChatDelta;
 ///
@@ -1033,21 +1165,33 @@ closed_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatDelta {
     /// New text.
+    ///
+    /// Ours, not in the source specification: null.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
     /// Present on the first chunk.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<ChatDeltaRole>,
     /// New refusal text.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
     /// New reasoning if the provider returns it.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
     /// New pieces of tool calls.
+    ///
+    /// Ours: not in the source specification.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ChatToolCallDelta>,
     /// A new piece of the call, if the request uses functions.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_call: Option<ChatFunctionCallDelta>,
     #[serde(flatten)]
@@ -1067,6 +1211,8 @@ open_words! {
 }
 /// A function that is run by the caller.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatFunction;
 ///
@@ -1079,6 +1225,8 @@ open_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatFunction {
     /// Name of the function.
+    ///
+    /// Matches `^[a-zA-Z0-9_-]{1,64}$`.
     pub name: String,
     /// What it does and when to call it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -1137,6 +1285,8 @@ setters! { ChatFunction {
 } }
 /// A function and its arguments.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatFunctionCall;
 ///
@@ -1168,6 +1318,8 @@ constructor! {
 }
 /// A piece of a function call.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatFunctionCallDelta;
 ///
@@ -1189,6 +1341,8 @@ pub struct ChatFunctionCallDelta {
 }
 /// A function as a tool.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatFunctionTool;
 ///
@@ -1208,6 +1362,8 @@ pub struct ChatFunctionTool {
     pub extra: Map<String, Value>,
 }
 /// A call of a function.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ChatFunctionToolCall;
@@ -1259,6 +1415,8 @@ closed_words! {
 }
 /// Text that follows a grammar.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatGrammarFormat;
 ///
@@ -1291,6 +1449,8 @@ closed_words! {
 }
 /// An image by URL or as a data URL.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatImagePart;
 ///
@@ -1322,6 +1482,8 @@ closed_words! {
     ChatImagePartType { ImageUrl = "image_url" }
 }
 /// Location of an image.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{ChatImageUrl, ChatImageUrlDetail};
@@ -1377,6 +1539,8 @@ open_words! {
 }
 /// A JSON Schema that the response must follow.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatJsonSchemaFormat;
 ///
@@ -1402,6 +1566,8 @@ open_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatJsonSchemaFormat {
     /// Name of the format.
+    ///
+    /// Matches `^[a-zA-Z0-9_-]{1,64}$`.
     pub name: String,
     /// What it is for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -1480,6 +1646,8 @@ setters! { ChatJsonSchemaFormat {
 } }
 /// JSON that follows a schema.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatJsonSchemaResponseFormat;
 ///
@@ -1521,6 +1689,8 @@ closed_words! {
 }
 /// Log probabilities of the tokens of a choice, or of its new piece.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatLogprobs;
 ///
@@ -1542,6 +1712,8 @@ pub struct ChatLogprobs {
 }
 /// One message of the conversation. The specification names the roles system, user and assistant and string content; the roles developer, tool and function, content parts and calls are additions of this gateway. A message has content, or calls; content is null, or a list without parts, only beside tool calls.
 ///
+/// Source: section 2.1 of the specification.
+///
 /// ```
 /// use gatewright::types::ChatMessage;
 ///
@@ -1554,20 +1726,32 @@ pub struct ChatLogprobs {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatMessage {
     /// Who speaks.
+    ///
+    /// Ours, not in the source specification: the roles `developer`, `tool` and `function`.
     pub role: ChatMessageRole,
     /// The text; null beside tool calls.
+    ///
+    /// Ours, not in the source specification: a list of parts; null, an empty list or no content beside calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<ChatMessageContent>,
     /// Name of the speaker.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Calls the assistant made.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<Vec<ChatToolCall>>,
     /// The call that a tool message responds to.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     /// The call the assistant made; the older form of tool_calls. A message with the role function and the name of the function responds to it.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_call: Option<ChatFunctionCall>,
     #[serde(flatten)]
@@ -1662,6 +1846,8 @@ closed_words! {
 }
 /// Forces one custom tool.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatNamedCustomToolChoice;
 ///
@@ -1692,6 +1878,8 @@ closed_words! {
     ChatNamedCustomToolChoiceType { Custom = "custom" }
 }
 /// Forces one function.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ChatNamedToolChoice;
@@ -1725,6 +1913,8 @@ closed_words! {
 }
 /// Breakdown of the input tokens.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatPromptTokensDetails;
 ///
@@ -1736,12 +1926,16 @@ closed_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatPromptTokensDetails {
     /// Read from a cache.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_tokens: Option<i64>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// Format of the response; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ChatResponseFormat;
@@ -1795,6 +1989,8 @@ setters! { ChatResponseFormat {
 } }
 /// Options of a chat stream.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatStreamOptions;
 ///
@@ -1822,6 +2018,8 @@ setters! { ChatStreamOptions {
     with_include_usage(include_usage: bool),
 } }
 /// Text.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ChatTextPart;
@@ -1854,6 +2052,8 @@ closed_words! {
     ChatTextPartType { Text = "text" }
 }
 /// A tool the model may call; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{ChatFunction, ChatTool};
@@ -1908,6 +2108,8 @@ setters! { ChatTool {
     with_custom(custom: ChatCustom),
 } }
 /// A call of a tool; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{ChatFunctionCall, ChatToolCall};
@@ -1974,6 +2176,8 @@ setters! { ChatToolCall {
 } }
 /// A piece of a tool call; pieces with the same index belong together.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatToolCallDelta;
 ///
@@ -1985,6 +2189,8 @@ setters! { ChatToolCall {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatToolCallDelta {
     /// Index of the call.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<i64>,
     /// Present on the first piece.
@@ -2013,6 +2219,8 @@ open_words! {
     ChatToolCallDeltaType { FUNCTION = "function", CUSTOM = "custom" }
 }
 /// Which tools are called; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{ChatToolChoice, ChatToolName};
@@ -2088,6 +2296,8 @@ setters! { ChatToolChoice {
 } }
 /// A tool by name.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ChatToolName;
 ///
@@ -2116,6 +2326,8 @@ constructor! {
 }
 /// Tokens used.
 ///
+/// Source: section 2.2 of the specification.
+///
 /// ```
 /// use gatewright::types::ChatUsage;
 ///
@@ -2128,21 +2340,33 @@ constructor! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatUsage {
     /// Tokens of the input.
+    ///
+    /// At least 0. Ours, not in the source specification: at least 0.
     pub prompt_tokens: i64,
     /// Tokens generated.
+    ///
+    /// At least 0. Ours, not in the source specification: at least 0.
     pub completion_tokens: i64,
     /// Sum of input and generated tokens.
+    ///
+    /// At least 0. Ours, not in the source specification: at least 0.
     pub total_tokens: i64,
     /// Breakdown of the input tokens.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_tokens_details: Option<ChatPromptTokensDetails>,
     /// Breakdown of the generated tokens.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_tokens_details: Option<ChatCompletionTokensDetails>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// Compaction request.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::CompactRequest;
@@ -2156,6 +2380,8 @@ pub struct ChatUsage {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CompactRequest {
     /// A model id of the family this endpoint serves.
+    ///
+    /// At least 1 character.
     pub model: String,
     /// The conversation so far.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -2228,6 +2454,8 @@ untagged! {
 }
 /// A compacted conversation.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::CompactedResponse;
 ///
@@ -2267,6 +2495,8 @@ pub struct CompactedResponse {
 }
 /// Represents a conversation that was compacted.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::CompactionItem;
 ///
@@ -2302,6 +2532,8 @@ closed_words! {
 }
 /// As the last input item, requests one compaction item instead of a reply.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::{CompactionTriggerItem, CompactionTriggerItemType};
 ///
@@ -2332,6 +2564,8 @@ closed_words! {
 }
 /// What to count; the members are those of a message request.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::{CountMessageTokensRequest, MessageTurn, MessageTurnRole};
 ///
@@ -2352,8 +2586,12 @@ closed_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CountMessageTokensRequest {
     /// A supported model id.
+    ///
+    /// At least 1 character.
     pub model: String,
     /// Conversation so far.
+    ///
+    /// At least 1 item.
     pub messages: Vec<MessageTurn>,
     /// System text, as text or as blocks of text.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -2481,6 +2719,8 @@ untagged! {
 }
 /// The count.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::CountMessageTokensResponse;
 ///
@@ -2492,11 +2732,15 @@ untagged! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CountMessageTokensResponse {
     /// Tokens.
+    ///
+    /// At least 0.
     pub input_tokens: i64,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// What to count; contents, or a whole generate-content request.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::CountTokensRequest;
@@ -2543,6 +2787,8 @@ setters! { CountTokensRequest {
 } }
 /// The count.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::CountTokensResponse;
 ///
@@ -2554,12 +2800,16 @@ setters! { CountTokensRequest {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CountTokensResponse {
     /// Tokens.
+    ///
+    /// At least 0.
     #[serde(rename = "totalTokens")]
     pub total_tokens: i64,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// A grammar and its syntax.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{CustomGrammar, CustomGrammarSyntax};
@@ -2604,6 +2854,8 @@ closed_words! {
 }
 /// Any text.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::{CustomTextFormat, CustomTextFormatType};
 ///
@@ -2633,6 +2885,8 @@ closed_words! {
     CustomTextFormatType { Text = "text" }
 }
 /// A call of a custom tool.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::CustomToolCallItem;
@@ -2676,6 +2930,8 @@ closed_words! {
     CustomToolCallItemType { CustomToolCall = "custom_tool_call" }
 }
 /// The result of a custom tool's call.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::CustomToolCallOutputItem;
@@ -2734,6 +2990,8 @@ closed_words! {
 }
 /// A stored response was deleted.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::DeletedResponse;
 ///
@@ -2766,6 +3024,8 @@ open_words! {
     DeletedResponseObject { RESPONSE = "response" }
 }
 /// A function call from the model.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::FunctionCallItem;
@@ -2827,6 +3087,8 @@ closed_words! {
 }
 /// The result of a function call.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::FunctionCallOutputItem;
 ///
@@ -2884,6 +3146,8 @@ closed_words! {
 }
 /// Native generate-content request. The specification shows contents; the other fields are additions of this gateway.
 ///
+/// Source: section 2.5 of the specification.
+///
 /// ```
 /// use gatewright::types::GenerateContentRequest;
 ///
@@ -2896,23 +3160,37 @@ closed_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct GenerateContentRequest {
     /// The conversation.
+    ///
+    /// At least 1 item. Ours, not in the source specification: at least 1 item.
     pub contents: Vec<NativeContent>,
     /// System text.
+    ///
+    /// Ours: not in the source specification.
     #[serde(rename = "systemInstruction", skip_serializing_if = "Option::is_none")]
     pub system_instruction: Option<NativeContent>,
     /// Generation settings.
+    ///
+    /// Ours: not in the source specification.
     #[serde(rename = "generationConfig", skip_serializing_if = "Option::is_none")]
     pub generation_config: Option<NativeGenerationConfig>,
     /// Tools the model may call; unknown kinds pass through.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<NativeTool>>,
     /// Whether and which function is called.
+    ///
+    /// Ours: not in the source specification.
     #[serde(rename = "toolConfig", skip_serializing_if = "Option::is_none")]
     pub tool_config: Option<NativeToolConfig>,
     /// Passed through to the provider.
+    ///
+    /// Ours: not in the source specification.
     #[serde(rename = "safetySettings", skip_serializing_if = "Option::is_none")]
     pub safety_settings: Option<Vec<Map<String, Value>>>,
     /// Passed through to the provider.
+    ///
+    /// Ours: not in the source specification.
     #[serde(rename = "cachedContent", skip_serializing_if = "Option::is_none")]
     pub cached_content: Option<String>,
     #[serde(flatten)]
@@ -3003,6 +3281,8 @@ setters! { GenerateContentRequest {
 } }
 /// Native response, or one event of a native stream.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::GenerateContentResponse;
 ///
@@ -3032,6 +3312,8 @@ pub struct GenerateContentResponse {
 }
 /// One image.
 ///
+/// Source: section 2.11 of the specification.
+///
 /// ```
 /// use gatewright::types::Image;
 ///
@@ -3056,6 +3338,8 @@ pub struct Image {
 }
 /// Image generation request. The catalog lists the limits of each model.
 ///
+/// Source: section 2.8 of the specification.
+///
 /// ```
 /// use gatewright::types::ImageGenerationRequest;
 ///
@@ -3068,22 +3352,36 @@ pub struct Image {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ImageGenerationRequest {
     /// An image model id; see the catalog.
+    ///
+    /// At least 1 character. Ours, not in the source specification: at least 1 character.
     pub model: String,
     /// What to draw; the maximum length varies by model.
+    ///
+    /// At least 1 character. Ours, not in the source specification: at least 1 character.
     pub prompt: String,
     /// How many images; image_model_1 only supports 1.
+    ///
+    /// 1 to 10. Default `1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub n: Option<i64>,
     /// Width x height in pixels; depends on the model.
+    ///
+    /// Matches `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`. Default `"1024x1024"`. Ours, not in the source specification: matches `^[1-9][0-9]{0,4}x[1-9][0-9]{0,4}$`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
     /// Only image_model_1 supports it.
+    ///
+    /// Default `"standard"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quality: Option<ImageGenerationRequestQuality>,
     /// Only image_model_1 supports it.
+    ///
+    /// Default `"vivid"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub style: Option<ImageGenerationRequestStyle>,
     /// Whether images are returned as URLs or as base64.
+    ///
+    /// Default `"url"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_format: Option<ImageGenerationRequestResponseFormat>,
     #[serde(flatten)]
@@ -3184,6 +3482,8 @@ closed_words! {
 }
 /// Image generation response.
 ///
+/// Source: section 2.11 of the specification.
+///
 /// ```
 /// use gatewright::types::ImageGenerationResponse;
 ///
@@ -3195,6 +3495,8 @@ closed_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ImageGenerationResponse {
     /// Unix time in seconds.
+    ///
+    /// Format int64. Ours, not in the source specification: format int64.
     pub created: i64,
     /// One item per image.
     pub data: Vec<Image>,
@@ -3202,6 +3504,8 @@ pub struct ImageGenerationResponse {
     pub extra: Map<String, Value>,
 }
 /// One part of a message; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::InputContent;
@@ -3324,6 +3628,8 @@ open_words! {
 }
 /// An image from the caller.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::InputImageContent;
 ///
@@ -3372,6 +3678,8 @@ closed_words! {
     InputImageContentType { InputImage = "input_image" }
 }
 /// One item of the input; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{InputItem, InputItemRole};
@@ -3600,6 +3908,8 @@ closed_words! {
 }
 /// A message; type may be omitted.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::{InputMessage, InputMessageRole};
 ///
@@ -3668,6 +3978,8 @@ closed_words! {
 }
 /// Text from the caller.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::InputTextContent;
 ///
@@ -3699,6 +4011,8 @@ closed_words! {
     InputTextContentType { InputText = "input_text" }
 }
 /// Any JSON object.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{JsonObjectFormat, JsonObjectFormatType};
@@ -3742,6 +4056,8 @@ closed_words! {
 }
 /// A message from the model.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::Message;
 ///
@@ -3784,6 +4100,8 @@ pub struct Message {
     pub extra: Map<String, Value>,
 }
 /// The model decides how much it thinks.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageAdaptiveThinking;
@@ -3830,6 +4148,8 @@ closed_words! {
 }
 /// The model calls a tool.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageAnyToolChoice;
 ///
@@ -3863,6 +4183,8 @@ closed_words! {
 }
 /// The model decides.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageAutoToolChoice;
 ///
@@ -3895,6 +4217,8 @@ closed_words! {
     MessageAutoToolChoiceType { Auto = "auto" }
 }
 /// Data with its media type.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageBase64Source;
@@ -3930,6 +4254,8 @@ closed_words! {
     MessageBase64SourceType { Base64 = "base64" }
 }
 /// One block of a message's content, the same in requests and responses, so that a response's content is the next turn of the assistant. Unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageBlock;
@@ -4170,6 +4496,8 @@ untagged! {
 }
 /// A piece of a block; unknown kinds pass through.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageBlockDelta;
 ///
@@ -4203,6 +4531,8 @@ pub struct MessageBlockDelta {
 }
 /// A new piece of a block.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageBlockDeltaEvent;
 ///
@@ -4218,6 +4548,8 @@ pub struct MessageBlockDeltaEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Index of the block.
+    ///
+    /// At least 0.
     pub index: i64,
     /// The new piece.
     pub delta: MessageBlockDelta,
@@ -4225,6 +4557,8 @@ pub struct MessageBlockDeltaEvent {
     pub extra: Map<String, Value>,
 }
 /// A new block.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageBlockStartEvent;
@@ -4245,12 +4579,16 @@ pub struct MessageBlockStartEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Index of the block.
+    ///
+    /// At least 0.
     pub index: i64,
     pub content_block: MessageBlock,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// A block is complete.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageBlockStopEvent;
@@ -4266,11 +4604,15 @@ pub struct MessageBlockStopEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Index of the block.
+    ///
+    /// At least 0.
     pub index: i64,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// Marks the end of a prefix to cache.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{MessageCacheControl, MessageCacheControlTtl, MessageCacheControlType};
@@ -4341,6 +4683,8 @@ open_words! {
 }
 /// Tokens written to a cache.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageCacheCreation;
 ///
@@ -4352,15 +4696,21 @@ open_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageCacheCreation {
     /// Cached for five minutes.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ephemeral_5m_input_tokens: Option<i64>,
     /// Cached for an hour.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ephemeral_1h_input_tokens: Option<i64>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// A citation of the preceding text.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageCitationsDelta;
@@ -4383,6 +4733,8 @@ pub struct MessageCitationsDelta {
 }
 /// A tool that is run by the caller; type may be omitted.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageCustomTool;
 ///
@@ -4401,6 +4753,8 @@ pub struct MessageCustomTool {
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<MessageCustomToolType>,
     /// Name of the tool.
+    ///
+    /// Matches `^[a-zA-Z0-9_-]{1,128}$`.
     pub name: String,
     /// What it does and when to call it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -4430,6 +4784,8 @@ closed_words! {
 }
 /// Members of the message that have become known.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageDelta;
 ///
@@ -4450,6 +4806,8 @@ pub struct MessageDelta {
     pub extra: Map<String, Value>,
 }
 /// Changes to the message itself.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageDeltaEvent;
@@ -4489,6 +4847,8 @@ open_words! {
 }
 /// Tokens used so far.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageDeltaUsage;
 ///
@@ -4500,15 +4860,23 @@ open_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageDeltaUsage {
     /// Input tokens that were neither read from nor written to a cache.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<i64>,
     /// Tokens generated.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<i64>,
     /// Written to a cache.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_creation_input_tokens: Option<i64>,
     /// Read from a cache.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_read_input_tokens: Option<i64>,
     /// Number of runs of each provider tool.
@@ -4518,6 +4886,8 @@ pub struct MessageDeltaUsage {
     pub extra: Map<String, Value>,
 }
 /// The model doesn't think before responding.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{MessageDisabledThinking, MessageDisabledThinkingType};
@@ -4548,6 +4918,8 @@ closed_words! {
     MessageDisabledThinkingType { Disabled = "disabled" }
 }
 /// A document from the caller.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageDocumentBlock;
@@ -4596,6 +4968,8 @@ closed_words! {
 }
 /// The model thinks, within a budget.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageEnabledThinking;
 ///
@@ -4610,6 +4984,8 @@ pub struct MessageEnabledThinking {
     #[serde(rename = "type")]
     pub type_: MessageEnabledThinkingType,
     /// Upper bound on the thinking tokens; must be below max_tokens.
+    ///
+    /// At least 1024.
     pub budget_tokens: i64,
     /// How the thinking is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -4643,6 +5019,8 @@ closed_words! {
 }
 /// What went wrong, messages form.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageError;
 ///
@@ -4672,6 +5050,8 @@ pub struct MessageError {
     pub extra: Map<String, Value>,
 }
 /// Error body of the messages endpoints; also the event that ends a stream with an error.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageErrorBody;
@@ -4716,6 +5096,8 @@ open_words! {
 }
 /// A file stored by the provider.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageFileSource;
 ///
@@ -4747,6 +5129,8 @@ closed_words! {
     MessageFileSourceType { File = "file" }
 }
 /// An image from the caller.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageImageBlock;
@@ -4783,6 +5167,8 @@ closed_words! {
 }
 /// New piece of a call's input.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageInputJsonDelta;
 ///
@@ -4802,6 +5188,8 @@ pub struct MessageInputJsonDelta {
     pub extra: Map<String, Value>,
 }
 /// JSON that follows a schema.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{MessageJsonSchemaFormat, MessageJsonSchemaFormatType};
@@ -4839,6 +5227,8 @@ closed_words! {
 }
 /// On whose behalf a request is made.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageMetadata;
 ///
@@ -4866,6 +5256,8 @@ setters! { MessageMetadata {
     with_user_id(user_id: impl Into<String>),
 } }
 /// The model calls this tool.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageNamedToolChoice;
@@ -4902,6 +5294,8 @@ closed_words! {
 }
 /// The model calls no tool.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::{MessageNoToolChoice, MessageNoToolChoiceType};
 ///
@@ -4931,6 +5325,8 @@ closed_words! {
     MessageNoToolChoiceType { None = "none" }
 }
 /// Effort and format of the output.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{MessageOutputConfig, MessageOutputConfigEffort};
@@ -4993,6 +5389,8 @@ open_words! {
 }
 /// Format of the output; unknown kinds pass through.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageOutputFormat;
 ///
@@ -5043,6 +5441,8 @@ constructor! {
 }
 /// A keep-alive event.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessagePingEvent;
 ///
@@ -5060,6 +5460,8 @@ pub struct MessagePingEvent {
     pub extra: Map<String, Value>,
 }
 /// Thinking that the model doesn't show.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageRedactedThinkingBlock;
@@ -5093,6 +5495,8 @@ closed_words! {
 }
 /// Message request.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
 ///
@@ -5115,10 +5519,16 @@ closed_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageRequest {
     /// A supported model id.
+    ///
+    /// At least 1 character.
     pub model: String,
     /// Upper bound on generated tokens.
+    ///
+    /// At least 1.
     pub max_tokens: i64,
     /// Conversation so far. Consecutive turns of one role count as one.
+    ///
+    /// At least 1 item.
     pub messages: Vec<MessageTurn>,
     /// System text, as text or as blocks of text.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -5127,15 +5537,23 @@ pub struct MessageRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_sequences: Option<Vec<String>>,
     /// true switches the reply to server-sent events.
+    ///
+    /// Default `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<bool>,
     /// Higher is more random.
+    ///
+    /// 0 to 1. Default `1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// Nucleus sampling.
+    ///
+    /// 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// Sample only from this many of the most likely tokens.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<i64>,
     /// Tools the model may call; unknown kinds pass through.
@@ -5436,6 +5854,8 @@ open_words! {
 }
 /// The signature of the preceding thinking.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageSignatureDelta;
 ///
@@ -5455,6 +5875,8 @@ pub struct MessageSignatureDelta {
     pub extra: Map<String, Value>,
 }
 /// Source of an image or a document; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageSource;
@@ -5532,6 +5954,8 @@ setters! { MessageSource {
 } }
 /// The message was created; its content is empty.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageStartEvent;
 ///
@@ -5563,6 +5987,8 @@ pub struct MessageStartEvent {
     pub extra: Map<String, Value>,
 }
 /// Terminal: the message is complete.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageStopEvent;
@@ -5596,6 +6022,8 @@ open_words! {
     }
 }
 /// One event of a messages stream; unknown types pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageStreamEvent;
@@ -5700,6 +6128,8 @@ open_words! {
 }
 /// Text.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageTextBlock;
 ///
@@ -5776,6 +6206,8 @@ closed_words! {
 }
 /// New text.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageTextDelta;
 ///
@@ -5795,6 +6227,8 @@ pub struct MessageTextDelta {
     pub extra: Map<String, Value>,
 }
 /// A document as plain text.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageTextSource;
@@ -5830,6 +6264,8 @@ closed_words! {
     MessageTextSourceType { Text = "text" }
 }
 /// Whether and how much the model thinks; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{MessageThinking, MessageThinkingDisplay};
@@ -5889,6 +6325,8 @@ setters! { MessageThinking {
 } }
 /// The model's reasoning.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageThinkingBlock;
 ///
@@ -5924,6 +6362,8 @@ closed_words! {
 }
 /// New text of the model's thinking.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageThinkingDelta;
 ///
@@ -5955,6 +6395,8 @@ open_words! {
     MessageThinkingDisplay { SUMMARIZED = "summarized", OMITTED = "omitted" }
 }
 /// A tool the model may call; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageTool;
@@ -6091,6 +6533,8 @@ setters! { MessageTool {
 } }
 /// Which tools are called; unknown kinds pass through.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageToolChoice;
 ///
@@ -6144,6 +6588,8 @@ setters! { MessageToolChoice {
     with_name(name: impl Into<String>),
 } }
 /// The result of a call.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::MessageToolResultBlock;
@@ -6202,6 +6648,8 @@ closed_words! {
 }
 /// A call of a tool.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageToolUseBlock;
 ///
@@ -6241,6 +6689,8 @@ closed_words! {
     MessageToolUseBlockType { ToolUse = "tool_use" }
 }
 /// One turn of the conversation.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{MessageTurn, MessageTurnRole};
@@ -6299,6 +6749,8 @@ closed_words! {
 }
 /// A URL.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageUrlSource;
 ///
@@ -6331,6 +6783,8 @@ closed_words! {
 }
 /// Tokens used. Tokens written to and read from a cache are not part of input_tokens.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::MessageUsage;
 ///
@@ -6342,13 +6796,21 @@ closed_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageUsage {
     /// Input tokens that were neither read from nor written to a cache.
+    ///
+    /// At least 0.
     pub input_tokens: i64,
     /// Tokens generated.
+    ///
+    /// At least 0.
     pub output_tokens: i64,
     /// Written to a cache.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_creation_input_tokens: Option<i64>,
     /// Read from a cache.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_read_input_tokens: Option<i64>,
     /// Tokens written, by lifetime of the cache entry.
@@ -6377,6 +6839,8 @@ open_words! {
 }
 /// A model.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::Model;
 ///
@@ -6393,6 +6857,8 @@ pub struct Model {
     /// Kind of the record.
     pub object: String,
     /// Unix time in seconds.
+    ///
+    /// Format int64.
     pub created: i64,
     /// The provider family.
     pub owned_by: String,
@@ -6406,6 +6872,8 @@ pub struct Model {
     pub extra: Map<String, Value>,
 }
 /// Model list.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ModelList;
@@ -6430,6 +6898,8 @@ pub struct ModelList {
 }
 /// Data with its media type.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::NativeBlob;
 ///
@@ -6445,6 +6915,8 @@ pub struct NativeBlob {
     #[serde(rename = "mimeType")]
     pub mime_type: String,
     /// Base64, in the standard or the URL-safe alphabet, padded or not.
+    ///
+    /// Matches `^([A-Za-z0-9+/_-]{4})*([A-Za-z0-9+/_-]{2}(==)?|[A-Za-z0-9+/_-]{3}=?)?$`.
     pub data: String,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -6462,6 +6934,8 @@ constructor! {
 }
 /// One candidate.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::NativeCandidate;
 ///
@@ -6473,6 +6947,8 @@ constructor! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeCandidate {
     /// Index among the candidates.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -6500,6 +6976,8 @@ open_words! {
 }
 /// One turn.
 ///
+/// Source: section 2.5 of the specification.
+///
 /// ```
 /// use gatewright::types::{NativeContent, NativeContentRole, NativePart};
 ///
@@ -6513,8 +6991,12 @@ open_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeContent {
     /// The parts.
+    ///
+    /// At least 1 item. Ours, not in the source specification: at least 1 item.
     pub parts: Vec<NativePart>,
     /// Role of the speaker: user, model or function; user if absent.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<NativeContentRole>,
     #[serde(flatten)]
@@ -6556,6 +7038,8 @@ open_words! {
 }
 /// What went wrong, native form.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::NativeError;
 ///
@@ -6581,6 +7065,8 @@ pub struct NativeError {
 }
 /// Error body of the native endpoints.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::NativeErrorBody;
 ///
@@ -6597,6 +7083,8 @@ pub struct NativeErrorBody {
     pub extra: Map<String, Value>,
 }
 /// One detail of a native error.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::NativeErrorDetail;
@@ -6638,6 +7126,8 @@ open_words! {
     }
 }
 /// A function and its arguments.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::NativeFunctionCall;
@@ -6694,6 +7184,8 @@ setters! { NativeFunctionCall {
 } }
 /// Whether and which function is called.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::{NativeFunctionCallingConfig, NativeFunctionCallingConfigMode};
 ///
@@ -6749,6 +7241,8 @@ open_words! {
     NativeFunctionCallingConfigMode { AUTO = "AUTO", ANY = "ANY", NONE = "NONE" }
 }
 /// A function that is run by the caller.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::NativeFunctionDeclaration;
@@ -6823,6 +7317,8 @@ setters! { NativeFunctionDeclaration {
 } }
 /// A function's result.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::NativeFunctionResponse;
 ///
@@ -6880,6 +7376,8 @@ setters! { NativeFunctionResponse {
 } }
 /// Generation settings.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::NativeGenerationConfig;
 ///
@@ -6891,21 +7389,33 @@ setters! { NativeFunctionResponse {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeGenerationConfig {
     /// Higher is more random.
+    ///
+    /// 0 to 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// Nucleus sampling.
+    ///
+    /// 0 to 1.
     #[serde(rename = "topP", skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// Sample only from this many of the most likely tokens.
+    ///
+    /// At least 0.
     #[serde(rename = "topK", skip_serializing_if = "Option::is_none")]
     pub top_k: Option<f64>,
     /// Number of candidates.
+    ///
+    /// 1 to 128.
     #[serde(rename = "candidateCount", skip_serializing_if = "Option::is_none")]
     pub candidate_count: Option<i64>,
     /// Upper bound on generated tokens.
+    ///
+    /// At least 1.
     #[serde(rename = "maxOutputTokens", skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<i64>,
     /// Stop sequences.
+    ///
+    /// At most 5 items.
     #[serde(rename = "stopSequences", skip_serializing_if = "Option::is_none")]
     pub stop_sequences: Option<Vec<String>>,
     /// Media type of the response; text/x.enum is one bare value of the schema's enum.
@@ -7016,6 +7526,8 @@ open_words! {
 }
 /// A model of the native list.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::NativeModel;
 ///
@@ -7041,9 +7553,13 @@ pub struct NativeModel {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Maximum number of input tokens.
+    ///
+    /// At least 0.
     #[serde(rename = "inputTokenLimit", skip_serializing_if = "Option::is_none")]
     pub input_token_limit: Option<i64>,
     /// Maximum number of generated tokens.
+    ///
+    /// At least 0.
     #[serde(rename = "outputTokenLimit", skip_serializing_if = "Option::is_none")]
     pub output_token_limit: Option<i64>,
     /// Methods the model serves.
@@ -7057,6 +7573,8 @@ pub struct NativeModel {
     pub extra: Map<String, Value>,
 }
 /// One page of the native model list.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::NativeModelList;
@@ -7078,6 +7596,8 @@ pub struct NativeModelList {
 }
 /// One part. The specification shows text; the other members are additions of this gateway, and unknown ones pass through.
 ///
+/// Source: section 2.5 of the specification. Ours, not in the source specification: at least 1 member.
+///
 /// ```
 /// use gatewright::types::NativePart;
 ///
@@ -7089,21 +7609,33 @@ pub struct NativeModelList {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativePart {
     /// The text.
+    ///
+    /// Ours, not in the source specification: a part without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Whether the text is a thought.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thought: Option<bool>,
     /// Opaque; send it back unchanged.
+    ///
+    /// Ours: not in the source specification.
     #[serde(rename = "thoughtSignature", skip_serializing_if = "Option::is_none")]
     pub thought_signature: Option<String>,
     /// Inline data.
+    ///
+    /// Ours: not in the source specification.
     #[serde(rename = "inlineData", skip_serializing_if = "Option::is_none")]
     pub inline_data: Option<NativeBlob>,
     /// A call from the model.
+    ///
+    /// Ours: not in the source specification.
     #[serde(rename = "functionCall", skip_serializing_if = "Option::is_none")]
     pub function_call: Option<NativeFunctionCall>,
     /// The result of a call.
+    ///
+    /// Ours: not in the source specification.
     #[serde(rename = "functionResponse", skip_serializing_if = "Option::is_none")]
     pub function_response: Option<NativeFunctionResponse>,
     #[serde(flatten)]
@@ -7171,6 +7703,8 @@ setters! { NativePart {
 } }
 /// Schema of a value, in a format that predates JSON Schema; type names in upper or lower case.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::NativeSchema;
 ///
@@ -7209,27 +7743,39 @@ pub struct NativeSchema {
     #[serde(rename = "propertyOrdering", skip_serializing_if = "Option::is_none")]
     pub property_ordering: Option<Vec<String>>,
     /// Minimum number of members.
+    ///
+    /// At least 0.
     #[serde(rename = "minProperties", skip_serializing_if = "Option::is_none")]
     pub min_properties: Option<i64>,
     /// Maximum number of members.
+    ///
+    /// At least 0.
     #[serde(rename = "maxProperties", skip_serializing_if = "Option::is_none")]
     pub max_properties: Option<i64>,
     /// Items of an array.
     #[serde(default)]
     pub items: Box<Option<NativeSchema>>,
     /// Minimum number of items.
+    ///
+    /// At least 0.
     #[serde(rename = "minItems", skip_serializing_if = "Option::is_none")]
     pub min_items: Option<i64>,
     /// Maximum number of items.
+    ///
+    /// At least 0.
     #[serde(rename = "maxItems", skip_serializing_if = "Option::is_none")]
     pub max_items: Option<i64>,
     /// The value must match one of these.
     #[serde(rename = "anyOf", skip_serializing_if = "Option::is_none")]
     pub any_of: Option<Vec<NativeSchema>>,
     /// Minimum number of characters.
+    ///
+    /// At least 0.
     #[serde(rename = "minLength", skip_serializing_if = "Option::is_none")]
     pub min_length: Option<i64>,
     /// Maximum number of characters.
+    ///
+    /// At least 0.
     #[serde(rename = "maxLength", skip_serializing_if = "Option::is_none")]
     pub max_length: Option<i64>,
     /// Regular expression of the string.
@@ -7448,6 +7994,8 @@ setters! { NativeSchema {
 } }
 /// Tools; kinds other than functions pass through.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::{NativeFunctionDeclaration, NativeTool};
 ///
@@ -7480,6 +8028,8 @@ setters! { NativeTool {
     with_function_declarations(function_declarations: Vec<NativeFunctionDeclaration>),
 } }
 /// Whether and which function is called.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{
@@ -7521,6 +8071,8 @@ setters! { NativeToolConfig {
 } }
 /// Tokens used.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::NativeUsage;
 ///
@@ -7532,24 +8084,36 @@ setters! { NativeToolConfig {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeUsage {
     /// Tokens of the input.
+    ///
+    /// At least 0.
     #[serde(rename = "promptTokenCount", skip_serializing_if = "Option::is_none")]
     pub prompt_token_count: Option<i64>,
     /// Tokens generated.
+    ///
+    /// At least 0.
     #[serde(rename = "candidatesTokenCount", skip_serializing_if = "Option::is_none")]
     pub candidates_token_count: Option<i64>,
     /// Sum of input and generated tokens.
+    ///
+    /// At least 0.
     #[serde(rename = "totalTokenCount", skip_serializing_if = "Option::is_none")]
     pub total_token_count: Option<i64>,
     /// Read from a cache.
+    ///
+    /// At least 0.
     #[serde(rename = "cachedContentTokenCount", skip_serializing_if = "Option::is_none")]
     pub cached_content_token_count: Option<i64>,
     /// Spent on reasoning.
+    ///
+    /// At least 0.
     #[serde(rename = "thoughtsTokenCount", skip_serializing_if = "Option::is_none")]
     pub thoughts_token_count: Option<i64>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// One part of an output message; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::OutputContent;
@@ -7580,6 +8144,8 @@ pub struct OutputContent {
     pub extra: Map<String, Value>,
 }
 /// One item of the output; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::OutputItem;
@@ -7648,6 +8214,8 @@ open_words! {
 }
 /// A message from the model.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::OutputMessage;
 ///
@@ -7705,6 +8273,8 @@ open_words! {
 }
 /// Text from the model.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::OutputTextContent;
 ///
@@ -7742,6 +8312,8 @@ closed_words! {
     OutputTextContentType { OutputText = "output_text" }
 }
 /// The model's reasoning.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ReasoningItem;
@@ -7785,6 +8357,8 @@ closed_words! {
 }
 /// Why the model declined.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::RefusalContent;
 ///
@@ -7817,6 +8391,8 @@ closed_words! {
 }
 /// One broken rule of a request.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::RequestViolation;
 ///
@@ -7841,6 +8417,8 @@ pub struct RequestViolation {
     pub extra: Map<String, Value>,
 }
 /// A response.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::Response;
@@ -7951,6 +8529,8 @@ pub struct Response {
 }
 /// Limits the choice to some of the tools.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::{ResponseAllowedToolsChoice, ResponseAllowedToolsChoiceMode};
 ///
@@ -7972,6 +8552,8 @@ pub struct ResponseAllowedToolsChoice {
     /// required forces a call.
     pub mode: ResponseAllowedToolsChoiceMode,
     /// The tools, named as in a choice that forces one.
+    ///
+    /// At least 1 item.
     pub tools: Vec<ResponseToolChoice>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -8001,6 +8583,8 @@ closed_words! {
     ResponseAllowedToolsChoiceType { AllowedTools = "allowed_tools" }
 }
 /// Terminal: the whole response.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseCompletedEvent;
@@ -8035,6 +8619,8 @@ pub struct ResponseCompletedEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     pub response: Response,
@@ -8042,6 +8628,8 @@ pub struct ResponseCompletedEvent {
     pub extra: Map<String, Value>,
 }
 /// A new part.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseContentPartAddedEvent;
@@ -8064,19 +8652,27 @@ pub struct ResponseContentPartAddedEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
     /// Index of the output item.
+    ///
+    /// At least 0.
     pub output_index: i64,
     /// Index of the part.
+    ///
+    /// At least 0.
     pub content_index: i64,
     pub part: OutputContent,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// A part is complete.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseContentPartDoneEvent;
@@ -8099,19 +8695,27 @@ pub struct ResponseContentPartDoneEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
     /// Index of the output item.
+    ///
+    /// At least 0.
     pub output_index: i64,
     /// Index of the part.
+    ///
+    /// At least 0.
     pub content_index: i64,
     pub part: OutputContent,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// The response was created.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseCreatedEvent;
@@ -8146,6 +8750,8 @@ pub struct ResponseCreatedEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     pub response: Response,
@@ -8153,6 +8759,8 @@ pub struct ResponseCreatedEvent {
     pub extra: Map<String, Value>,
 }
 /// Format of the text; any text if absent. Unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseCustomFormat;
@@ -8223,6 +8831,8 @@ closed_words! {
 }
 /// A tool that takes free text and is run by the caller.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ResponseCustomTool;
 ///
@@ -8237,6 +8847,8 @@ pub struct ResponseCustomTool {
     #[serde(rename = "type")]
     pub type_: ResponseCustomToolType,
     /// Name of the tool.
+    ///
+    /// Matches `^[a-zA-Z0-9_-]{1,64}$`.
     pub name: String,
     /// What it does and when to call it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -8247,6 +8859,8 @@ pub struct ResponseCustomTool {
     pub extra: Map<String, Value>,
 }
 /// New piece of a custom tool's text.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseCustomToolCallInputDeltaEvent;
@@ -8268,11 +8882,15 @@ pub struct ResponseCustomToolCallInputDeltaEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
     /// Index of the output item.
+    ///
+    /// At least 0.
     pub output_index: i64,
     /// The new piece.
     pub delta: String,
@@ -8280,6 +8898,8 @@ pub struct ResponseCustomToolCallInputDeltaEvent {
     pub extra: Map<String, Value>,
 }
 /// A custom tool's text is complete.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseCustomToolCallInputDoneEvent;
@@ -8301,11 +8921,15 @@ pub struct ResponseCustomToolCallInputDoneEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
     /// Index of the output item.
+    ///
+    /// At least 0.
     pub output_index: i64,
     /// The whole text.
     pub input: String,
@@ -8325,6 +8949,8 @@ closed_words! {
     ResponseCustomToolType { Custom = "custom" }
 }
 /// Why a response failed.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseError;
@@ -8347,6 +8973,8 @@ pub struct ResponseError {
 }
 /// The stream failed; the members are at the top level or under error.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ResponseErrorEvent;
 ///
@@ -8361,6 +8989,8 @@ pub struct ResponseErrorEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Machine-readable code.
@@ -8379,6 +9009,8 @@ pub struct ResponseErrorEvent {
     pub extra: Map<String, Value>,
 }
 /// Terminal: the response failed.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseFailedEvent;
@@ -8413,6 +9045,8 @@ pub struct ResponseFailedEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     pub response: Response,
@@ -8420,6 +9054,8 @@ pub struct ResponseFailedEvent {
     pub extra: Map<String, Value>,
 }
 /// New piece of arguments.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseFunctionCallArgumentsDeltaEvent;
@@ -8441,11 +9077,15 @@ pub struct ResponseFunctionCallArgumentsDeltaEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
     /// Index of the output item.
+    ///
+    /// At least 0.
     pub output_index: i64,
     /// The new piece of JSON text.
     pub delta: String,
@@ -8453,6 +9093,8 @@ pub struct ResponseFunctionCallArgumentsDeltaEvent {
     pub extra: Map<String, Value>,
 }
 /// Arguments are complete.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseFunctionCallArgumentsDoneEvent;
@@ -8474,11 +9116,15 @@ pub struct ResponseFunctionCallArgumentsDoneEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
     /// Index of the output item.
+    ///
+    /// At least 0.
     pub output_index: i64,
     /// Name of the function.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -8489,6 +9135,8 @@ pub struct ResponseFunctionCallArgumentsDoneEvent {
     pub extra: Map<String, Value>,
 }
 /// A function that is run by the caller.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseFunctionTool;
@@ -8504,6 +9152,8 @@ pub struct ResponseFunctionTool {
     #[serde(rename = "type")]
     pub type_: ResponseFunctionToolType,
     /// Name of the tool.
+    ///
+    /// Matches `^[a-zA-Z0-9_-]{1,64}$`.
     pub name: String,
     /// What it does and when to call it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -8530,6 +9180,8 @@ closed_words! {
     ResponseFunctionToolType { Function = "function" }
 }
 /// Text that follows a grammar.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseGrammarFormat;
@@ -8578,6 +9230,8 @@ closed_words! {
 }
 /// The model is generating.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ResponseInProgressEvent;
 ///
@@ -8611,6 +9265,8 @@ pub struct ResponseInProgressEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     pub response: Response,
@@ -8618,6 +9274,8 @@ pub struct ResponseInProgressEvent {
     pub extra: Map<String, Value>,
 }
 /// Why a response is incomplete.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseIncompleteDetails;
@@ -8650,6 +9308,8 @@ open_words! {
     }
 }
 /// Terminal: the response stopped early.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseIncompleteEvent;
@@ -8684,6 +9344,8 @@ pub struct ResponseIncompleteEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     pub response: Response,
@@ -8691,6 +9353,8 @@ pub struct ResponseIncompleteEvent {
     pub extra: Map<String, Value>,
 }
 /// Breakdown of the input tokens.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseInputTokensDetails;
@@ -8703,15 +9367,21 @@ pub struct ResponseIncompleteEvent {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseInputTokensDetails {
     /// Read from a cache.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_tokens: Option<i64>,
     /// Written to a cache.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_tokens: Option<i64>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// An item that a response was generated from, as stored; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseItem;
@@ -8769,6 +9439,8 @@ pub struct ResponseItem {
     pub extra: Map<String, Value>,
 }
 /// One page of the items that a response was generated from.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseItemList;
@@ -8839,6 +9511,8 @@ open_words! {
 }
 /// JSON that follows a schema.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ResponseJsonSchemaFormat;
 ///
@@ -8858,6 +9532,8 @@ pub struct ResponseJsonSchemaFormat {
     #[serde(rename = "type")]
     pub type_: ResponseJsonSchemaFormatType,
     /// Name of the format.
+    ///
+    /// Matches `^[a-zA-Z0-9_-]{1,64}$`.
     pub name: String,
     /// What it is for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -8884,6 +9560,8 @@ closed_words! {
     ResponseJsonSchemaFormatType { JsonSchema = "json_schema" }
 }
 /// A message of the conversation.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseMessageItem;
@@ -8932,6 +9610,8 @@ open_words! {
 }
 /// Forces one custom tool.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ResponseNamedCustomToolChoice;
 ///
@@ -8963,6 +9643,8 @@ closed_words! {
     ResponseNamedCustomToolChoiceType { Custom = "custom" }
 }
 /// Forces one function.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseNamedToolChoice;
@@ -8996,6 +9678,8 @@ closed_words! {
 }
 /// A new item.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ResponseOutputItemAddedEvent;
 ///
@@ -9021,15 +9705,21 @@ pub struct ResponseOutputItemAddedEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Index of the output item.
+    ///
+    /// At least 0.
     pub output_index: i64,
     pub item: OutputItem,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// An item is complete.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseOutputItemDoneEvent;
@@ -9056,15 +9746,21 @@ pub struct ResponseOutputItemDoneEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Index of the output item.
+    ///
+    /// At least 0.
     pub output_index: i64,
     pub item: OutputItem,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// Breakdown of the generated tokens.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseOutputTokensDetails;
@@ -9077,12 +9773,16 @@ pub struct ResponseOutputItemDoneEvent {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseOutputTokensDetails {
     /// Spent on reasoning.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<i64>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// Reasoning options.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{ResponseReasoningOptions, ResponseReasoningOptionsEffort};
@@ -9150,6 +9850,8 @@ open_words! {
 }
 /// Responses request. The specification shows model and input as a string; the other fields, and input as a list of items, are additions of this gateway.
 ///
+/// Source: section 2.4 of the specification.
+///
 /// ```
 /// use gatewright::types::ResponseRequest;
 ///
@@ -9163,73 +9865,121 @@ open_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseRequest {
     /// A model id of the family this endpoint serves.
+    ///
+    /// At least 1 character. Ours, not in the source specification: at least 1 character.
     pub model: String,
     /// The prompt text, or a list of items.
+    ///
+    /// Ours, not in the source specification: a list of items.
     pub input: ResponseRequestInput,
     /// System text placed before the input.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// Upper bound on generated tokens.
+    ///
+    /// At least 1. Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<i64>,
     /// true switches the reply to server-sent events.
+    ///
+    /// Default `false`. Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<bool>,
     /// Tools the model may call; unknown kinds pass through.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ResponseTool>>,
     /// Whether and which tool is called.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ResponseRequestToolChoice>,
     /// Whether several tools may be called at once.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
     /// The response to continue.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_response_id: Option<String>,
     /// Whether the response is stored for previous_response_id.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<bool>,
     /// Higher is more random.
+    ///
+    /// 0 to 2. Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// Nucleus sampling.
+    ///
+    /// 0 to 1. Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
     /// Format of the text.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<ResponseTextOptions>,
     /// Reasoning options.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<ResponseReasoningOptions>,
     /// What happens to input that is too long.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncation: Option<ResponseRequestTruncation>,
     /// Further output to include.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include: Option<Vec<String>>,
     /// Arbitrary key-value pairs, stored with the response.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<IndexMap<String, String>>,
     /// Groups requests that share a prefix.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_cache_key: Option<String>,
     /// Processing tier.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<String>,
     /// An id of the end user.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// A stable id of the end user that reveals nothing about them.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub safety_identifier: Option<String>,
     /// Upper bound on calls of built-in tools.
+    ///
+    /// At least 1. Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tool_calls: Option<i64>,
     /// Number of alternatives per token.
+    ///
+    /// 0 to 20. Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_logprobs: Option<i64>,
     /// Whether the response is generated in the background after the request returns.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background: Option<bool>,
     #[serde(flatten)]
@@ -9506,6 +10256,8 @@ open_words! {
 }
 /// One event of a responses stream; unknown types pass through.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ResponseStreamEvent;
 ///
@@ -9592,6 +10344,8 @@ pub struct ResponseStreamEvent {
 }
 /// New text.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ResponseTextDeltaEvent;
 ///
@@ -9613,13 +10367,19 @@ pub struct ResponseTextDeltaEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
     /// Index of the output item.
+    ///
+    /// At least 0.
     pub output_index: i64,
     /// Index of the part.
+    ///
+    /// At least 0.
     pub content_index: i64,
     /// The new text.
     pub delta: String,
@@ -9630,6 +10390,8 @@ pub struct ResponseTextDeltaEvent {
     pub extra: Map<String, Value>,
 }
 /// A text is complete.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseTextDoneEvent;
@@ -9652,13 +10414,19 @@ pub struct ResponseTextDoneEvent {
     #[serde(rename = "type")]
     pub type_: String,
     /// Strictly increasing within the stream.
+    ///
+    /// At least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
     /// Index of the output item.
+    ///
+    /// At least 0.
     pub output_index: i64,
     /// Index of the part.
+    ///
+    /// At least 0.
     pub content_index: i64,
     /// The whole text.
     pub text: String,
@@ -9669,6 +10437,8 @@ pub struct ResponseTextDoneEvent {
     pub extra: Map<String, Value>,
 }
 /// Format of the response; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseTextFormat;
@@ -9783,6 +10553,8 @@ setters! { ResponseTextFormat {
 } }
 /// Format of the text.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::{ResponseTextOptions, ResponseTextOptionsVerbosity};
 ///
@@ -9833,6 +10605,8 @@ open_words! {
     ResponseTextOptionsVerbosity { LOW = "low", MEDIUM = "medium", HIGH = "high" }
 }
 /// A tool; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::ResponseTool;
@@ -9933,6 +10707,8 @@ setters! { ResponseTool {
 } }
 /// Which tools are called; unknown kinds pass through.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ResponseToolChoice;
 ///
@@ -10016,6 +10792,8 @@ closed_words! {
 }
 /// Tokens used.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::ResponseUsage;
 ///
@@ -10028,19 +10806,27 @@ closed_words! {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseUsage {
     /// Tokens of the input.
+    ///
+    /// At least 0.
     pub input_tokens: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens_details: Option<ResponseInputTokensDetails>,
     /// Tokens generated.
+    ///
+    /// At least 0.
     pub output_tokens: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens_details: Option<ResponseOutputTokensDetails>,
     /// Sum of input and generated tokens.
+    ///
+    /// At least 0.
     pub total_tokens: i64,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// A search that the provider runs; its options pass through.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::{ResponseWebSearchTool, ResponseWebSearchToolType};
@@ -10071,6 +10857,8 @@ closed_words! {
     ResponseWebSearchToolType { WebSearch = "web_search" }
 }
 /// What went wrong; all four members are always present.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::StandardError;
@@ -10106,6 +10894,8 @@ pub struct StandardError {
     pub extra: Map<String, Value>,
 }
 /// Error body of the chat, responses, model, image and video endpoints.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::StandardErrorBody;
@@ -10146,6 +10936,8 @@ open_words! {
 }
 /// Plain text.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::{TextFormat, TextFormatType};
 ///
@@ -10175,6 +10967,8 @@ closed_words! {
     TextFormatType { Text = "text" }
 }
 /// The probability of a token and of its alternatives.
+///
+/// Ours: not in the source specification.
 ///
 /// ```
 /// use gatewright::types::TokenLogprob;
@@ -10244,6 +11038,8 @@ setters! { TokenLogprob {
 } }
 /// One of the most likely tokens at a position.
 ///
+/// Ours: not in the source specification.
+///
 /// ```
 /// use gatewright::types::TopLogprob;
 ///
@@ -10297,6 +11093,8 @@ setters! { TopLogprob {
 } }
 /// Why a task failed; the specification shows only message.
 ///
+/// Source: sections 2.7 and 7 of the specification.
+///
 /// ```
 /// use gatewright::types::VideoError;
 ///
@@ -10310,12 +11108,16 @@ pub struct VideoError {
     /// Human-readable text.
     pub message: String,
     /// Machine-readable code.
+    ///
+    /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 /// Video generation request.
+///
+/// Source: section 2.6 of the specification.
 ///
 /// ```
 /// use gatewright::types::VideoGenerationRequest;
@@ -10329,19 +11131,31 @@ pub struct VideoError {
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct VideoGenerationRequest {
     /// A video model id; see the catalog.
+    ///
+    /// At least 1 character. Ours, not in the source specification: at least 1 character.
     pub model: String,
     /// Text description: subject, action, environment, camera angle, style.
+    ///
+    /// At least 1 character. Ours, not in the source specification: at least 1 character.
     pub prompt: String,
-    /// Seconds. The range depends on the model.
+    /// Seconds. The range depends on the model: the source says typically 3 to 15.
+    ///
+    /// 3 to 15. Default `5`. Ours, not in the source specification: 3 to 15.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<i64>,
     /// Not every model supports every resolution.
+    ///
+    /// Default `"1080p"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<VideoGenerationRequestResolution>,
     /// Aspect ratio (width to height).
+    ///
+    /// Default `"16:9"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aspect_ratio: Option<VideoGenerationRequestAspectRatio>,
     /// Receives a POST when generation finishes, instead of polling.
+    ///
+    /// At most 2048 characters, format uri. Ours, not in the source specification: at most 2048 characters; https only; no user name or password, no private address and no local name, unless the operator allows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook_url: Option<String>,
     #[serde(flatten)]
@@ -10421,6 +11235,8 @@ closed_words! {
 }
 /// The finished video; present when completed.
 ///
+/// Source: section 2.7 of the specification.
+///
 /// ```
 /// use gatewright::types::VideoOutput;
 ///
@@ -10432,13 +11248,17 @@ closed_words! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct VideoOutput {
-    /// URL of the video file.
+    /// URL of the video file, below /files/ on {api_base_url}.
     pub url: String,
     /// Seconds.
     pub duration: i64,
     /// Width x height in pixels.
+    ///
+    /// Matches `^[0-9]+x[0-9]+$`.
     pub resolution: String,
     /// File format.
+    ///
+    /// Ours, not in the source specification: the value `mp4`.
     pub format: VideoOutputFormat,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -10457,6 +11277,8 @@ open_words! {
 }
 /// Video task record: returned by submission, by the status look-up, and posted to the webhook.
 ///
+/// Source: section 2.7 of the specification.
+///
 /// ```
 /// use gatewright::types::VideoTask;
 ///
@@ -10471,8 +11293,12 @@ pub struct VideoTask {
     /// Task id.
     pub id: String,
     /// State; treat unknown states as unfinished.
+    ///
+    /// Ours, not in the source specification: states beyond the four.
     pub status: VideoTaskStatus,
     /// Unix time in seconds.
+    ///
+    /// Format int64. Ours, not in the source specification: format int64.
     pub created: i64,
     /// Model id used.
     pub model: String,

@@ -306,7 +306,7 @@ impl Responses<'_> {
     ///
     /// response_id: The id of the response.
     ///
-    /// An addition of this gateway.
+    /// Ours: not in the source specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -330,7 +330,7 @@ impl Responses<'_> {
     ///
     /// response_id: The id of the response.
     ///
-    /// An addition of this gateway.
+    /// Ours: not in the source specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -396,7 +396,7 @@ impl ResponsesInputItems<'_> {
     ///
     /// before: The page ends before the item with this id.
     ///
-    /// An addition of this gateway.
+    /// Ours: not in the source specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -436,7 +436,7 @@ impl Messages<'_> {
     /// Generates the next message of a conversation in the messages protocol, with a model of any provider
     /// family. With stream true the response arrives as named events, and ends with message_stop.
     ///
-    /// An addition of this gateway.
+    /// Ours: not in the source specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -464,7 +464,7 @@ impl Messages<'_> {
     /// Generates the next message of a conversation in the messages protocol, with a model of any provider
     /// family. With stream true the response arrives as named events, and ends with message_stop.
     ///
-    /// An addition of this gateway.
+    /// Ours: not in the source specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -493,7 +493,7 @@ impl Messages<'_> {
     ///
     /// Counts the input tokens of a conversation in the messages protocol.
     ///
-    /// An addition of this gateway.
+    /// Ours: not in the source specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -555,7 +555,7 @@ impl Models<'_> {
     ///
     /// model: The model id, as in the model list.
     ///
-    /// An addition of this gateway.
+    /// Ours: not in the source specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -622,7 +622,7 @@ impl Native<'_> {
     ///
     /// model: The model id.
     ///
-    /// An addition of this gateway.
+    /// Ours: not in the source specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -654,7 +654,7 @@ impl Native<'_> {
     ///
     /// model: The model id.
     ///
-    /// An addition of this gateway.
+    /// Ours: not in the source specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -738,7 +738,7 @@ impl NativeModels<'_> {
     ///
     /// model: The model id, as in the model list.
     ///
-    /// An addition of this gateway.
+    /// Ours: not in the source specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {

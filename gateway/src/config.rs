@@ -104,7 +104,7 @@ pub struct Config {
     pub counters: Option<CounterServer>,
     /// Bucket for generated files. Default: none; they are in the data folder.
     pub files: Option<Bucket>,
-    /// Scheme, host and port under which clients reach the gateway, for file URLs (4 rule 4). Default: from the
+    /// Scheme, host and port under which clients reach the gateway, for file URLs: `{api_base_url}` (4 rule 4). Default: from the
     /// `Host` header of the request.
     pub public_url: Option<String>,
     /// Maximum size of a request body. Default: 10 MiB.
@@ -136,6 +136,8 @@ pub struct Config {
     pub event_delay: Duration,
     /// Minimum time that a simulated video task is `processing` (section 3). Default: 1.5 s.
     pub video_time: Duration,
+    /// Whether images at URLs of providers are fetched, and served from `/files/` (4 rule 4). Default: false.
+    pub fetch_images: bool,
     /// Polling interval for videos at providers. Default: 5 s.
     pub video_poll: Duration,
     /// Maximum time for a provider to make a video, until its file is stored here. Default: 1 h.
@@ -200,6 +202,7 @@ impl Default for Config {
             open_metrics: false,
             event_delay: Duration::ZERO,
             video_time: Duration::from_millis(1500),
+            fetch_images: false,
             video_poll: Duration::from_secs(catalog::VIDEO_POLL_INTERVAL_S.into()),
             video_timeout: Duration::from_hours(1),
             video_lease: Duration::from_secs(30),

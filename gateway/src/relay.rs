@@ -11,12 +11,14 @@ mod conversation_state;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod cut;
 mod document;
+mod download;
 mod embedded;
 mod estimate;
 mod event_reader;
 mod failover;
 mod failure;
 mod frames;
+mod image_files;
 mod keepalive;
 mod passthrough_request;
 mod passthrough_stream;
@@ -46,6 +48,7 @@ use tracing::Span;
 use self::attempt::SuccessfulAnswer;
 use self::attempt_metrics::AttemptMetrics;
 use self::background::BackgroundResponse;
+pub(crate) use self::download::{DownloadError, Medium, download};
 pub(crate) use self::embedded::SIMULATED_HEADER;
 pub(crate) use self::failure::{AttemptFailure, FailureClass, UPSTREAM_HEADER};
 use self::passthrough_stream::Framing;
@@ -55,7 +58,7 @@ use self::request_meta::RequestMeta;
 use self::span_attributes::RequestSpan;
 pub(crate) use self::stored_response_proxy::answer as answer_stored;
 pub(crate) use self::translate_request::DROPPED_HEADER;
-pub(crate) use self::videos::{AcceptedVideo, FetchedFile, Remote, RemoteRecord, VideoRequest, submit};
+pub(crate) use self::videos::{AcceptedVideo, Remote, RemoteRecord, VideoRequest, submit};
 use crate::access::refused;
 use crate::app::App;
 use crate::config::ModelKind;
@@ -238,6 +241,7 @@ impl RequestContext {
                     if !self.call.presence.has_ended() {
                         attempt.succeeded(Instant::now());
                     }
+                    let answered = self.with_image_files(answered, &attempt).await;
                     return Ok(Ok(self.respond(
                         answered,
                         upstream_request,
@@ -277,6 +281,29 @@ impl RequestContext {
     fn attempt_metrics(&self, attempt: &UpstreamAttempt) -> AttemptMetrics {
         let streams = self.action == Action::Answer { stream: true };
         AttemptMetrics::at(attempt, &self.app.metrics, self.span.as_ref(), self.call.operation, streams)
+    }
+
+    /// The answer with the URLs of the gateway's own copies of its images, if the operator wants that.
+    async fn with_image_files(
+        &self,
+        answered: SuccessfulAnswer,
+        attempt: &UpstreamAttempt,
+    ) -> SuccessfulAnswer {
+        match answered {
+            SuccessfulAnswer::Document { document, usage, images, mut share }
+                if self.action == Action::Image && self.app.config.fetch_images =>
+            {
+                let provider = &attempt.destination.provider;
+                let copied = tokio::select! {
+                    biased;
+                    copied = image_files::copied(&self.app, &self.call, provider, &document) => copied,
+                    () = self.call.presence.ended() => None,
+                };
+                let copied = copied.filter(|copied| share.hold(copied.len()).is_ok());
+                SuccessfulAnswer::Document { document: copied.unwrap_or(document), usage, images, share }
+            }
+            other => other,
+        }
     }
 
     /// The response to the client. There is no failover from here on.

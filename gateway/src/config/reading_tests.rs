@@ -178,6 +178,8 @@ fn all_keys_arrive() {
         [observe]
         open_metrics = true
         log_level = "debug"
+        [images]
+        fetch = true
         [videos]
         poll = "9ms"
         timeout = "2h"
@@ -237,6 +239,7 @@ fn all_keys_arrive() {
     assert_eq!(counters.lease, Duration::from_secs(9));
     assert_eq!(config.key.as_ref().map(gatewright::ApiKey::expose), Some(CANARY));
     assert!(config.allow_private_webhooks && config.open_metrics && !config.faults.is_empty());
+    assert!(config.fetch_images);
     assert_eq!(
         (config.video_poll, config.video_timeout),
         (Duration::from_millis(9), Duration::from_hours(2))

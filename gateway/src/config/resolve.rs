@@ -131,6 +131,7 @@ impl<'f> ConfigResolver<'f> {
         config.allow_private_webhooks = webhooks.allow_private.unwrap_or(config.allow_private_webhooks);
         self.wait(&mut config.webhook_backoff, webhooks.backoff, &at.to("backoff"));
 
+        config.fetch_images = file.images.fetch.unwrap_or(config.fetch_images);
         let (videos, at) = (file.videos, root.to("videos"));
         self.wait(&mut config.video_poll, videos.poll, &at.to("poll"));
         self.wait(&mut config.video_timeout, videos.timeout, &at.to("timeout"));

@@ -1,32 +1,16 @@
 //! Downloads the file of a finished video into the gateway's files: no byte is accepted without reserved space.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::body::Body;
-use bytes::Bytes;
-use gatewright::redact::Redactor;
 use gatewright_protocol::Finished;
-use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
 use crate::app::App;
-use crate::bounds::pace::Pace;
-use crate::relay::{AttemptFailure, FetchedFile, Remote};
-use crate::store::{FileKind, FileReservation, LIFETIME, StoredFile};
-use crate::wire::ApiError;
+use crate::relay::{DownloadError, Medium, Remote, download};
+use crate::store::{FileKind, FileReservation, StoredFile};
 
-/// Number of bytes at the start of a file that identify its format.
-const BEGINNING: usize = 12;
-/// Why a file couldn't be fetched.
-#[derive(Debug)]
-pub(super) enum DownloadError {
-    /// It never will be.
-    Never(String),
-    /// There is no space now.
-    NoRoom(ApiError),
-    Failed(AttemptFailure),
-}
+/// What is accepted as a video.
+const VIDEO: Medium = Medium { name: "video", mismatch: "is not a video", kind_of, max_bytes: u64::MAX };
 
 /// Fetches a complete file. `owner`: the id of the API key that it belongs to. `room`: its reserved space, also for repeated
 /// downloads. While the store is unavailable, the downloaded file waits for it until `deadline`.
@@ -44,93 +28,7 @@ pub(super) async fn fetch(
         Some(reserved) => reserved,
         None => room.insert(app.room_for_files(owner, 0).await.map_err(DownloadError::NoRoom)?),
     };
-    read(content, reserved, &remote.provider.endpoint.redactor, deadline).await
-}
-
-/// Reads a file to its end, as far as there is space for it, and stores it.
-async fn read(
-    content: FetchedFile,
-    room: &mut FileReservation,
-    redactor: &Redactor,
-    deadline: Instant,
-) -> Result<StoredFile, DownloadError> {
-    let broken = |why: &str| DownloadError::Failed(AttemptFailure::broken(why, redactor));
-    let FetchedFile { length, body, idle_timeout } = content;
-    let most = FileSizeLimit { bytes: room.most(), is_limit_of_key: room.is_limited() };
-    if let Some(length) = length {
-        let length = fits(length, most)?;
-        room.grow(length).await.map_err(DownloadError::NoRoom)?;
-    }
-    let mut source = Download { body, idle_timeout, pace: Pace::new(idle_timeout), redactor };
-    let mut beginning = Vec::new();
-    while beginning.len() < BEGINNING {
-        let packet = source.next().await?.ok_or_else(|| broken("is not a video"))?;
-        beginning.extend_from_slice(&packet);
-    }
-    let kind = kind_of(&beginning).ok_or_else(|| broken("is not a video"))?;
-    let mut bytes = beginning.len();
-    fits(bytes, most)?;
-    let mut file = room.write(kind).await.map_err(DownloadError::NoRoom)?;
-    file.put(&beginning).await.map_err(DownloadError::NoRoom)?;
-    while let Some(packet) = source.next().await? {
-        bytes = bytes.saturating_add(packet.len());
-        fits(bytes, most)?;
-        file.put(&packet).await.map_err(DownloadError::NoRoom)?;
-    }
-    file.finish(LIFETIME, deadline).await.map_err(DownloadError::NoRoom)
-}
-
-/// The source of a file's bytes.
-struct Download<'r> {
-    body: Body,
-    idle_timeout: Duration,
-    pace: Pace,
-    redactor: &'r Redactor,
-}
-
-impl Download<'_> {
-    /// The next bytes; `None` at the end.
-    async fn next(&mut self) -> Result<Option<Bytes>, DownloadError> {
-        let broken = |why| Err(DownloadError::Failed(AttemptFailure::broken(why, self.redactor)));
-        self.pace.wait();
-        match tokio::time::timeout(self.idle_timeout, next_packet(&mut self.body)).await {
-            Err(_) => Err(DownloadError::Failed(AttemptFailure::silent(self.idle_timeout, self.redactor))),
-            Ok(Err(_)) => broken("was cut off"),
-            Ok(Ok(Some(packet))) if self.pace.is_slow(packet.len()) => broken("arrives too slowly"),
-            Ok(Ok(packet)) => Ok(packet),
-        }
-    }
-}
-
-async fn next_packet(body: &mut Body) -> Result<Option<Bytes>, axum::Error> {
-    while let Some(frame) = body.frame().await {
-        if let Ok(packet) = frame?.into_data() {
-            return Ok(Some(packet));
-        }
-    }
-    Ok(None)
-}
-
-/// The size of the largest file that could ever be stored.
-#[derive(Clone, Copy)]
-struct FileSizeLimit {
-    bytes: u64,
-    /// Whether the limit is that of its API key, however much space there is.
-    is_limit_of_key: bool,
-}
-
-/// Whether a file of this size could ever be stored.
-fn fits(bytes: usize, most: FileSizeLimit) -> Result<u64, DownloadError> {
-    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-    if bytes > most.bytes {
-        let why = if most.is_limit_of_key {
-            "the limit file_bytes of this API key does not allow such a large file"
-        } else {
-            "the gateway does not store such large files"
-        };
-        return Err(DownloadError::Never(format!("the video has {bytes} bytes or more, and {why}")));
-    }
-    Ok(bytes)
+    download(content, &VIDEO, reserved, &remote.provider.endpoint.redactor, deadline).await
 }
 
 /// The format of a file: the provider's statement isn't trusted, since the gateway serves the file as its own.
@@ -144,8 +42,6 @@ fn kind_of(file: &[u8]) -> Option<FileKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bounds::pace::MIN_RATE;
-    use crate::store::{GeneratedFiles, KeyFileQuota};
 
     #[test]
     fn formats_are_known_by_their_beginning() {
@@ -154,49 +50,5 @@ mod tests {
         for other in [&b""[..], b"<html><body>", b"{\"error\":{}}", b"ftypisomftyp"] {
             assert_eq!(kind_of(other), None);
         }
-    }
-
-    /// Fetches a file that arrives in pieces of this size, each after this pause.
-    async fn fetched(piece: usize, pause: Duration) -> Result<u64, DownloadError> {
-        fetched_with(piece, move |_| pause).await
-    }
-
-    /// The same with a pause that depends on the piece.
-    async fn fetched_with(
-        piece: usize,
-        pause: impl Fn(u64) -> Duration + Copy + Send + 'static,
-    ) -> Result<u64, DownloadError> {
-        let pieces = futures_util::stream::unfold(0, move |count| async move {
-            tokio::time::sleep(pause(count)).await;
-            let mut bytes = vec![0; piece];
-            if count == 0 {
-                bytes[4..8].copy_from_slice(b"ftyp");
-            }
-            (count < 600).then_some((Ok::<_, std::convert::Infallible>(bytes), count + 1))
-        });
-        let files = GeneratedFiles::in_memory(64 * 1024 * 1024);
-        let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 0).await.expect("room");
-        let idle_timeout = Duration::from_mins(2);
-        let content = FetchedFile { length: None, body: Body::from_stream(pieces), idle_timeout };
-        let file = read(content, &mut room, &Redactor::default(), Instant::now()).await?;
-        Ok(files.size(&file).await)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_file_that_dribbles_holds_no_place_for_long() {
-        let begun = Instant::now();
-        let slow = fetched(16, Duration::from_secs(1)).await.expect_err("too slow");
-        assert!(format!("{slow:?}").contains("arrives too slowly"), "{slow:?}");
-        assert!(begun.elapsed() < Duration::from_mins(3), "{:?}", begun.elapsed());
-        // A pause within the idle timeout isn't an error, whatever preceded it.
-        let paused =
-            fetched_with(64 * 1024, |count| Duration::from_secs(if count == 1 { 119 } else { 0 })).await;
-        assert_eq!(paused.ok(), Some(600 * 64 * 1024));
-        // Slow, but not too slow; and fast.
-        assert_eq!(
-            fetched(MIN_RATE + 1, Duration::from_secs(1)).await.ok(),
-            Some(600 * (MIN_RATE as u64 + 1))
-        );
-        assert_eq!(fetched(64 * 1024, Duration::from_millis(1)).await.ok(), Some(600 * 64 * 1024));
     }
 }

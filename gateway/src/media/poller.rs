@@ -8,11 +8,11 @@ use gatewright_protocol::conversation::Failure;
 use gatewright_protocol::{Finished, VideoStage};
 use tokio::time::Instant;
 
-use super::downloader::{DownloadError, fetch};
+use super::downloader::fetch;
 use super::video_params::VideoParams;
 use crate::app::App;
 use crate::clock::unix_seconds;
-use crate::relay::{AttemptFailure, FailureClass, Remote};
+use crate::relay::{AttemptFailure, DownloadError, FailureClass, Remote};
 use crate::store::{FileReservation, Output, StoredFile, Task, TaskError, TaskState};
 use crate::tasks::{LeaseGuard, VideoInProgress};
 

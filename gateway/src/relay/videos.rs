@@ -243,14 +243,24 @@ impl Remote {
             let answer = endpoint.look_up(LookUp::Content(&self.id), self.key, &self.request_id).await;
             return content(&provider, answer).await;
         };
-        match url.parse::<Uri>() {
-            // The address grants access by itself (8).
-            Ok(address) if endpoint.has_origin_of(&address) => {
-                let answer = endpoint.look_up(LookUp::File(&address), None, &self.request_id).await;
-                content(&provider, answer).await
-            }
-            _ => content(&provider, fetcher.open(url).await.map_err(NoAnswer::Broken)).await,
+        open_url(&provider, fetcher, url, &self.request_id).await
+    }
+}
+
+/// Opens a file at a URL that an upstream returned: at the upstream itself, or at a public address. The URL grants access by
+/// itself (8), so no key is sent.
+pub(super) async fn open_url(
+    provider: &Provider,
+    fetcher: &Fetcher,
+    url: &str,
+    request_id: &str,
+) -> Result<FetchedFile, AttemptFailure> {
+    match url.parse::<Uri>() {
+        Ok(address) if provider.endpoint.has_origin_of(&address) => {
+            let answer = provider.endpoint.look_up(LookUp::File(&address), None, request_id).await;
+            content(provider, answer).await
         }
+        _ => content(provider, fetcher.open(url).await.map_err(NoAnswer::Broken)).await,
     }
 }
 

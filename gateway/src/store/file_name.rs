@@ -13,6 +13,8 @@ const DIGITS: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FileKind {
     Png,
+    Jpeg,
+    Webp,
     Mp4,
     Webm,
 }
@@ -31,12 +33,14 @@ pub(crate) struct FileName {
 pub(crate) struct NoFileName;
 
 impl FileKind {
-    const ALL: [Self; 3] = [Self::Png, Self::Mp4, Self::Webm];
+    const ALL: [Self; 5] = [Self::Png, Self::Jpeg, Self::Webp, Self::Mp4, Self::Webm];
 
     /// The name of the format, which is also the file extension.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Self::Png => "png",
+            Self::Jpeg => "jpg",
+            Self::Webp => "webp",
             Self::Mp4 => "mp4",
             Self::Webm => "webm",
         }
@@ -45,6 +49,8 @@ impl FileKind {
     pub(crate) fn media_type(self) -> &'static str {
         match self {
             Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+            Self::Webp => "image/webp",
             Self::Mp4 => "video/mp4",
             Self::Webm => "video/webm",
         }

@@ -26,6 +26,7 @@ mod held;
 mod held_responses;
 mod hostile_bodies;
 mod idempotency;
+mod image_files;
 mod images;
 mod images_of_upstreams;
 mod keep_alive;

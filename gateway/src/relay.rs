@@ -296,7 +296,8 @@ impl RequestContext {
                 let provider = &attempt.destination.provider;
                 let copied = tokio::select! {
                     biased;
-                    copied = image_files::copied(&self.app, &self.call, provider, &document) => copied,
+                    // Boxed, to keep the futures of other requests small.
+                    copied = Box::pin(image_files::copied(&self.app, &self.call, provider, &document)) => copied,
                     () = self.call.presence.ended() => None,
                 };
                 let copied = copied.filter(|copied| share.hold(copied.len()).is_ok());

@@ -3619,7 +3619,7 @@ export interface VideoGenerationRequest {
    */
   prompt: string;
   /**
-   * Seconds. The range depends on the model: the source says typically 3 to 15.
+   * Seconds; the range depends on the model, and the source calls 3 to 15 typical.
    *
    * 3 to 15. Default: `5`. Ours, not in the source specification: 3 to 15.
    */

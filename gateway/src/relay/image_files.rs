@@ -18,7 +18,7 @@ use crate::store::FileKind;
 use crate::wire::Call;
 
 /// An answer with URLs is short: a larger one contains the images.
-const MAX_ANSWER_BYTES: usize = 1024 * 1024;
+const MAX_ANSWER_BYTES: usize = 256 * 1024;
 /// Maximum number of images of one answer that are copied, which are fetched at the same time: as many as `n` allows (2.8).
 const MAX_IMAGES: usize = 10;
 /// Maximum size of one image.

@@ -815,8 +815,8 @@ class VideosGenerations:
                 specification: at least 1 character.
             prompt: Text description: subject, action, environment, camera angle, style. At least 1
                 character. Ours, not in the source specification: at least 1 character.
-            duration: Seconds. The range depends on the model: the source says typically 3 to 15. 3 to 15;
-                the gateway assumes 5. Ours, not in the source specification: 3 to 15.
+            duration: Seconds; the range depends on the model, and the source calls 3 to 15 typical. 3 to
+                15; the gateway assumes 5. Ours, not in the source specification: 3 to 15.
             resolution: Not every model supports every resolution. The gateway assumes "1080p".
             aspect_ratio: Aspect ratio (width to height). The gateway assumes "16:9".
             webhook_url: Receives a POST when generation finishes, instead of polling. At most 2048
@@ -1726,8 +1726,8 @@ class AsyncVideosGenerations:
                 specification: at least 1 character.
             prompt: Text description: subject, action, environment, camera angle, style. At least 1
                 character. Ours, not in the source specification: at least 1 character.
-            duration: Seconds. The range depends on the model: the source says typically 3 to 15. 3 to 15;
-                the gateway assumes 5. Ours, not in the source specification: 3 to 15.
+            duration: Seconds; the range depends on the model, and the source calls 3 to 15 typical. 3 to
+                15; the gateway assumes 5. Ours, not in the source specification: 3 to 15.
             resolution: Not every model supports every resolution. The gateway assumes "1080p".
             aspect_ratio: Aspect ratio (width to height). The gateway assumes "16:9".
             webhook_url: Receives a POST when generation finishes, instead of polling. At most 2048

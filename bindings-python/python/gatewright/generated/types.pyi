@@ -3118,8 +3118,8 @@ class VideoGenerationRequest(TypedDict, total=False):
     not in the source specification: at least 1 character.
     """
     duration: int | None
-    """Seconds. The range depends on the model: the source says typically 3 to 15. 3 to 15; the gateway
-    assumes 5. Ours, not in the source specification: 3 to 15.
+    """Seconds; the range depends on the model, and the source calls 3 to 15 typical. 3 to 15; the
+    gateway assumes 5. Ours, not in the source specification: 3 to 15.
     """
     resolution: Literal["720p", "1080p"] | None
     """Not every model supports every resolution. The gateway assumes "1080p"."""

@@ -11138,7 +11138,7 @@ pub struct VideoGenerationRequest {
     ///
     /// At least 1 character. Ours, not in the source specification: at least 1 character.
     pub prompt: String,
-    /// Seconds. The range depends on the model: the source says typically 3 to 15.
+    /// Seconds; the range depends on the model, and the source calls 3 to 15 typical.
     ///
     /// 3 to 15. Default `5`. Ours, not in the source specification: 3 to 15.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -348,10 +348,39 @@ async fn an_error_reaches_the_client_and_what_cannot_be_said_is_named() {
     }
     let (target, mut body) = question(CHAT, "What is it?", false);
     body["seed"] = json!(7);
-    body["messages"][1]["content"][1]["image_url"]["url"] = json!("https://a.example/a.png");
     let (status, dropped, answer) = send(&gateway, &target, &body).await;
-    assert_eq!(status, 200, "{answer}");
-    for place in ["/seed", "/messages/1/content/1"] {
-        assert!(dropped.contains(place), "{place} is not named: {dropped}");
+    assert_eq!((status, dropped.as_str()), (200, "/seed"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_picture_at_an_address_is_refused_before_the_server_is_called() {
+    let server = Server::start().await;
+    let gateway = gateway(&server);
+    let (target, body) = question(CHAT, "The only request.", false);
+    assert_eq!(send(&gateway, &target, &body).await.0, 200);
+    let address = "https://a.example/a.png";
+    for (path, at, picture) in [
+        (CHAT, "/messages/1/content/1", json!({ "type": "image_url", "image_url": { "url": address } })),
+        (RESPONSES, "/input/0/content/1", json!({ "type": "input_image", "image_url": address })),
+        (
+            MESSAGES,
+            "/messages/0/content/1",
+            json!({ "type": "image", "source": { "type": "url", "url": address } }),
+        ),
+        (
+            "native",
+            "/contents/0/parts/1",
+            json!({ "fileData": { "mimeType": "image/png", "fileUri": address } }),
+        ),
+    ] {
+        for stream in [false, true] {
+            let (target, mut body) = question(path, "What is it?", stream);
+            *body.pointer_mut(at).expect("a picture") = picture.clone();
+            let (status, _, answer) = send(&gateway, &target, &body).await;
+            assert_eq!(status, 400, "{path}: {answer}");
+            let expected = format!("cannot take the image at {at}; send its content as base64 (a data URL)");
+            assert!(answer.contains(&expected), "{path}: {answer}");
+            assert!(server.last().body.to_string().contains("The only request."), "{path}");
+        }
     }
 }

@@ -7,6 +7,7 @@
 mod answer;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde_json::{Map, Number, Value};
 
@@ -102,6 +103,22 @@ impl Conversation {
         let mut parts = self.turns.iter().flat_map(|turn| &turn.parts);
         let first = parts.next().filter(|first| is_empty(first))?;
         parts.all(is_empty).then_some(&first.at)
+    }
+
+    /// The first medium, call or result whose place is one of these.
+    pub fn content_at(&self, places: &[JsonPointer]) -> Option<&Part> {
+        if places.is_empty() {
+            return None;
+        }
+        let places: HashSet<&str> = places.iter().map(|place| &**place).collect();
+        let parts = self.turns.iter().flat_map(|turn| &turn.parts).flat_map(|part| {
+            let within = match &part.kind {
+                PartKind::Result(result) => result.parts.as_slice(),
+                _ => &[],
+            };
+            std::iter::once(part).chain(within)
+        });
+        parts.into_iter().find(|part| part.kind.is_content() && places.contains(&*part.at))
     }
 }
 
@@ -206,6 +223,13 @@ pub enum PartKind {
     Thought(Thought),
     /// A kind that only the request's protocol knows.
     Other(Value),
+}
+
+impl PartKind {
+    /// Whether an answer without it would be an answer to another question.
+    fn is_content(&self) -> bool {
+        matches!(self, Self::Image(_) | Self::Audio(_) | Self::File(_) | Self::Call(_) | Self::Result(_))
+    }
 }
 
 /// An image, audio or document.

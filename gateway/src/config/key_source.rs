@@ -150,7 +150,7 @@ pub struct SigV4Credentials {
 
 impl SigV4Credentials {
     /// The variables of the environment that are used.
-    pub const VARIABLES: [&str; 15] = [
+    pub const VARIABLES: [&str; 19] = [
         "AWS_ACCESS_KEY_ID",
         "AWS_SECRET_ACCESS_KEY",
         "AWS_SESSION_TOKEN",
@@ -166,6 +166,10 @@ impl SigV4Credentials {
         "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
         "AWS_EC2_METADATA_DISABLED",
         "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+        "AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL_SSO",
+        "AWS_ENDPOINT_URL_STS",
+        "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
     ];
 
     /// Signatures for a service, with an empty environment and no home folder.

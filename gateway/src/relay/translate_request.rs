@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gatewright::redact::Redactor;
 use gatewright::{ErrorCode, limits};
-use gatewright_protocol::conversation::{Conversation, JsonPointer, Protocol, Usage};
+use gatewright_protocol::conversation::{
+    Conversation, JsonPointer, Media, MediaSource, Part, PartKind, Protocol, Usage,
+};
 use gatewright_protocol::{AnswerAdapter, Defaults, ResponseContext, failure_of, without_half_characters};
 use http::{HeaderName, HeaderValue};
 use serde_json::Value;
@@ -125,7 +127,8 @@ impl RequestTranslation {
         self.recorder.clone()
     }
 
-    /// Builds the request for an upstream. Errors: this protocol can't express it all, and the client wants nothing dropped.
+    /// Builds the request for an upstream. Errors: this protocol can't express some of the content, or anything else although
+    /// the client wants nothing dropped.
     pub(super) fn request_for(
         &mut self,
         protocol: Protocol,
@@ -135,6 +138,9 @@ impl RequestTranslation {
         model.clone_into(&mut self.conversation.model);
         let defaults = self.defaults.of_upstream(capabilities);
         let outgoing = protocol.request_out(&self.conversation, defaults);
+        if let Some(part) = self.conversation.content_at(&outgoing.dropped) {
+            return Err(self.lost_content(part));
+        }
         let lost = match &self.origin {
             Some(origin) => origin.sent(outgoing.dropped),
             None => outgoing.dropped,
@@ -142,6 +148,29 @@ impl RequestTranslation {
         let dropped = reported(&lost, self.strict)?;
         let adapter = Box::new(AnswerAdapter::new(&self.conversation, protocol, defaults));
         Ok(TranslatedRequest { body: outgoing.body.to_string().into(), dropped, adapter })
+    }
+
+    /// The error for a medium, call or result that the upstream's protocol can't express.
+    fn lost_content(&self, part: &Part) -> ApiError {
+        let (name, way_out) = match &part.kind {
+            PartKind::Image(image) => ("image", of_medium(image)),
+            PartKind::Audio(audio) => ("audio", of_medium(audio)),
+            PartKind::File(file) => ("file", of_medium(file)),
+            PartKind::Result(_) => ("tool result", "send one result for each call, after it"),
+            _ => ("part", "send it in another form"),
+        };
+        let sent = match &self.origin {
+            Some(origin) => origin.sent(vec![part.at.clone()]).pop(),
+            None => Some(part.at.clone()),
+        };
+        let place = sent.as_deref().map(limits::brief);
+        let at = place.as_deref().unwrap_or("an earlier turn of the conversation");
+        let message = format!("the model's provider cannot take the {name} at {at}; {way_out}, or omit it");
+        let error = ApiError::new(&ErrorCode::INVALID_VALUE, message);
+        match place {
+            Some(place) => error.param(as_param(&place)),
+            None => error,
+        }
     }
 
     /// Estimated tokens of the request, counted once for all upstreams.
@@ -152,6 +181,17 @@ impl RequestTranslation {
     /// What the answer echoes from the request.
     pub(super) fn context(&self) -> Arc<ResponseContext> {
         Arc::clone(&self.context)
+    }
+}
+
+/// How a medium could be sent instead.
+fn of_medium(media: &Media) -> &'static str {
+    match &media.source {
+        MediaSource::Url(_) => "send its content as base64 (a data URL) instead of an address",
+        MediaSource::FileId(_) => {
+            "only another provider has the file: send its content as base64 (a data URL)"
+        }
+        MediaSource::Inline(_) => "send it in a format that the provider reads",
     }
 }
 
@@ -372,27 +412,109 @@ mod tests {
         }
     }
 
+    fn translation(source: Protocol, request: Value, strict: bool) -> RequestTranslation {
+        let conversation = source.request_in(request, "m", false).expect("a request");
+        let context =
+            ResponseContext { model: "m".to_owned(), id: "c".to_owned(), ..ResponseContext::default() };
+        RequestTranslation {
+            conversation,
+            context: Arc::new(context),
+            strict,
+            defaults: Defaults::default(),
+            recorder: None,
+            origin: None,
+            compacts: None,
+            tokens: None,
+            _share: MemoryBudget::new(0).share(),
+        }
+    }
+
+    #[test]
+    fn content_that_a_provider_cannot_take_is_refused_with_its_place_and_a_way_out() {
+        use serde_json::json;
+        const BY_ADDRESS: &str = "send its content as base64 (a data URL) instead of an address, or omit it";
+        const STORED: &str =
+            "only another provider has the file: send its content as base64 (a data URL), or omit it";
+        const OTHER_FORMAT: &str = "send it in a format that the provider reads, or omit it";
+        let chat = |part: Value| json!({ "messages": [{ "role": "user", "content": [part] }] });
+        let picture = |url: &str| chat(json!({ "type": "image_url", "image_url": { "url": url } }));
+        let sound =
+            chat(json!({ "type": "input_audio", "input_audio": { "data": "AA==", "format": "wav" } }));
+        let stored = chat(json!({ "type": "file", "file": { "file_id": "file-1" } }));
+        let linked = json!({ "input": [{ "role": "user", "content": [
+            { "type": "input_file", "file_url": "https://a.example/a.pdf" },
+        ] }] });
+        let stray = json!({ "messages": [
+            { "role": "user", "content": "hi" }, { "role": "tool", "tool_call_id": "c", "content": "noon" },
+        ] });
+        let within = json!({ "max_tokens": 9, "messages": [
+            { "role": "user", "content": "hi" },
+            { "role": "assistant", "content": [{ "type": "tool_use", "id": "t", "name": "f", "input": {} }] },
+            { "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "t", "content": [
+                { "type": "image", "source": { "type": "url", "url": "https://a.example/a.png" } },
+            ] }] },
+        ] });
+        let drawn = json!({ "contents": [
+            { "role": "user", "parts": [{ "text": "Draw." }] },
+            { "role": "model", "parts": [{ "inlineData": { "mimeType": "image/png", "data": "AA==" } }] },
+        ] });
+        for (source, request, target, what, way_out) in [
+            (
+                Protocol::Chat,
+                picture("https://a.example/a.png"),
+                Protocol::Converse,
+                "image at /messages/0/content/0",
+                BY_ADDRESS,
+            ),
+            (
+                Protocol::Messages,
+                within,
+                Protocol::Converse,
+                "image at /messages/2/content/0/content/0",
+                BY_ADDRESS,
+            ),
+            (
+                Protocol::Chat,
+                picture("data:image/bmp;base64,AAAA"),
+                Protocol::Messages,
+                "image at /messages/0/content/0",
+                OTHER_FORMAT,
+            ),
+            (Protocol::Chat, sound, Protocol::Messages, "audio at /messages/0/content/0", OTHER_FORMAT),
+            (Protocol::Chat, stored, Protocol::Native, "file at /messages/0/content/0", STORED),
+            (Protocol::Responses, linked, Protocol::Chat, "file at /input/0/content/0", BY_ADDRESS),
+            (Protocol::Native, drawn, Protocol::Responses, "image at /contents/1/parts/0", OTHER_FORMAT),
+            (
+                Protocol::Chat,
+                stray,
+                Protocol::Messages,
+                "tool result at /messages/1",
+                "send one result for each call, after it, or omit it",
+            ),
+        ] {
+            let mut translation = translation(source, request, false);
+            let refused = translation.request_for(target, "theirs", Capabilities::default());
+            let error = refused.expect_err(what);
+            let expected = format!("the model's provider cannot take the {what}; {way_out}");
+            assert_eq!((error.code().status, error.message()), (400, &*expected));
+            let place = what.rsplit(" /").next().unwrap_or_default().replace('/', ".");
+            assert_eq!(error.field(), Some(&*place), "{what}");
+        }
+        for (source, request, target) in [
+            (Protocol::Chat, picture("data:image/png;base64,AA=="), Protocol::Converse),
+            (Protocol::Chat, picture("https://a.example/a.png"), Protocol::Messages),
+        ] {
+            let mut translation = translation(source, request, false);
+            translation.request_for(target, "theirs", Capabilities::default()).expect("nothing is lost");
+        }
+    }
+
     #[test]
     fn a_strict_refusal_repeats_no_long_name_of_the_client() {
         let mut request =
             serde_json::json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }] });
         request["x".repeat(100_000)] = 1.into();
-        let conversation = Protocol::Chat.request_in(request, "m", false).expect("a request");
-        let context =
-            ResponseContext { model: "m".to_owned(), id: "c".to_owned(), ..ResponseContext::default() };
-        let (context, defaults) = (Arc::new(context), Defaults::default());
-        let share = MemoryBudget::new(0).share();
-        let mut translation = RequestTranslation {
-            conversation,
-            context,
-            strict: true,
-            defaults,
-            recorder: None,
-            origin: None,
-            compacts: None,
-            tokens: None,
-            _share: share,
-        };
+        let mut translation = translation(Protocol::Chat, request, true);
         let refused = translation
             .request_for(Protocol::Native, "theirs", Capabilities::default())
             .expect_err("lost words");

@@ -72,7 +72,7 @@ fn a_conversation_with_tools_is_written_as_blocks() {
 }
 
 #[test]
-fn media_are_bytes_or_objects_in_s3_and_a_url_is_dropped() {
+fn media_are_bytes_or_objects_in_s3_and_a_url_is_reported() {
     let image = |source: Value| json!({ "type": "image", "source": source });
     let pdf = json!({ "type": "base64", "media_type": "application/pdf", "data": "AA==" });
     let outgoing = written(

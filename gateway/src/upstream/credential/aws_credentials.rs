@@ -3,6 +3,12 @@
 //! The formats and protocols are those of the crate `reqsign-aws-core`. Files, programs and connections are ours, so that each is
 //! bounded, and so that tests can replace them.
 
+mod assumed_role;
+mod endpoint;
+mod shared_files;
+mod sso_login;
+mod web_identity;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -10,13 +16,16 @@ use aws_credential_types::Credentials;
 use bytes::Bytes;
 use gatewright::visible::visible;
 use reqsign_aws_core::{
-    AssumeRoleWithWebIdentityCredentialProvider, Credential, ECSCredentialProvider, EnvCredentialProvider,
-    IMDSv2CredentialProvider, ProcessCredentialProvider, ProfileCredentialProvider, SSOCredentialProvider,
+    Credential, ECSCredentialProvider, EnvCredentialProvider, IMDSv2CredentialProvider,
+    ProcessCredentialProvider, ProfileCredentialProvider,
 };
 use reqsign_core::{
     CommandExecute, CommandOutput, Context, Error, FileRead, HttpSend, ProvideCredentialDyn, StaticEnv,
 };
 
+use self::assumed_role::AssumedRole;
+use self::sso_login::SsoLogin;
+use self::web_identity::WebIdentity;
 use super::no_key::NoKey;
 use super::{command, file, token_request};
 use crate::config::{SigV4Credentials, check_credentials_url};
@@ -32,6 +41,9 @@ const MAX_REQUEST_TIME: Duration = Duration::from_secs(10);
 const ASSUMED_TTL: Duration = Duration::from_mins(15);
 /// Maximum length of a reason, in characters.
 const MAX_REASON_CHARS: usize = 300;
+
+/// How an error of STS begins.
+const STS_ERROR: &[u8] = b"<ErrorResponse";
 
 /// The last place: the metadata service (IMDSv2).
 const INSTANCE: &str = "the metadata service of the instance";
@@ -86,7 +98,7 @@ pub(super) async fn find(source: &SigV4Credentials) -> Result<Found, NoKey> {
     let profile = source.profile_name();
     Err(NoKey::Credentials(format!(
         "no credentials of AWS were found for the profile {profile:?} in: {searched}{failures}. Set AWS_ACCESS_KEY_ID and \
-         AWS_SECRET_ACCESS_KEY, or name a profile that holds keys, a login or a credential_process by key = {{ sigv4 = {{ profile \
+         AWS_SECRET_ACCESS_KEY, or name a profile that has keys, a role, a login or a credential_process by key = {{ sigv4 = {{ profile \
          = \"NAME\" }} }}"
     )))
 }
@@ -98,8 +110,9 @@ fn places(source: &SigV4Credentials) -> Vec<Place> {
     }
     let profile = source.profile_name();
     let of_profile = [
+        place("the role (role_arn) of the config file", AssumedRole::new(profile, &source.region)),
         place("the credentials and config files", ProfileCredentialProvider::new().with_profile(profile)),
-        place("the login (SSO) of the config file", SSOCredentialProvider::new().with_profile(profile)),
+        place("the login (SSO) of the config file", SsoLogin::new(profile)),
         place(
             "the credential_process of the config file",
             ProcessCredentialProvider::new().with_profile(profile),
@@ -108,9 +121,7 @@ fn places(source: &SigV4Credentials) -> Vec<Place> {
     if source.profile.is_some() {
         return of_profile.into();
     }
-    let web_identity = AssumeRoleWithWebIdentityCredentialProvider::new()
-        .with_region(source.region.clone())
-        .with_regional_sts_endpoint();
+    let web_identity = WebIdentity::of_environment(&source.region, profile);
     let mut places = vec![place("the environment (AWS_ACCESS_KEY_ID)", EnvCredentialProvider::new())];
     places.extend(of_profile);
     places.extend([
@@ -171,7 +182,11 @@ impl HttpSend for BoundedAccess {
         let exchange = token_request::send(request, CONNECT_TIMEOUT);
         let answer = tokio::time::timeout(MAX_REQUEST_TIME, exchange).await;
         let answer = answer.unwrap_or_else(|_| Err(format!("did not answer within {MAX_REQUEST_TIME:?}")));
-        let (head, body) = answer.map_err(|why| self.fail(&format!("the server {host} {why}")))?;
+        let (head, mut body) = answer.map_err(|why| self.fail(&format!("the server {host} {why}")))?;
+        // Errors of the crate quote a failure that isn't the XML of STS, which may in turn quote a token.
+        if !head.status.is_success() && !body.starts_with(STS_ERROR) {
+            body = Bytes::new();
+        }
         Ok(http::Response::from_parts(head, body))
     }
 }

@@ -1,5 +1,6 @@
 //! Credentials from each place, with files and servers as strict as the real ones.
 
+use std::collections::HashMap;
 use std::fs;
 
 use tempfile::TempDir;
@@ -7,6 +8,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
+
+mod logins;
+mod roles;
+mod stub_server;
 
 const IN_AN_HOUR: u64 = 3600;
 

@@ -177,7 +177,10 @@ impl FileRead for BoundedAccess {
 impl HttpSend for BoundedAccess {
     async fn http_send(&self, request: http::Request<Bytes>) -> reqsign_core::Result<http::Response<Bytes>> {
         let address = request.uri().to_string();
-        check_credentials_url(&address).map_err(|why| self.fail(&format!("the address {address} {why}")))?;
+        check_credentials_url(&address).map_err(|why| {
+            let shown = address.split('?').next().unwrap_or_default();
+            self.fail(&format!("the address {shown} {why}"))
+        })?;
         let host = request.uri().host().unwrap_or_default().to_owned();
         let exchange = token_request::send(request, CONNECT_TIMEOUT);
         let answer = tokio::time::timeout(MAX_REQUEST_TIME, exchange).await;

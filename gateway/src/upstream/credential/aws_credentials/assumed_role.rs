@@ -20,7 +20,7 @@ use crate::upstream::signing::RequestSigner;
 /// Maximum number of profiles of which each is the source of the one before.
 const MAX_PROFILES: usize = 5;
 
-type Provider = Box<dyn ProvideCredentialDyn<Credential = Credential>>;
+type CredentialProvider = Box<dyn ProvideCredentialDyn<Credential = Credential>>;
 
 /// The role of a profile, from STS of a region.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) struct AssumedRole {
 /// How to get to a role.
 struct RoleChain {
     /// Where credentials are found first; the first of these that has some.
-    sources: Vec<Provider>,
+    sources: Vec<CredentialProvider>,
     /// What the sources are, for a message.
     source_name: String,
     /// In the order in which they are assumed.
@@ -82,7 +82,7 @@ impl RoleChain {
     fn resolve<'f>(files: &'f SharedFiles, first: &'f str, region: &str) -> Result<Self> {
         let (mut roles, mut visited) = (Vec::new(), Vec::new());
         let mut name = first;
-        let (sources, source_name): (Vec<Provider>, String) = loop {
+        let (sources, source_name): (Vec<CredentialProvider>, String) = loop {
             let missing = || {
                 let paths = files.paths();
                 Error::config_invalid(format!("the profile {name:?}, a source_profile, is not in {paths}"))
@@ -147,7 +147,7 @@ impl RoleChain {
 }
 
 /// The providers of a profile without a role.
-fn of_profile(name: &str) -> Vec<Provider> {
+fn of_profile(name: &str) -> Vec<CredentialProvider> {
     vec![
         Box::new(ProfileCredentialProvider::new().with_profile(name)),
         Box::new(SsoLogin::new(name)),
@@ -155,7 +155,7 @@ fn of_profile(name: &str) -> Vec<Provider> {
     ]
 }
 
-fn of_source(credential_source: &str) -> Option<Provider> {
+fn of_source(credential_source: &str) -> Option<CredentialProvider> {
     Some(match credential_source {
         "Environment" => Box::new(EnvCredentialProvider::new()),
         "Ec2InstanceMetadata" => Box::new(IMDSv2CredentialProvider::new()),

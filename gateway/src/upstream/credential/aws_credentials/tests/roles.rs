@@ -215,10 +215,22 @@ async fn a_role_is_assumed_with_the_keys_of_its_own_profile_or_of_a_credential_s
         source.profile = Some(profile.to_owned());
         assert_eq!(found(&source).await.0, secrets(&FIRST), "{profile}");
     }
-    source.environment.insert("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS".to_owned(), "true".to_owned());
-    source.region = "nowhere-1".to_owned();
-    let why = reason(&source).await;
-    assert!(why.contains("the server sts.nowhere-1.amazonaws.com"), "{why}");
+}
+
+#[test]
+fn the_endpoint_of_a_service_goes_before_that_of_all_unless_endpoints_are_ignored() {
+    let (sts, all, ignored) =
+        ("AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
+    for (variables, expected) in [
+        (&[(sts, "https://sts.example"), (all, "https://all.example")][..], Some("https://sts.example")),
+        (&[(all, "https://all.example")], Some("https://all.example")),
+        (&[("AWS_ENDPOINT_URL_SSO", "https://sso.example")], None),
+        (&[(sts, "https://sts.example"), (ignored, "TRUE")], None),
+    ] {
+        let envs = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let context = Context::new().with_env(StaticEnv { home_dir: None, envs: envs.collect() });
+        assert_eq!(endpoint::configured(&context, None, "STS").as_deref(), expected, "{variables:?}");
+    }
 }
 
 #[tokio::test]

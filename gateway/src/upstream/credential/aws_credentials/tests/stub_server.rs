@@ -21,7 +21,8 @@ impl Seen {
 
     /// The parameters of the query and of a form.
     pub(super) fn parameters(&self) -> HashMap<String, String> {
-        self.url.query_pairs().chain(form_urlencoded::parse(self.body.as_bytes())).into_owned().collect()
+        let form = form_urlencoded::parse(self.body.as_bytes());
+        self.url.query_pairs().into_owned().chain(form.into_owned()).collect()
     }
 }
 

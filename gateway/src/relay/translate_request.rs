@@ -27,7 +27,7 @@ use crate::wire::{ApiError, Call};
 
 /// Lists what the upstream's protocol can't express.
 pub(crate) const DROPPED_HEADER: HeaderName = HeaderName::from_static("x-gatewright-dropped");
-/// Rejects such a request instead.
+/// Rejects such a request instead. A request whose media, calls or results would be dropped is always rejected.
 const STRICT_HEADER: HeaderName = HeaderName::from_static("x-gatewright-strict");
 /// Maximum number of places listed.
 const MAX_PLACES: usize = 50;

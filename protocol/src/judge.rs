@@ -79,11 +79,6 @@ pub fn rules(protocol: Protocol) -> &'static [Rule] {
     }
 }
 
-/// The rule that a provider waives for a client that enables a beta.
-pub fn rule_of_beta(beta: &str) -> Option<&'static str> {
-    beta.starts_with(messages::SYSTEM_TURNS_BETA).then_some(messages::NO_SYSTEM_TURNS)
-}
-
 /// What every strict provider of a protocol rejects in a request.
 pub fn judge(protocol: Protocol, body: &Value) -> Vec<Finding> {
     judge_by(protocol, body, |rule| !rule.of_provider)

@@ -31,6 +31,11 @@ impl WholeJson {
     pub(super) fn is_whole(&self) -> bool {
         self.is_whole
     }
+
+    /// Whether the object has begun and its end is missing.
+    pub(super) fn is_cut(&self) -> bool {
+        self.depth > 0 && !self.is_whole
+    }
 }
 
 #[cfg(test)]
@@ -44,11 +49,12 @@ mod tests {
             let mut whole = WholeJson::default();
             whole.push(&json[..cut]);
             assert!(!whole.is_whole(), "{cut}");
+            assert_eq!(whole.is_cut(), cut > 1, "{cut}");
             whole.push(&json[cut..]);
-            assert!(whole.is_whole(), "{cut}");
+            assert!(whole.is_whole() && !whole.is_cut(), "{cut}");
         }
         let mut none = WholeJson::default();
         none.push("}] \"{\" 1");
-        assert!(!none.is_whole());
+        assert!(!none.is_whole() && !none.is_cut());
     }
 }

@@ -1428,7 +1428,7 @@ export interface ResponseFunctionTool {
   /**
    * Name of the tool.
    *
-   * Matches `^[a-zA-Z0-9_-]{1,64}$`.
+   * Matches `^[a-zA-Z0-9_-]{1,128}$`.
    */
   name: string;
   /** What it does and when to call it. */
@@ -1450,7 +1450,7 @@ export interface ResponseCustomTool {
   /**
    * Name of the tool.
    *
-   * Matches `^[a-zA-Z0-9_-]{1,64}$`.
+   * Matches `^[a-zA-Z0-9_-]{1,128}$`.
    */
   name: string;
   /** What it does and when to call it. */
@@ -3183,11 +3183,11 @@ export interface NativeContent {
    */
   parts: NativePart[];
   /**
-   * Role of the speaker: user, model or function; user if absent.
+   * Role of the speaker: user, model, function or tool; user if absent.
    *
    * Ours: not in the source specification.
    */
-  role?: "user" | "model" | "function" | "system" | (string & {}) | null;
+  role?: "user" | "model" | "function" | "tool" | "system" | (string & {}) | null;
 }
 
 /**

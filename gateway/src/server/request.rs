@@ -253,7 +253,7 @@ fn take_faults(
     let faults = asked.over(&app.config.faults, operation)?;
     faults.hide(body);
     if faults.is_strict() {
-        strict::check(operation, headers, body)?;
+        strict::check(operation, body)?;
     }
     Ok(faults)
 }

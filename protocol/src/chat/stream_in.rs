@@ -137,8 +137,7 @@ impl StreamIn for ChatStreamReader {
             return Ok(());
         }
         if word == DONE {
-            self.finish(deltas);
-            return Ok(());
+            return self.finish(deltas);
         }
         let mut chunk: ChatChunk = serde_json::from_str(data).map_err(|error| {
             MalformedDocument(format!("an event of the provider is not a chat chunk: {error}"))
@@ -178,12 +177,9 @@ impl StreamIn for ChatStreamReader {
         }
         // Some providers omit the end marker: the stream is complete if every choice is.
         if self.choices.is_empty() || !self.choices.iter().all(|choice| choice.has_ended) {
-            return Err(MalformedDocument(
-                "the provider's stream ended before its answer was complete".to_owned(),
-            ));
+            return Err(incomplete());
         }
-        self.finish(deltas);
-        Ok(())
+        self.finish(deltas)
     }
 }
 
@@ -228,8 +224,13 @@ impl ChatStreamReader {
         }
     }
 
-    fn finish(&mut self, deltas: &mut Vec<Delta>) {
+    /// Ends all choices. Errors: one has no finish reason, and half of a call. A provider that is stopped in the middle may
+    /// still send its end marker.
+    fn finish(&mut self, deltas: &mut Vec<Delta>) -> Result<(), MalformedDocument> {
         self.is_over = true;
+        if self.choices.iter().any(|choice| !choice.has_ended && choice.calls.are_cut()) {
+            return Err(incomplete());
+        }
         deltas.extend(self.unread.take().map(Delta::Extra));
         for choice in &mut self.choices {
             if !choice.has_ended {
@@ -238,6 +239,7 @@ impl ChatStreamReader {
             }
         }
         deltas.push(Delta::Done);
+        Ok(())
     }
 
     fn choice(&mut self, index: u32) -> Result<&mut OpenChoice, MalformedDocument> {
@@ -316,6 +318,10 @@ impl OpenChoice {
             }
         }
     }
+}
+
+fn incomplete() -> MalformedDocument {
+    MalformedDocument("the provider's stream ended before its answer was complete".to_owned())
 }
 
 /// A number, even if written as text; `None` if it isn't an index.

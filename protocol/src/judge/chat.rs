@@ -364,7 +364,8 @@ fn stream_options_of_a_stream(body: &Value, findings: &mut Findings) {
 /// "Unrecognized request argument supplied". Source: the fields of `CreateChatCompletionRequest` and its messages in
 /// github.com/openai/openai-openapi, and the thoughts that many providers accept back. An answer's message comes back
 /// with the fields that SDKs add to it: `annotations` (openai-python's `ChatCompletionMessage`), `parsed` (its
-/// `ParsedChatCompletionMessage`) and `provider_specific_fields` (litellm's `Message`).
+/// `ParsedChatCompletionMessage`), `provider_specific_fields`, `thinking_blocks` and `images` (litellm's `Message` in
+/// `litellm/types/utils.py`).
 fn members_are_known(body: &Value, findings: &mut Findings) {
     const REQUEST: &[&str] = &[
         "model",
@@ -417,6 +418,8 @@ fn members_are_known(body: &Value, findings: &mut Findings) {
         "annotations",
         "parsed",
         "provider_specific_fields",
+        "thinking_blocks",
+        "images",
     ];
     unknown(body, "", REQUEST, findings);
     for (at, message) in messages(body) {

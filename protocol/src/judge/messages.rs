@@ -10,15 +10,10 @@ use serde_json::Value;
 use super::words::{is_name, items, text, walk};
 use super::{Findings, Rule};
 
-/// The rule that instructions must not be among the messages.
-pub(super) const NO_SYSTEM_TURNS: &str = "no_system_turns";
-/// Prefix of the beta header value that exempts a request from this rule.
-pub(super) const SYSTEM_TURNS_BETA: &str = "mid-conversation-system-";
-
 pub(super) const RULES: &[Rule] = &[
     Rule::new("messages_are_there", messages_are_there),
     Rule::new("roles_alternate", roles_alternate),
-    Rule::new(NO_SYSTEM_TURNS, no_system_turns),
+    Rule::new("system_turns_follow_the_user", system_turns_follow_the_user),
     Rule::new("results_follow_their_calls", results_follow_their_calls),
     Rule::new("ids_have_their_characters", ids_have_their_characters),
     Rule::new("ids_are_unique", ids_are_unique),
@@ -44,6 +39,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new("user_is_short", settings::user_is_short),
     Rule::new("words_are_known", settings::words_are_known),
     Rule::new("members_are_known", settings::members_are_known),
+    Rule::of_provider("no_system_turns", no_system_turns),
 ];
 
 fn messages(body: &Value) -> impl Iterator<Item = (String, &Value)> {
@@ -91,8 +87,24 @@ fn roles_alternate(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Instructions belong in `system`. Among the messages they are accepted with the beta header that Claude Code sends,
-/// [`SYSTEM_TURNS_BETA`]. Source: the requests of its release 2.1.
+/// Newer models accept instructions among the messages, immediately after a turn of the user, without a beta header.
+/// Sources: the roles of `MessageParam` in github.com/anthropics/anthropic-sdk-python; "Mid-conversation system messages"
+/// in platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-8, and "Limitations" in
+/// platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages.
+fn system_turns_follow_the_user(body: &Value, findings: &mut Findings) {
+    let mut before = "";
+    for (at, message) in messages(body) {
+        let role = text(message, "role");
+        if role == "system" && !["user", "system"].contains(&before) {
+            findings.say(format!("{at}/role"), "a system turn comes immediately after one of the user");
+        }
+        before = role;
+    }
+}
+
+/// Older models only accept instructions in `system`: "Unexpected role "system". The Messages API accepts a top-level
+/// `system` parameter". Sources: github.com/ianarawjo/ChainForge/issues/271; "Earlier models, including Claude Opus 4.7,
+/// reject" in the page that `system_turns_follow_the_user` names.
 fn no_system_turns(body: &Value, findings: &mut Findings) {
     for (at, _) in messages(body).filter(|(_, message)| message["role"] == "system") {
         findings.say(format!("{at}/role"), "instructions stand in 'system'");

@@ -100,11 +100,12 @@ fn texts_are_not_empty(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "Please use a valid role: user, model". Sources: github.com/router-for-me/CLIProxyAPI/issues/17,
-/// github.com/the-open-agent/openagent/issues/1666.
+/// "Please use a valid role: user, model". Function responses also come under the roles `function` and `tool`. Sources:
+/// github.com/router-for-me/CLIProxyAPI/issues/17, github.com/the-open-agent/openagent/issues/1666; "function calling" in
+/// the README of github.com/googleapis/python-genai (`types.Content(role='tool', …)`).
 fn roles_are_known(body: &Value, findings: &mut Findings) {
     for (at, content) in contents(body) {
-        if !["user", "model", "function", ""].contains(&text(content, "role")) {
+        if !["user", "model", "function", "tool", ""].contains(&text(content, "role")) {
             findings.say(format!("{at}/role"), format!("{} is none of user, model", content["role"]));
         }
     }
@@ -233,7 +234,7 @@ fn thoughts_are_of_the_model(body: &Value, findings: &mut Findings) {
     }
 }
 
-const DATA: [&str; 8] = [
+const DATA: [&str; 9] = [
     "text",
     "inlineData",
     "fileData",
@@ -242,6 +243,7 @@ const DATA: [&str; 8] = [
     "executableCode",
     "codeExecutionResult",
     "toolCall",
+    "toolResponse",
 ];
 
 /// `data` of a part is a union: exactly one. Source: `Part` in ai.google.dev/api/caching#Part ("oneof field 'data' is already set").
@@ -358,13 +360,14 @@ fn five_stops(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "response_schema is only allowed with response_mime_type application/json". Source: `responseSchema` in
-/// ai.google.dev/api/generate-content.
+/// "response_schema is only allowed with response_mime_type application/json", or with `text/x.enum`. Source:
+/// `responseSchema` and `responseMimeType` in ai.google.dev/api/generate-content.
 fn a_schema_has_its_media_type(body: &Value, findings: &mut Findings) {
     let config = &body["generationConfig"];
     let has_schema = ["responseSchema", "responseJsonSchema"].iter().any(|name| !config[*name].is_null());
-    if has_schema && config["responseMimeType"] != "application/json" {
-        findings.say("/generationConfig/responseMimeType", "application/json beside a schema");
+    let takes_schema = ["application/json", "text/x.enum"].contains(&text(config, "responseMimeType"));
+    if has_schema && !takes_schema {
+        findings.say("/generationConfig/responseMimeType", "application/json or text/x.enum beside a schema");
     }
 }
 
@@ -401,7 +404,7 @@ fn numbers_are_in_range(body: &Value, findings: &mut Findings) {
 
 /// "Invalid JSON payload received. Unknown name … Cannot find field". Source:
 /// github.com/router-for-me/CLIProxyAPI/issues/97; the fields in ai.google.dev/api/generate-content and
-/// ai.google.dev/api/caching.
+/// ai.google.dev/api/caching; for calls `FunctionCall` in github.com/googleapis/python-genai (`types.py`).
 fn members_are_known(body: &Value, findings: &mut Findings) {
     let request = [
         "contents",
@@ -445,7 +448,8 @@ fn members_are_known(body: &Value, findings: &mut Findings) {
     for (at, part) in parts(body) {
         let beside = ["thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"];
         unknown(part, &at, &[DATA.as_slice(), &beside].concat(), findings);
-        unknown(&part["functionCall"], &format!("{at}/functionCall"), &["id", "name", "args"], findings);
+        let call = ["id", "name", "args", "partialArgs", "willContinue"];
+        unknown(&part["functionCall"], &format!("{at}/functionCall"), &call, findings);
         let response = ["id", "name", "response", "parts", "willContinue", "scheduling"];
         unknown(&part["functionResponse"], &format!("{at}/functionResponse"), &response, findings);
     }

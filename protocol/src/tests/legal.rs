@@ -110,7 +110,10 @@ fn translated(source: Protocol, target: Protocol, model: &str, legal: &Legal) ->
     let outgoing = outgoing(target, &conversation);
     let about = format!("{about}\ntarget: {}\ndropped: {:?}", outgoing.body, outgoing.dropped);
     let counts = |rule: &judge::Rule| {
-        !rule.of_provider || (target == Protocol::Converse && converse::refuses(model, rule))
+        !rule.of_provider
+            || (target == Protocol::Converse && converse::refuses(model, rule))
+            // Which models accept system turns is unknown, so none gets them.
+            || rule.name == "no_system_turns"
     };
     reasons.extend(judge::judge_by(target, &outgoing.body, counts).iter().map(ToString::to_string));
     let back = match target {

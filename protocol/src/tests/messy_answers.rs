@@ -189,6 +189,24 @@ fn thoughts_in_a_list_and_calls_of_the_old_form_are_read() {
 }
 
 #[test]
+fn half_of_a_call_before_the_end_marker_is_a_broken_stream() {
+    let stream = |arguments: &str, finish: Value| {
+        let function = json!({ "name": "f", "arguments": arguments });
+        let delta = json!({ "tool_calls": [{ "index": 0, "id": "c1", "function": function }] });
+        let chunk = json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] });
+        deltas(Protocol::Chat, &json!([{ "data": chunk }, { "data": "[DONE]" }]))
+    };
+    let cut = stream(r#"{"city":"Par"#, Value::Null).expect_err("half of a call");
+    assert!(cut.to_string().contains("before its answer was complete"), "{cut}");
+    for arguments in ["", "{}", r#"{"city":"Paris"}"#] {
+        stream(arguments, Value::Null).expect(arguments);
+    }
+    // The limit of tokens cut it off.
+    let limited = stream(r#"{"city":"Par"#, "length".into()).expect("an answer");
+    assert_eq!(Read::by(limited).end, Some(FinishReason::Length));
+}
+
+#[test]
 fn half_a_character_in_a_stream_becomes_a_mark() {
     let chunk = |text: &str| {
         let data = format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]}}"#);

@@ -1343,7 +1343,7 @@ class ResponseFunctionTool(Record):
         """Kind of the tool."""
     @property
     def name(self) -> str:
-        """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
+        """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,128}$`."""
     @property
     def description(self) -> str | None:
         """What it does and when to call it."""
@@ -1359,7 +1359,7 @@ class ResponseFunctionToolParam(TypedDict, total=False):
     type: Required[Literal["function"]]
     """Kind of the tool."""
     name: Required[str]
-    """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
+    """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,128}$`."""
     description: str | None
     """What it does and when to call it."""
     parameters: Mapping[str, object] | None
@@ -1374,7 +1374,7 @@ class ResponseCustomTool(Record):
         """Kind of the tool."""
     @property
     def name(self) -> str:
-        """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
+        """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,128}$`."""
     @property
     def description(self) -> str | None:
         """What it does and when to call it."""
@@ -1387,7 +1387,7 @@ class ResponseCustomToolParam(TypedDict, total=False):
     type: Required[Literal["custom"]]
     """Kind of the tool."""
     name: Required[str]
-    """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
+    """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,128}$`."""
     description: str | None
     """What it does and when to call it."""
     format: ResponseCustomFormatParam | None

@@ -7025,7 +7025,7 @@ setters! { NativeContent {
     with_role(role: impl Into<NativeContentRole>),
 } }
 open_words! {
-    /// Role of the speaker: user, model or function; user if absent.
+    /// Role of the speaker: user, model, function or tool; user if absent.
     ///
     /// ```
     /// use gatewright::types::NativeContentRole;
@@ -7034,7 +7034,9 @@ open_words! {
     /// assert_eq!(role.as_str(), NativeContentRole::USER);
     /// assert_eq!(NativeContentRole::from("new").as_str(), "new"); // what a later server may say
     /// ```
-    NativeContentRole { USER = "user", MODEL = "model", FUNCTION = "function", SYSTEM = "system" }
+    NativeContentRole {
+        USER = "user", MODEL = "model", FUNCTION = "function", TOOL = "tool", SYSTEM = "system",
+    }
 }
 /// What went wrong, native form.
 ///

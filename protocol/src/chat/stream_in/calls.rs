@@ -38,6 +38,11 @@ impl StreamedCalls {
         self.by_id.keys().map(String::as_str)
     }
 
+    /// Whether the arguments of a call lack their end.
+    pub(super) fn are_cut(&self) -> bool {
+        self.all.iter().any(|call| !call.is_custom && call.input.is_cut())
+    }
+
     /// Reads a piece of a call. `place`: the piece's position in its list. A call is reported before its name is known,
     /// with what is known so far.
     pub(super) fn push(

@@ -136,7 +136,8 @@ pub(super) fn words_are_known(body: &Value, findings: &mut Findings) {
 }
 
 /// "x: Extra inputs are not permitted". Source: the fields of `MessageCreateParams` and its blocks in
-/// github.com/anthropics/anthropic-sdk-python; github.com/anthropics/claude-code/issues/21612.
+/// github.com/anthropics/anthropic-sdk-python; github.com/anthropics/claude-code/issues/21612; for `clear_at` of system
+/// messages platform.claude.com/docs/en/build-with-claude/preserved-thinking.
 pub(super) fn members_are_known(body: &Value, findings: &mut Findings) {
     const REQUEST: &[&str] = &[
         "model",
@@ -165,7 +166,9 @@ pub(super) fn members_are_known(body: &Value, findings: &mut Findings) {
     unknown(&body["output_config"], "/output_config", &["effort", "format"], findings);
     unknown(&body["thinking"], "/thinking", &["type", "budget_tokens", "display"], findings);
     for (at, message) in super::messages(body) {
-        unknown(message, &at, &["role", "content"], findings);
+        let known: &[&str] =
+            if message["role"] == "system" { &["role", "content", "clear_at"] } else { &["role", "content"] };
+        unknown(message, &at, known, findings);
     }
     for (at, block) in super::blocks(body) {
         let known: &[&str] = match text(block, "type") {

@@ -232,6 +232,11 @@ fn every_rule_of_chat_refuses_and_takes() {
             said(json!({ "role": "user", "content": "x", "cache_control": {} })),
             named("a"),
         ),
+        (
+            "members_are_known",
+            said(json!({ "role": "assistant", "content": "x", "thoughts": [] })),
+            said(json!({ "role": "assistant", "content": "x", "thinking_blocks": [], "images": [] })),
+        ),
         ("newer_limit", json!({ "max_tokens": 9 }), json!({ "max_completion_tokens": 9 })),
         ("no_developer", said(system("developer")), said(system("system"))),
         ("system_first", said(system("system")), json!({ "messages": [system("system"), user()] })),

@@ -88,6 +88,27 @@ fn every_rule_of_messages_refuses_and_takes() {
             json!({}),
         ),
         (
+            "system_turns_follow_the_user",
+            json!({ "messages": [{ "role": "system", "content": "x" }, user()] }),
+            json!({ "messages": [user(), { "role": "system", "content": "x" }] }),
+        ),
+        (
+            "system_turns_follow_the_user",
+            json!({ "messages": [
+                user(),
+                { "role": "assistant", "content": "x" },
+                { "role": "system", "content": "y" },
+                user(),
+            ] }),
+            json!({ "messages": [
+                user(),
+                { "role": "assistant", "content": "x" },
+                user(),
+                { "role": "system", "content": "y" },
+                { "role": "system", "content": "z" },
+            ] }),
+        ),
+        (
             "no_system_turns",
             json!({ "messages": [user(), { "role": "system", "content": "x" }] }),
             json!({ "system": "x" }),
@@ -227,6 +248,14 @@ fn every_rule_of_messages_refuses_and_takes() {
         ),
         ("members_are_known", json!({ "seed": 1 }), json!({ "top_k": 1 })),
         ("members_are_known", block(json!({ "type": "text", "text": "x", "name": "y" })), block(text("x"))),
+        (
+            "members_are_known",
+            json!({ "messages": [{ "role": "user", "content": "x", "clear_at": "next_user_message" }] }),
+            json!({ "messages": [
+                user(),
+                { "role": "system", "content": "x", "clear_at": "next_user_message" },
+            ] }),
+        ),
     ];
     let base = json!({ "model": "m", "max_tokens": 64, "messages": [user()] });
     every_rule_refuses_and_takes(Protocol::Messages, &base, &cases);

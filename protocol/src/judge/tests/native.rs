@@ -76,6 +76,11 @@ fn every_rule_of_the_native_protocol_refuses_and_takes() {
             contents(&[user()]),
         ),
         (
+            "roles_are_known",
+            contents(&[user(), content("model", &[call("now")]), content("tools", &[response("now")])]),
+            contents(&[user(), content("model", &[call("now")]), content("tool", &[response("now")])]),
+        ),
+        (
             "results_follow_their_calls",
             turns(&[call("now")], &[json!({ "text": "x" })]),
             turns(&[call("now")], &[response("now")]),
@@ -203,6 +208,11 @@ fn every_rule_of_the_native_protocol_refuses_and_takes() {
             config(json!({ "responseSchema": schema, "responseMimeType": "application/json" })),
         ),
         (
+            "a_schema_has_its_media_type",
+            config(json!({ "responseSchema": { "enum": ["a"] }, "responseMimeType": "text/plain" })),
+            config(json!({ "responseSchema": { "enum": ["a"] }, "responseMimeType": "text/x.enum" })),
+        ),
+        (
             "one_way_to_think",
             thinking(json!({ "thinkingBudget": 1, "thinkingLevel": "low" })),
             thinking(json!({ "thinkingBudget": -1 })),
@@ -218,6 +228,11 @@ fn every_rule_of_the_native_protocol_refuses_and_takes() {
             "members_are_known",
             part(json!({ "text": "x", "cache_control": {} })),
             part(json!({ "text": "x", "partMetadata": {} })),
+        ),
+        (
+            "members_are_known",
+            part(json!({ "toolResult": {} })),
+            part(json!({ "toolResponse": { "toolType": "GOOGLE_SEARCH_WEB", "response": {} } })),
         ),
         (
             "calls_have_proofs",

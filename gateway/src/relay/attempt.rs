@@ -76,12 +76,14 @@ pub(super) async fn ask(
         (Some(format), body)
     } else if streams && !media_type.starts_with("application/json") {
         // Some servers label their streams with another media type, or with none.
-        let looked = tokio::time::timeout(endpoint.idle_timeout, peek(body)).await;
+        let is_enough = |seen: &[u8]| begins_like_events(seen).is_some();
+        let looked = tokio::time::timeout(endpoint.idle_timeout, peek(body, is_enough)).await;
         let looked =
             looked.map_err(|_| AttemptFailure::broken("did not start in time", &endpoint.redactor))?;
         let (first, body) =
             looked.map_err(|_| AttemptFailure::broken("ended before it started", &endpoint.redactor))?;
-        (begins_like_events(&first).then_some(StreamFormat::ServerSentEvents), body)
+        let is_events = begins_like_events(&first) == Some(true);
+        (is_events.then_some(StreamFormat::ServerSentEvents), body)
     } else {
         (None, body)
     };
@@ -136,10 +138,19 @@ where
     }
 }
 
-/// Whether bytes look like the start of server-sent events: a field or a comment.
-fn begins_like_events(bytes: &[u8]) -> bool {
-    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii_start();
-    ["data:", "event:", "id:", "retry:", ":"].iter().any(|field| bytes.starts_with(field.as_bytes()))
+/// Whether bytes look like the start of server-sent events: a field or a comment. `None`: they are too few to tell.
+fn begins_like_events(bytes: &[u8]) -> Option<bool> {
+    const STARTS: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
+    let mark = "\u{feff}".as_bytes();
+    if bytes.len() < mark.len() && mark.starts_with(bytes) {
+        return None;
+    }
+    let bytes = bytes.strip_prefix(mark).unwrap_or(bytes).trim_ascii_start();
+    if STARTS.iter().any(|start| bytes.starts_with(start)) {
+        return Some(true);
+    }
+    let may_become = STARTS.iter().any(|start| start.starts_with(bytes));
+    (!may_become).then_some(false)
 }
 
 /// A header value as text; empty if the header is missing.
@@ -338,4 +349,23 @@ async fn passed_document(
         request_context.app.history_keeper.written().await;
     }
     passed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_known_by_their_first_bytes_wherever_packets_end() {
+        for events in ["data: {}", "event: x", "id: 1", "retry: 9", ": ping", "\u{feff}data: {}", "\n data:"]
+        {
+            let bytes = events.as_bytes();
+            let told = (0..=bytes.len()).map(|length| begins_like_events(&bytes[..length]));
+            let told: Vec<_> = told.skip_while(Option::is_none).collect();
+            assert!(!told.is_empty() && told.iter().all(|told| *told == Some(true)), "{events:?}: {told:?}");
+        }
+        for other in ["{\"id\":1}", "<html>", "\u{feff}{}", "dato", "[DONE]"] {
+            assert_eq!(begins_like_events(other.as_bytes()), Some(false), "{other:?}");
+        }
+    }
 }

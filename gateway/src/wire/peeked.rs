@@ -1,4 +1,4 @@
-//! Looks at the first chunk of a body before it is read.
+//! Looks at the first bytes of a body before it is read.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,15 +8,26 @@ use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 
-/// The first chunk of a body (empty if there is none), and the intact body. Errors: the body ended with one.
-pub(crate) async fn peek(mut body: Body) -> Result<(Bytes, Body), axum::Error> {
-    let frame = body.frame().await.transpose()?;
-    let first = frame.and_then(|frame| frame.into_data().ok());
-    let seen = first.clone().unwrap_or_default();
+/// Maximum number of bytes after which a look ends with the chunk that reaches it.
+const MAX_PEEKED: usize = 64;
+
+/// The first bytes of a body, and the intact body. Reads chunks until `is_enough` holds; a packet may end anywhere. There
+/// are fewer bytes if the body ends. Errors: it ended with one.
+pub(crate) async fn peek(
+    mut body: Body,
+    is_enough: impl Fn(&[u8]) -> bool,
+) -> Result<(Bytes, Body), axum::Error> {
+    let mut seen = Bytes::new();
+    while seen.len() < MAX_PEEKED && !is_enough(&seen) {
+        let Some(frame) = body.frame().await.transpose()? else { break };
+        let Ok(data) = frame.into_data() else { break };
+        seen = if seen.is_empty() { data } else { [seen, data].concat().into() };
+    }
+    let first = (!seen.is_empty()).then(|| seen.clone());
     Ok((seen, Body::new(PeekedBody::new(first, body))))
 }
 
-/// A body whose first chunk has already been read.
+/// A body whose first bytes have already been read.
 pub(crate) struct PeekedBody<B> {
     first: Option<Bytes>,
     rest: B,
@@ -49,13 +60,27 @@ mod tests {
     use super::*;
 
     #[tokio::test]
+    async fn a_look_takes_as_many_packets_as_it_needs_and_no_more() {
+        let packets = |packet: &'static str, count: usize| {
+            let packet = move |_| Ok::<_, std::io::Error>(Bytes::from_static(packet.as_bytes()));
+            Body::from_stream(futures_util::stream::iter((0..count).map(packet)))
+        };
+        let (seen, body) = peek(packets("ab", 9), |seen| seen.len() > 3).await.expect("a body");
+        assert_eq!(&seen[..], b"abab");
+        assert_eq!(&body.collect().await.expect("whole").to_bytes()[..], "ab".repeat(9).as_bytes());
+        let (seen, body) = peek(packets("a", 1000), |_| false).await.expect("a body");
+        assert_eq!(seen.len(), MAX_PEEKED);
+        assert_eq!(body.collect().await.expect("whole").to_bytes().len(), 1000);
+    }
+
+    #[tokio::test]
     async fn a_body_is_read_from_its_beginning_after_a_look() {
-        let (seen, body) = peek(Body::from("hello")).await.expect("a body");
+        let (seen, body) = peek(Body::from("hello"), |seen| !seen.is_empty()).await.expect("a body");
         assert_eq!(
             (&seen[..], &body.collect().await.expect("whole").to_bytes()[..]),
             (&b"hello"[..], &b"hello"[..])
         );
-        let (seen, body) = peek(Body::empty()).await.expect("a body");
+        let (seen, body) = peek(Body::empty(), |_| false).await.expect("a body");
         assert!(seen.is_empty() && body.collect().await.expect("whole").to_bytes().is_empty());
     }
 }

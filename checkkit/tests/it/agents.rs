@@ -1,4 +1,4 @@
-//! The check of the agent, against scripted agents: every way to end, to hang, to leave something behind.
+//! The agent check, against scripted agents: every way to end, to hang, and to leave something behind.
 #![cfg(unix)]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -104,7 +104,7 @@ fn scripts() -> Vec<Script> {
         script(
             "prints without end",
             "yes '{\"type\":\"x\"}' | head -c 20000000; message \"$token\"; completed",
-            // What is beyond the bound is not kept.
+            // Output beyond the limit is discarded.
             fails("agent", "agent_turn_not_completed", json!({ "exit_code": 0 })),
         ),
         script(
@@ -207,7 +207,7 @@ fn scripts() -> Vec<Script> {
     ]
 }
 
-/// An executable in a folder of its own.
+/// An executable in its own folder.
 fn program(body: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("agent");
@@ -217,7 +217,7 @@ fn program(body: &str) -> (TempDir, PathBuf) {
 }
 
 fn options(program: PathBuf) -> Options {
-    // Nothing listens there: scripted agents call nobody.
+    // Nothing listens there: scripted agents make no calls.
     let mut options = Options::new("http://127.0.0.1:9/gate");
     options.models = vec!["model-sol".to_owned()];
     options.agent_mode = AgentMode::OneModel;
@@ -227,7 +227,7 @@ fn options(program: PathBuf) -> Options {
     options
 }
 
-/// The agent's cell, its evidence, and what is wrong with them whatever the script.
+/// The agent's cell, its evidence, and anything wrong with them regardless of the script.
 async fn smoke(name: &str, options: Options) -> (Check, Evidence, Vec<String>) {
     let finished = crate::run(options).await;
     let document = valid_document(&finished.report, &Profile::default());
@@ -286,7 +286,7 @@ async fn program_that_cannot_be_executed_is_a_matter_of_configuration() {
     assert_eq!((differences(&check, &expected), wrong), (vec![], vec![]));
 }
 
-/// Names of the processes of this machine whose command line holds a text.
+/// Names of the processes on this machine whose command line contains the text.
 #[cfg(target_os = "linux")]
 fn processes_with(text: &str) -> Vec<String> {
     let entries = std::fs::read_dir("/proc").expect("processes");
@@ -295,7 +295,7 @@ fn processes_with(text: &str) -> Vec<String> {
     lines.filter(|line| line.contains(text)).collect()
 }
 
-/// Neither its time limit nor an orphan's session keeps anything of the agent alive.
+/// No agent process survives, neither past its time limit nor as an orphan in its own session.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_an_agent_outlives_its_run() {
@@ -342,7 +342,7 @@ async fn interrupted_run_ends_its_agent_at_once() {
     assert!(finished.interrupted && began.elapsed() < Duration::from_secs(50));
     let reason = finished.report.checks.last().and_then(|check| check.reason.clone());
     assert!(reason.is_some_and(|reason| reason.starts_with("aborted: ")));
-    // The kernel may still be taking them down.
+    // The kernel may still be cleaning them up.
     for _ in 0..100 {
         if processes_with(&mark).is_empty() {
             return;
@@ -352,7 +352,7 @@ async fn interrupted_run_ends_its_agent_at_once() {
     panic!("still there: {:?}", processes_with(&mark));
 }
 
-/// Names of what is handed on stand in the report, values never; a value that the agent repeats is taken out.
+/// The report contains the names of the variables passed through, never their values; a value that the agent repeats is redacted.
 #[tokio::test]
 async fn environment_is_handed_on_by_name() {
     let (_folder, path) = program("message \"$token $HOME_PAGE $CARGO_PKG_DESCRIPTION\"; completed");

@@ -1,4 +1,4 @@
-//! Runs that are interrupted, and what a run tells while it goes on.
+//! Interrupted runs, and what a run reports while it is in progress.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::{key, valid_document};
 
 #[tokio::test]
 async fn interrupted_run_has_a_whole_report_at_once() {
-    // The stream of the first model never begins.
+    // The first model's stream never begins.
     let server = Server::start(|request| match request.route() {
         Route::Stream => reply(&json!({ "raw": "", "end": "hang" }), request),
         _ => good(request),
@@ -55,7 +55,7 @@ async fn interrupted_run_has_a_whole_report_at_once() {
         assert!(aborted.iter().any(|check| check.id == CheckId::ResponsesStream));
         assert_eq!(finished.report.summary.failed, 0);
         if !parallel {
-            // The list, access and text of the first model; the agents are not asked for.
+            // The model list, access and text of the first model; agents are not requested.
             assert_eq!((finished.report.summary.passed, aborted.len()), (3, 10));
         }
     }
@@ -106,7 +106,7 @@ async fn progress_tells_of_every_cell_in_the_order_of_the_report() {
     assert_eq!(told.iter().filter(|event| event["event"] == "started").count(), 7);
 }
 
-/// Evidence: one piece per cell that was run, with what was expected and observed, and the exchange.
+/// Evidence: one piece per cell that ran, with the expected and observed results and the exchange.
 #[tokio::test]
 async fn evidence_shows_expected_observed_and_the_exchange() {
     let server = Server::start(|request| match request.route() {
@@ -160,7 +160,7 @@ async fn evidence_shows_expected_observed_and_the_exchange() {
     }
 }
 
-/// For callers that ask for events instead of being called.
+/// For callers that poll for events instead of passing a callback.
 #[tokio::test(flavor = "multi_thread")]
 async fn run_in_the_background_tells_the_same_and_can_be_cancelled() {
     let server = Server::start(|request| match request.route() {
@@ -195,7 +195,7 @@ async fn run_in_the_background_tells_the_same_and_can_be_cancelled() {
     .expect("it ends");
 }
 
-/// Ours: a panic of the run is kept for whoever asks what it left behind.
+/// Ours: a panic of the run is retained for the caller that collects its result.
 #[test]
 fn run_in_the_background_that_panics_leaves_an_internal_error_behind() {
     let options = json!({ "endpoint": "http://127.0.0.1:1", "models": ["model-sol"] });

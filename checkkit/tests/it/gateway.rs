@@ -1,5 +1,5 @@
-//! The kit against the gateway with its simulated provider: every cell passes; with a fault, the right cells fail with
-//! the right category.
+//! The kit against the gateway with its simulated provider: every cell passes; with a fault, the right cells fail with the right
+//! category.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use gatewright_checkkit::{ApiKey, CancellationToken, CheckKit, Options};
 use gatewright_gateway::{Config, Gateway};
 use tokio::sync::oneshot;
 
-/// The report of a run against a gateway of its own.
+/// The report of a run against a dedicated gateway.
 async fn report_against(config: Config, change: impl FnOnce(&mut Options)) -> Report {
     let gateway = Gateway::bind(config).await.expect("loopback");
     let mut options = Options::new(gateway.url());
     let key = ApiKey::new(gateway.key().expose()).expect("a key");
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(gateway.serve(async {
-        // Told, or dropped with the test.
+        // Notified, or dropped with the test.
         let _ = stopped.await;
     }));
     change(&mut options);
     let kit = CheckKit::new(options, &key).expect("within bounds");
     let report = kit.run(&|_| {}, &CancellationToken::new()).await.report;
     crate::valid_document(&report, &Profile::default());
-    // An answer that never ends may keep it from ending by itself.
+    // A response that never ends may prevent it from shutting down by itself.
     drop(stop);
     serving.abort();
     report
@@ -57,7 +57,7 @@ const TEXT: CheckId = CheckId::ResponsesText;
 const STREAM: CheckId = CheckId::ResponsesStream;
 const TOOL: CheckId = CheckId::ResponsesFunctionTool;
 
-/// The fault of the gateway, and the category of each cell that fails.
+/// The gateway's fault, and the category of each failing cell.
 const FAULTS: &[(&str, &[(CheckId, &str)])] = &[
     ("delay=50", &[]),
     ("drip=1", &[]),
@@ -97,7 +97,7 @@ async fn each_fault_of_the_gateway_fails_the_right_cells_with_the_right_category
         let config = Config { faults: fault.parse().expect("a fault"), ..on_loopback() };
         let report = report_against(config, |options| {
             options.models = vec!["model-sol".to_owned()];
-            // The shortest a service may be given; enough for a machine that is busy with other tests.
+            // The shortest timeout allowed; enough for a machine that is busy with other tests.
             options.timeout_ms =
                 if fault.starts_with("hang") || fault.starts_with("delay=3") { 1500 } else { 30_000 };
         })

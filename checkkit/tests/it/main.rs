@@ -1,4 +1,4 @@
-//! The kit against a server and agents that do exactly what they are told, and against the gateway itself.
+//! The kit against scripted servers and agents, and against the gateway itself.
 
 mod agents;
 mod cancellation;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gatewright::report::{Profile, Report, Validator};
 use gatewright_checkkit::{ApiKey, CancellationToken, CheckKit, Options, RunResult};
 
-/// A key that must be found nowhere.
+/// A key that must not appear anywhere.
 const CANARY: &str = "sk-Canary/7d+f=f0e1";
 
 fn key() -> ApiKey {
@@ -27,10 +27,10 @@ async fn run(options: Options) -> RunResult {
     kit.run(&|_| {}, &CancellationToken::new()).await
 }
 
-/// Folder that every report by the specification's own profile is kept in, for other validators to judge.
+/// The folder that stores every report that uses the specification's own profile, for other validators to check.
 const KEEP_VARIABLE: &str = "GATEWRIGHT_KEEP_REPORTS";
 
-/// The document of a report, judged by the validator of the core: valid and free of advisories.
+/// The document of a report, checked by the core's validator: valid and free of advisories.
 fn valid_document(report: &Report, profile: &Profile) -> String {
     static KEPT: AtomicUsize = AtomicUsize::new(0);
     let document = report.to_json();

@@ -1,5 +1,5 @@
-//! Whatever a service does, the result is a valid report, and no secret is in it, in the evidence or in what a run
-//! tells: random behaviours, with a key that is looked for in every form it was echoed in.
+//! Whatever a service does, the result is a valid report, and no secret appears in it, in the evidence or in the run's progress
+//! events: random behaviors, with a key that is searched for in every form in which it was echoed.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -57,11 +57,11 @@ struct Behaviour {
 
 #[derive(Debug, Clone)]
 enum Body {
-    /// What the protocol wants, but for these places, each taken modulo their number.
+    /// A valid response, except at these places, each taken modulo their number.
     Changed(Vec<(usize, Value)>),
     Pieces(Vec<String>),
     Bytes(Vec<u8>),
-    /// No HTTP at all.
+    /// Not HTTP at all.
     Raw(Vec<u8>),
 }
 
@@ -130,7 +130,7 @@ fn behaviour() -> impl Strategy<Value = Behaviour> {
     ]);
     let header = (name, prop_oneof![3 => text(), 1 => Just("application/json".to_owned())]);
     let headers = prop::collection::vec(header.prop_map(|(name, text)| (name.to_owned(), text)), 0..3);
-    // One in forty is never ended.
+    // One in forty never ends.
     (status, headers, body(), 0..40u8, prop::bool::weighted(0.1)).prop_map(
         |(status, headers, body, end, lies_about_length)| Behaviour {
             status,
@@ -166,7 +166,7 @@ impl Behaviour {
             write!(head, "content-length: {length}\r\n").expect("a String takes all");
         }
         for (name, value) in &self.headers {
-            // Line breaks would end the header, and are no header any more.
+            // A line break would end the header, so it would no longer be one.
             write!(head, "{name}: {}\r\n", value.replace(['\r', '\n'], " ")).expect("a String takes all");
         }
         head.push_str("\r\n");
@@ -209,7 +209,7 @@ fn list_pointers(value: &Value, place: &str, pointers: &mut Vec<String>) {
     }
 }
 
-/// All texts of a JSON value, one a line.
+/// All strings in a JSON value, one per line.
 fn texts(value: &Value, found: &mut String) {
     match value {
         Value::String(text) => {
@@ -229,7 +229,7 @@ fn assert_no_secret(value: &Value) -> Result<(), TestCaseError> {
     for form in forms() {
         prop_assert!(!found.contains(&form), "{form} is in {found}");
     }
-    // What base64 makes of the key wherever it begins; and the key with what is not seen taken out.
+    // The key in base64, starting at each offset; and the key with invisible characters removed.
     prop_assert!(!found.contains(&BASE64_STANDARD.encode(CANARY)[..12]), "{found}");
     let seen: String = found.chars().filter(|letter| !letter.is_control() && *letter != '\u{200b}').collect();
     prop_assert!(!seen.contains(CANARY), "{found}");
@@ -277,7 +277,7 @@ fn whatever_a_service_does_the_report_is_valid_and_no_secret_gets_out() {
     }
 }
 
-/// A stream of one letter each: no event holds the key, all of them do.
+/// A stream with one letter per event: no single event contains the key, but together they do.
 #[tokio::test]
 async fn key_spelled_out_by_a_stream_is_not_kept_as_evidence() {
     let server = Server::start(|request| {

@@ -1,4 +1,4 @@
-//! Options outside of the bounds of 2.12: refused before anything is sent, all faults at once.
+//! Options outside the bounds of 2.12: rejected before anything is sent, with all errors reported at once.
 
 use gatewright::report::{AgentMode, CheckId, Profile, Status};
 use gatewright_checkkit::{ApiKey, CheckKit, Options};
@@ -125,7 +125,7 @@ fn short_key_may_be_part_of_an_option() {
     assert!(CheckKit::new(Options::new("https://h"), &ApiKey::new("v1").expect("a key")).is_ok());
 }
 
-/// Evidence is redacted as it comes: so much can be looked ahead.
+/// Evidence is redacted as it arrives; this is how far redaction can look ahead.
 #[test]
 fn key_longer_than_redaction_looks_ahead_is_refused_and_not_quoted() {
     let key = ApiKey::new("sk".repeat(3000)).expect("visible ASCII");
@@ -133,7 +133,7 @@ fn key_longer_than_redaction_looks_ahead_is_refused_and_not_quoted() {
     assert_eq!(refused.problems, ["the API key is longer than 4096 characters"]);
 }
 
-/// 2.12: what the report says of its configuration is what the run was told.
+/// 2.12: the configuration in the report is the one that the run was given.
 #[tokio::test]
 async fn configuration_and_environment_stand_in_the_report() {
     let server = Server::start(good).await;
@@ -168,7 +168,7 @@ async fn configuration_and_environment_stand_in_the_report() {
     assert_eq!(lines, ["POST /gate/api/v2/responses HTTP/1.1"; 2]);
 }
 
-/// Models other than those of 2.12 come from a profile, and the validator takes the same.
+/// Models other than those of 2.12 come from a profile, and the validator accepts the same ones.
 #[tokio::test]
 async fn profile_stands_for_kit_name_and_models() {
     let server = Server::start(good).await;
@@ -184,7 +184,7 @@ async fn profile_stands_for_kit_name_and_models() {
     assert_eq!(models, ["a/b:1", "c"]);
 }
 
-/// The request is what the definition of the check says, and nothing more.
+/// The request is exactly what the check's definition specifies.
 #[tokio::test]
 async fn requests_are_exactly_those_of_the_definitions() {
     let server = Server::start(good).await;
@@ -212,7 +212,7 @@ async fn requests_are_exactly_those_of_the_definitions() {
             assert!(request.head.contains(header), "{header}: {}", request.head);
         }
     }
-    // One token per run, another in the next.
+    // One token per run; the next run has another.
     let token = requests[1].token();
     assert!(token.len() > 30 && requests[2].token() == token && requests[3].token() == token);
     let mut again = Options::new(server.url());

@@ -1,4 +1,4 @@
-//! The language of `tests/vectors/checkkit`: how a server answers, and what becomes of the cells. Described in
+//! The language of `tests/vectors/checkkit`: how a server responds, and the resulting cells. Described in
 //! `tests/vectors/README.md`.
 
 use std::fmt::Write as _;
@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 
 use crate::server::{Canned, End, Request, Route};
 
-/// What an answer is unless a scenario says otherwise.
+/// The default response, unless a scenario overrides it.
 pub(crate) fn good(request: &Request) -> Canned {
     reply(&Value::Null, request)
 }
 
-/// The answer that a scenario describes, for one request.
+/// The response that a scenario describes, for one request.
 pub(crate) fn reply(script: &Value, request: &Request) -> Canned {
     let end = match script["end"].as_str() {
         None | Some("close" | "short") => End::Close,
@@ -34,7 +34,7 @@ pub(crate) fn reply(script: &Value, request: &Request) -> Canned {
     let chunked = script["chunked"] == true;
     match script["end"].as_str() {
         _ if chunked => headers["transfer-encoding"] = json!("chunked"),
-        // The body ends with the connection, or never.
+        // The body ends when the connection does, or never.
         Some("close" | "hang" | "flood") => {}
         Some("short" | "reset") => headers["content-length"] = json!((body.len() + 1).to_string()),
         _ => headers["content-length"] = json!(body.len().to_string()),
@@ -84,7 +84,7 @@ fn body(script: &Value, request: &Request, route: Route) -> Vec<u8> {
     fill(&text, request).into_bytes()
 }
 
-/// Placeholders: what only the request tells.
+/// Placeholders: values known only from the request.
 pub(crate) fn fill(text: &str, request: &Request) -> String {
     text.replace("{{token}}", &request.token())
         .replace("{{model}}", request.model())
@@ -151,7 +151,7 @@ pub(crate) fn good_events(request: &Request) -> Value {
     Value::Array(events)
 }
 
-/// An event: an object is its data, a text stands in the stream as it is.
+/// An event: an object is its data; a string goes into the stream unchanged.
 pub(crate) fn written(events: &Value) -> String {
     let mut text = String::new();
     for event in events.as_array().expect("events") {
@@ -212,8 +212,8 @@ fn merge(target: &mut Value, more: &Value) {
     }
 }
 
-/// What is wrong with a cell: members of `expected` that it does not have, or not so. Text that begins with `~` has
-/// to be part of the cell's.
+/// What is wrong with a cell: members of `expected` that are missing or different. Text that begins with `~` only has to be
+/// contained in the cell's text.
 pub(crate) fn differences(check: &Check, expected: &Value) -> Vec<String> {
     let found = serde_json::to_value(check).expect("a check serialises");
     let mut differences = Vec::new();

@@ -1,4 +1,4 @@
-//! Every scenario of `tests/vectors/checkkit`: a server that behaves so, and the cells of the report.
+//! Every scenario of `tests/vectors/checkkit`: a server that behaves that way, and the resulting cells of the report.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use crate::scenario::{differences, reply};
 use crate::server::{Route, Server};
 use crate::{CANARY, run, valid_document};
 
-/// Scenarios that the kit is held to, at least.
+/// The minimum number of scenarios.
 const FEWEST: usize = 85;
-/// Scenarios at the same time: some wait for a time limit.
+/// Scenarios that run concurrently: some wait for a time limit.
 const AT_ONCE: usize = 12;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors/checkkit")
 }
 
-/// The scenarios of all files but that of the agents.
+/// The scenarios of all files except the agents' file.
 fn scenarios() -> Vec<(String, Value)> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
         .expect("the folder")
@@ -58,7 +58,7 @@ async fn every_scenario_ends_in_the_verdict_it_should() {
     assert!(differences.is_empty(), "\n{}", differences.join("\n"));
 }
 
-/// The scenarios together show each category that a check over HTTP can end in.
+/// Together, the scenarios show each category that an HTTP check can end in.
 #[test]
 fn every_category_is_shown() {
     let mut shown = BTreeSet::new();
@@ -106,7 +106,7 @@ async fn play(name: &str, scenario: &Value) -> Vec<String> {
     .await;
     let endpoint = match scenario["endpoint"].as_str() {
         None => server.url(),
-        // A port that was just given back: nobody listens there.
+        // A port that was just released: nothing listens there.
         Some("refused") => {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
             format!("http://{}", listener.local_addr().expect("bound"))

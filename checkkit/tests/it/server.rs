@@ -1,4 +1,4 @@
-//! A server on loopback that answers each of the kit's requests with the bytes it is told, ended as it is told.
+//! A loopback server that answers each of the kit's requests with scripted bytes and a scripted ending.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// A request of the kit, or of an agent.
+/// A request from the kit or from an agent.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) line: String,
@@ -27,7 +27,7 @@ pub(crate) enum Route {
     Other,
 }
 
-/// Bytes to write, one packet each, and what becomes of the connection after them.
+/// Bytes to write, one packet each, and what happens to the connection after them.
 #[derive(Debug, Clone)]
 pub(crate) struct Canned {
     pub(crate) packets: Vec<Vec<u8>>,
@@ -38,9 +38,9 @@ pub(crate) struct Canned {
 pub(crate) enum End {
     Close,
     Reset,
-    /// Open until the kit goes away.
+    /// Stays open until the kit disconnects.
     Hang,
-    /// The last packet again and again, until the kit goes away.
+    /// Repeats the last packet until the kit disconnects.
     Flood,
 }
 
@@ -122,20 +122,20 @@ async fn serve(mut socket: TcpStream, requests: Arc<Mutex<Vec<Request>>>, answer
         if socket.write_all(packet).await.is_err() {
             return;
         }
-        // So that two packets arrive as two.
+        // Makes two packets arrive separately.
         tokio::task::yield_now().await;
     }
     match end {
         End::Close => {}
-        // With linger 0 a close is a reset.
+        // With linger 0, closing sends a reset.
         End::Reset => {
-            // What was written should be on its way before.
+            // Everything written should already be on its way.
             tokio::time::sleep(Duration::from_millis(20)).await;
             socket.set_zero_linger().expect("a TCP socket");
         }
         End::Hang => {
             let mut rest = Vec::new();
-            // Ends when the kit closes, however it does.
+            // Ends when the kit closes the connection, in whatever way.
             let _ = socket.read_to_end(&mut rest).await;
         }
         End::Flood => {

@@ -1,4 +1,4 @@
-//! `gatewright check`: files, exit codes, and what people see.
+//! `gatewright check`: files, exit codes, and terminal output.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -75,7 +75,7 @@ fn compatible_gateway_passes_and_everything_asked_for_is_written() {
             &place.path("evidence"),
         ],
     ));
-    // No progress: nobody is looking.
+    // No progress output: it isn't a terminal.
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
     for (what, file) in [
         ("report", "report.json"),
@@ -117,7 +117,7 @@ fn failed_check_exits_with_1_and_is_annotated() {
     assert_eq!(report["checks"][2]["reported_model"], "model-mars");
 }
 
-/// What failed in the baseline may fail; what did not may not.
+/// What failed in the baseline may fail; everything else may not.
 #[test]
 fn baseline_holds_expected_failures() {
     let faulty = Serving::start(&["--fault", "no_tool_call@create_response"], None);
@@ -180,7 +180,7 @@ fn report_may_replace_its_own_baseline() {
     assert_eq!(place.json("r.json")["configuration"]["base_path"], "/v1");
 }
 
-/// Commands about reports write over none of the files that they read.
+/// Report commands never overwrite the files that they read.
 #[test]
 fn report_is_not_replaced_by_what_is_made_of_it() {
     let place = Place::new();
@@ -253,7 +253,7 @@ fn wrong_configuration_exits_with_2_and_nothing_is_written() {
         ("unexpected argument '--api-key'", &["--api-key", "k"]),
     ];
     for (expected, arguments) in cases {
-        // Nobody listens there: nothing may be sent.
+        // Nothing listens there: nothing may be sent.
         let mut command = gatewright();
         command.args(["check", "--base-url", "http://127.0.0.1:9", "--out", &out]).args(*arguments);
         let (code, _, err) = outcome(command.env("GATEWRIGHT_API_KEY", "k").stdin(Stdio::null()));
@@ -280,7 +280,7 @@ fn profile_names_kit_and_models() {
     assert_eq!(run(&["report", "validate", "--profile", &profile, &out]).status.code(), Some(0));
 }
 
-/// A disk that is full when the run is over.
+/// A disk that is full when the run ends.
 #[cfg(target_os = "linux")]
 #[test]
 fn report_that_cannot_be_written_exits_with_3_and_is_not_lost() {
@@ -293,7 +293,7 @@ fn report_that_cannot_be_written_exits_with_3_and_is_not_lost() {
     assert_eq!(run_with_input(&["report", "validate", "-"], &out.as_bytes()[..end]).status.code(), Some(0));
 }
 
-/// Answers the first request with a list of models, then tells that the second has come, and never answers it.
+/// Answers the first request with a list of models, then signals the second request's arrival and never answers it.
 fn half_a_service() -> (String, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
@@ -318,7 +318,7 @@ fn half_a_service() -> (String, Receiver<()>) {
     (url, receiver)
 }
 
-/// Ctrl-C, the signal that ends a job, and that of a closed terminal.
+/// Ctrl-C, the signal that terminates a job, and the one for a closed terminal.
 #[cfg(unix)]
 #[test]
 fn interrupted_run_exits_with_130_and_leaves_a_valid_report() {

@@ -1,4 +1,4 @@
-//! `gatewright config`, and a gateway that runs by a configuration file.
+//! `gatewright config`, and a gateway that runs from a configuration file.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use crate::{gatewright, run, transcript};
 
-/// Long enough for a busy machine; reached by no test that passes.
+/// Long enough for a busy machine; no passing test reaches it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A gateway that runs by a file, and the lines of its standard error.
+/// A gateway that runs from a file, and the lines of its standard error.
 struct ByFile {
     child: Child,
     ready: Value,
@@ -59,7 +59,7 @@ impl ByFile {
 
 impl Drop for ByFile {
     fn drop(&mut self) {
-        // A test may have ended it already.
+        // A test may have stopped it already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -129,7 +129,7 @@ fn the_schema_of_configuration_files_is_a_json_schema() {
     assert_eq!(schema["properties"]["limits"]["properties"]["max_connections"]["minimum"], 1);
 }
 
-/// The key of the file is needed, and not printed.
+/// The file's key is required, and not printed.
 #[test]
 fn a_gateway_runs_by_its_file() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -141,7 +141,7 @@ fn a_gateway_runs_by_its_file() {
     gateway.models("sk-canary-of-the-file-1");
 }
 
-/// Flags and variables go before the file.
+/// Flags and variables take precedence over the file.
 #[test]
 fn flags_go_before_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -174,7 +174,7 @@ fn a_changed_file_is_read_again_and_a_broken_one_is_not_used() {
     assert_eq!(gateway.says(), unknown);
     assert_eq!(gateway.says(), format!("cannot reload {name}: the previous configuration stays in use"));
 
-    // As editors and clusters replace it: by another file.
+    // The way editors and clusters replace it: with another file.
     let other = folder.path().join("other");
     let more = "[models.more]\ntargets = [{ upstream = \"one\" }]\n[limits]\nmax_connections = 7\n";
     std::fs::write(&other, format!("{RIGHT}{more}")).expect("written");
@@ -194,7 +194,7 @@ fn a_changed_log_is_told_to_wait_for_the_next_start() {
         "[observe]\nlog_level = \"error\"\nlog_format = \"json\"\notlp_endpoint = \"http://127.0.0.1:9\"\n";
     std::fs::write(&file, format!("{RIGHT}{log}")).expect("written");
     assert!(gateway.says().contains("reloaded "));
-    // A flag goes before the format.
+    // The flag takes precedence over the file's format.
     let waiting = "take effect only after a restart: observe.log_level, observe.otlp_endpoint";
     let told = gateway.says();
     assert!(told.ends_with(waiting), "{told}");
@@ -220,7 +220,7 @@ fn a_file_that_is_emptied_or_loses_its_providers_is_not_used() {
     assert!(gateway.says().contains("reloaded "));
 }
 
-/// The secret comes after the file that names it.
+/// The secret appears after the file that names it.
 #[test]
 fn a_refused_file_is_read_again_when_a_secret_appears_that_it_names() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -259,7 +259,7 @@ fn a_hangup_reads_the_file_again_and_other_signals_stop() {
     assert_eq!(gateway.child.wait().expect("an end").code(), Some(0));
 }
 
-/// Asks the gateway again and again until told to stop. Gives how many answers came; each is whole.
+/// Calls the gateway repeatedly until stopped. Returns how many responses arrived; each is complete.
 #[cfg(unix)]
 fn ask_until(over: &AtomicBool, address: &str) -> usize {
     let body = r#"{"model":"mine","messages":[{"role":"user","content":"Say hi"}]}"#;
@@ -305,7 +305,7 @@ fn hangups_under_load_take_the_new_file_and_fail_no_request() {
         assert!(
             std::process::Command::new("kill").args(["-HUP", &id]).status().expect("kill runs").success()
         );
-        // The change of the file may have been seen before the signal.
+        // The file change may be noticed before the signal.
         let told = format!("{} models", number + 1);
         while !gateway.says().contains(&told) {}
     }
@@ -316,7 +316,7 @@ fn hangups_under_load_take_the_new_file_and_fail_no_request() {
     assert!(gateway.models("sk-canary-of-the-file-1").contains("more-10"));
 }
 
-/// Both ways of a changed key: a file of a secret that is watched, and a signal.
+/// Both ways to change a key: a watched secret file, and a signal.
 #[cfg(unix)]
 #[test]
 fn a_changed_key_is_in_use_at_once_and_the_one_before_is_refused() {
@@ -346,7 +346,7 @@ fn a_changed_key_is_in_use_at_once_and_the_one_before_is_refused() {
     }
 }
 
-/// TLS, by the certificate of the file.
+/// TLS, with the certificate from the file.
 #[test]
 fn a_gateway_serves_tls_beside_plain_http() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -366,7 +366,7 @@ fn a_gateway_serves_tls_beside_plain_http() {
     assert!(line.contains("http://127.0.0.1:") && line.contains(", https://127.0.0.1:"), "{line}");
 }
 
-/// Each kind lists its models in its own form; an upstream that gives none does not hide the others.
+/// Each kind lists its models in its own format; an upstream that lists none does not hide the others.
 #[test]
 fn the_models_that_upstreams_offer_are_listed_beside_those_of_the_file() {
     let folder = tempfile::tempdir().expect("a folder");

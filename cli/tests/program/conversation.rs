@@ -1,4 +1,4 @@
-//! A conversation with a model, on a terminal of its own.
+//! A conversation with a model, on its own terminal.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
@@ -26,7 +26,7 @@ impl Talk {
         let mut command = gateway.command(&["chat", "--color", "never"]);
         command.args(arguments).current_dir(&home).env("XDG_STATE_HOME", home.path().join("state"));
         command.env("TERM", "xterm-256color");
-        // The terminal is its input, not what other tests give it.
+        // Its input is the terminal, not what other tests pass in.
         let mut fresh = Command::new(command.get_program());
         fresh.args(command.get_args()).current_dir(home.path());
         for (name, value) in command.get_envs() {
@@ -44,7 +44,7 @@ impl Talk {
         self.terminal.exp_string(text).unwrap_or_else(|error| panic!("{text:?} is not to be seen: {error}"))
     }
 
-    /// Types a line, once it is asked for one: what is typed before may be lost to the change of the terminal's mode.
+    /// Types a line once prompted: earlier input may be lost when the terminal's mode changes.
     fn says(&mut self, line: &str) {
         self.sees("> ");
         self.terminal.send_line(line).expect("typed");
@@ -56,14 +56,14 @@ impl Talk {
         self.terminal.flush().expect("typed");
     }
 
-    /// Leaves at the prompt: only there is Ctrl-D a key that the editor reads.
+    /// Quits at the prompt: the editor reads Ctrl-D as a key only there.
     fn leaves(mut self) -> TempDir {
         self.sees("> ");
         self.presses('d');
         self.ends()
     }
 
-    /// It ends by itself, with 0.
+    /// It exits by itself, with 0.
     fn ends(mut self) -> TempDir {
         self.terminal.exp_eof().expect("it ends");
         let status = self.terminal.process().wait().expect("its end");
@@ -120,7 +120,7 @@ fn answers_stream_and_what_was_said_can_be_saved() {
 
 #[test]
 fn an_interrupt_stops_the_answer_and_not_the_program() {
-    // Answers take their time, so that there is something to stop.
+    // Responses take some time, so that there is something to interrupt.
     let gateway = Serving::start(&["--fault", "drip=1@create_chat_completion"], None);
     let mut talk = Talk::begin(&gateway);
     talk.says("count to 10000");
@@ -133,7 +133,7 @@ fn an_interrupt_stops_the_answer_and_not_the_program() {
     talk.sees("talk.md)");
     let home = talk.leaves();
     let saved = std::fs::read_to_string(home.path().join("talk.md")).expect("the file");
-    // What came before the interrupt is part of it.
+    // It includes what arrived before the interrupt.
     assert!(saved.contains("## assistant\n\n1, 2, 3, 4, 5") && !saved.contains("9999, 10000"), "{saved}");
 }
 
@@ -191,7 +191,7 @@ fn history_is_kept_for_its_owner_alone_and_only_if_it_is_wanted() {
     assert_eq!((mode(&history), mode(history.parent().expect("a folder"))), (0o600, 0o700));
     let kept = std::fs::read_to_string(&history).expect("text");
     assert!(kept.contains("count to 3\n"), "{kept}");
-    // The line of before comes back with the key that goes up.
+    // The up key brings the previous line back.
     let mut talk = Talk::begin_at(&gateway, home, &[]);
     talk.sees("> ");
     talk.terminal.send("\u{1b}[A\u{1b}[A\n").expect("typed");

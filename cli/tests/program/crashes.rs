@@ -1,4 +1,4 @@
-//! What was accepted comes to its end, wherever the gateway stops: at each step of the store and of files in turn.
+//! Accepted work is completed, wherever the gateway stops: at each step of the store and of files in turn.
 
 mod scenes;
 mod upkeep;
@@ -11,18 +11,18 @@ use self::scenes::Scene;
 use crate::run;
 use crate::webhooks::{Listening, serve_with, submission, wait_until};
 
-/// How many points there are, at least, from the start of a gateway to the delivery of a notification.
+/// The minimum number of points from the start of a gateway to the delivery of a notification.
 const POINTS: u32 = 80;
-/// Each of so many tests takes every such point, until the gateway comes to the end.
+/// The points are divided among this many tests, each of which continues until the gateway runs to the end.
 const PARTS: u32 = 4;
 
-/// By how much the numbers of the steps differ that are tried: all where `GATEWRIGHT_EVERY_STEP` is set, as each night. Where a
-/// step takes long, few are tried after each change.
+/// The distance between the steps that are tried: every step if `GATEWRIGHT_EVERY_STEP` is set, as in the nightly run. Where a
+/// step takes long, only a few are tried after each change.
 fn stride(few: usize) -> usize {
     if std::env::var_os("GATEWRIGHT_EVERY_STEP").is_some() { 1 } else { few }
 }
 
-/// A video is submitted to a gateway that stops at a point, and a second gateway is started. Returns whether the first one stopped.
+/// Submits a video to a gateway that stops at a point, then starts a second gateway. Returns whether the first one stopped.
 fn stopped_at(point: u32, folder: &Path, listening: &mut Listening) -> bool {
     let number = point.to_string();
     let first = serve_with(folder, &[("GATEWRIGHT_CRASH_AT", &number)]);
@@ -94,7 +94,7 @@ fn nothing_accepted_is_lost_at_any_step_last_part() {
     stop_at_every(3);
 }
 
-/// 2.10: a key that somebody was told works, and a name is never lost.
+/// 2.10: a key that was returned to somebody works, and a name is never lost.
 #[test]
 fn a_key_that_was_made_works_wherever_the_gateway_stops() {
     scenes::a_key_that_was_made_works(&Scene::in_folder());
@@ -147,7 +147,7 @@ fn usage_that_is_taken_over_counts_once_wherever_the_gateway_stops() {
     scenes::usage_that_is_taken_over_counts_once(&Scene::in_folder());
 }
 
-/// The journal, from the request that it has to its end.
+/// The journal, from the request that it records to its removal.
 #[cfg(unix)]
 #[test]
 fn usage_counts_once_wherever_the_gateway_stops_that_removes_its_journal() {
@@ -162,20 +162,20 @@ fn what_was_told_without_the_store_is_told_again_wherever_the_gateway_stops() {
     scenes::what_was_told_without_the_store_is_told_again(&Scene::in_folder().at_steps_of("store/spool"));
 }
 
-/// What is told is whole, and what is not told goes.
+/// Reported images are complete, and unreported ones are removed.
 #[test]
 fn images_that_were_told_are_whole_wherever_the_gateway_stops() {
     scenes::images_that_were_told_are_whole(&Scene::in_folder_with(scenes::pictures()), 20);
 }
 
-/// A part of its file may be on the disk when the gateway stops.
+/// Part of its file may be on the disk when the gateway stops.
 #[test]
 fn a_film_of_an_upstream_is_whole_wherever_the_gateway_stops() {
     let scene = Scene::in_folder_with(scenes::upstream_of_films()).at_every(5);
     scenes::a_film_of_an_upstream_is_kept_whole(&scene, 30);
 }
 
-/// The same before and after each request that changes the bucket in which files lie.
+/// The same before and after each request that changes the bucket where files are stored.
 #[test]
 fn images_in_a_bucket_that_were_told_are_whole_wherever_the_gateway_stops() {
     let scene = Scene::in_folder_with(scenes::pictures()).with_bucket();
@@ -188,13 +188,13 @@ fn a_film_of_an_upstream_in_a_bucket_is_whole_wherever_the_gateway_stops() {
     scenes::a_film_of_an_upstream_is_kept_whole(&scene, 12);
 }
 
-/// 6: by hand, too.
+/// 6: manual redelivery, too.
 #[test]
 fn a_notification_is_told_again_wherever_the_gateway_stops() {
     scenes::a_notification_that_is_to_be_told_again_is_told_again(&Scene::in_folder());
 }
 
-/// 3: who takes over may stop, too.
+/// 3: the gateway that takes over may stop, too.
 #[cfg(unix)]
 #[test]
 fn a_task_ends_once_wherever_the_gateway_stops_that_takes_it_over() {
@@ -243,7 +243,7 @@ mod postgres {
         scenes::a_gateway_starts_with_a_whole_configuration(server.url());
     }
 
-    /// The records of files are on the server, the files in a folder.
+    /// The file records are on the server, the files in a folder.
     #[test]
     fn files_that_a_gateway_told_are_whole_for_others_wherever_it_stops() {
         let server = Postgres::start();
@@ -272,7 +272,7 @@ mod postgres {
         scenes::usage_that_is_taken_over_counts_once(&scene);
     }
 
-    /// 3: who takes over may stop, too.
+    /// 3: the gateway that takes over may stop, too.
     #[test]
     fn a_task_ends_once_wherever_the_gateway_stops_that_takes_it_over() {
         let server = Postgres::start();

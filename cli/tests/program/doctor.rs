@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::gateway::Serving;
 use crate::gatewright;
 
-/// What was found, by name: verdict, words and advice.
+/// The findings by name: verdict, text and advice.
 fn examined(command: &mut Command) -> (Option<i32>, Value) {
     let output = command.args(["--output", "json"]).output().expect("the program starts");
     let document = String::from_utf8(output.stdout).expect("text");
@@ -23,7 +23,7 @@ fn finding<'a>(document: &'a Value, name: &str) -> &'a Value {
     findings.iter().find(|finding| finding["name"] == name).unwrap_or_else(|| panic!("{name}: {document:#}"))
 }
 
-/// The program in a folder of its own, so that nothing of this machine is found.
+/// The program in its own folder, so that it finds nothing from this machine.
 fn doctor(url: &str, key: &str, home: &tempfile::TempDir) -> Command {
     let mut command = gatewright();
     command.args(["doctor", "--base-url", url, "--timeout", "2"]).current_dir(home);
@@ -128,7 +128,7 @@ fn gateway_that_is_not_there_is_told_with_what_to_do() {
     }
 }
 
-/// A server that takes connections and says nothing.
+/// A server that accepts connections and sends nothing.
 #[test]
 fn silence_takes_no_longer_than_each_step_may() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -167,7 +167,7 @@ fn what_is_wrong_on_this_machine_is_told() {
     );
 }
 
-/// What there is to say of a gateway needs no key; what there is to say of a key does.
+/// The checks of a gateway need no key; the checks of a key do.
 #[test]
 fn without_a_key_the_way_and_the_gateway_are_examined_all_the_same() {
     let gateway = Serving::start(&["--key", "k"], None);
@@ -191,14 +191,14 @@ fn without_a_key_the_way_and_the_gateway_are_examined_all_the_same() {
     assert!(finding(&document, "models")["found"].as_str().expect("text").contains("only with a key"));
     let (_, document) = examined(&mut doctor("http://127.0.0.1:9", "", &home));
     assert_eq!(finding(&document, "connection")["verdict"], "fail", "{document:#}");
-    // A key that no header can hold is as good as none.
+    // A key that doesn't fit into a header is as good as none.
     let (_, document) = examined(&mut doctor(&gateway.url, "canary\u{7f}", &home));
     assert_eq!(finding(&document, "key")["verdict"], "fail", "{document:#}");
     assert_eq!(finding(&document, "gateway")["verdict"], "ok", "{document:#}");
     assert!(!document.to_string().contains("canary"));
 }
 
-/// A gateway over TLS at a port of 127.0.0.1. Its authority is in `ca.pem` of the folder.
+/// A TLS gateway at a port of 127.0.0.1. Its authority is in `ca.pem` of the folder.
 fn serving_over_tls(home: &tempfile::TempDir, name: &str) -> (Serving, u16) {
     use rcgen::{CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
@@ -226,7 +226,7 @@ fn serving_over_tls(home: &tempfile::TempDir, name: &str) -> (Serving, u16) {
     (Serving::start(&["--config", config.to_str().expect("a path"), "--key", "k"], None), port)
 }
 
-/// A certificate of an authority that nobody knows, then with that authority, and one that ends soon.
+/// A certificate of an unknown authority, then with that authority, and one that expires soon.
 #[test]
 fn certificate_is_told_with_its_chain_and_its_end() {
     let home = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! What becomes of requests that are under way when the gateway is told to stop.
+//! What happens to requests in progress when the gateway is stopped.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::gateway::Serving;
 
-/// An upstream of the chat protocol that answers two requests, each only as far as `let_go` says: a stream behind its first
-/// chunk, and another answer before its first byte. Tells `asked` of each.
+/// A chat upstream that answers two requests, each only until `let_go` releases it: a stream, after its first chunk, and another
+/// response, before its first byte. Signals `asked` for each.
 fn held_upstream(asked: Sender<()>, let_go: &Arc<Barrier>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
@@ -37,7 +37,7 @@ fn held_upstream(asked: Sender<()>, let_go: &Arc<Barrier>) -> String {
         }
         asked.send(()).expect("the test waits");
         let_go.wait();
-        // The gateway may have left.
+        // The gateway may have disconnected.
         _ = if is_stream {
             socket.write_all(rest.as_bytes())
         } else {
@@ -54,8 +54,8 @@ fn held_upstream(asked: Sender<()>, let_go: &Arc<Barrier>) -> String {
     url
 }
 
-/// What a client gets of a request and of a stream that are under way when SIGTERM comes. `goes_on`: whether the upstream
-/// answers all the same, once the gateway accepts nothing more.
+/// What a client receives for a request and a stream in progress when SIGTERM arrives. `goes_on`: whether the upstream still
+/// answers once the gateway accepts nothing new.
 fn under_way_at_sigterm(grace: &str, goes_on: bool) -> [String; 2] {
     let folder = tempfile::tempdir().expect("a folder");
     let (asked, asking) = std::sync::mpsc::channel();

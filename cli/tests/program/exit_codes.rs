@@ -1,4 +1,4 @@
-//! The exit codes are those of the table in the guide.
+//! The exit codes match the table in the guide.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::gateway::Serving;
 use crate::{gatewright, run};
 
-/// The codes of the guide's table, with what they mean.
+/// The codes of the guide's table, with their meanings.
 fn table() -> BTreeMap<i32, String> {
     let guide = include_str!("../../../docs/guides/command-line.md");
     let (_, section) = guide.split_once("## Exit codes").expect("the section");
@@ -54,7 +54,7 @@ fn interrupted(gateway: &Serving) -> Option<i32> {
     let mut command = gateway.command(&["chat", "count to 3000"]);
     let mut child =
         command.env("GATEWRIGHT_BASE_URL", &gateway.url).stdout(Stdio::piped()).spawn().expect("it starts");
-    // It has installed its handler when it prints.
+    // It has installed its handler by the time it prints.
     let mut out = child.stdout.take().expect("a pipe");
     out.read_exact(&mut [0]).expect("the answer begins");
     assert!(

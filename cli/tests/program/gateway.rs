@@ -23,7 +23,7 @@ impl Serving {
         Self::start_with(arguments, key.as_slice())
     }
 
-    /// With variables of the environment.
+    /// With environment variables.
     pub(crate) fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         Self::try_start(arguments, variables).expect("the gateway says when it is ready")
     }
@@ -43,7 +43,7 @@ impl Serving {
         let ready: Value = serde_json::from_str(&line).expect("one JSON object on a line");
         let text = |name: &str| ready[name].as_str().expect("a string").to_owned();
         assert_eq!(ready.as_object().map(serde_json::Map::len), Some(3), "{line}");
-        // It is told when it is made.
+        // It is printed when it is generated.
         let secret = ready["webhook_secret"].as_str();
         assert!(secret.is_none_or(|secret| secret.starts_with("whsec_")), "{line}");
         let webhook_secret = secret.map(str::to_owned);
@@ -68,7 +68,7 @@ impl Serving {
         assert!(Command::new("kill").args([signal, &id]).status().expect("kill runs").success());
     }
 
-    /// Stops it, and gives what it wrote to its log since it was ready.
+    /// Stops it, and returns what it has logged since it was ready.
     #[cfg(unix)]
     pub(crate) fn log(mut self) -> String {
         self.signal("-TERM");
@@ -82,7 +82,7 @@ impl Serving {
         self.child.try_wait().expect("it was started").is_some()
     }
 
-    /// The document that the gateway answers.
+    /// The document that the gateway returns.
     pub(crate) fn call(&self, method: &str, path: &str, body: &str) -> Value {
         self.try_call(method, path, body).expect("an answer")
     }
@@ -111,7 +111,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // A test may have ended it already.
+        // A test may have stopped it already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -145,7 +145,7 @@ fn answer_is_written_with_a_final_newline() {
 fn prompt_is_read_from_standard_input() {
     let gateway = Serving::start(&["--key", "k"], None);
     let mut command = vec!["chat", "--base-url", &gateway.url, "-"];
-    // Without the variable of the key there is no call; base-url is an argument, the key never.
+    // Without the key's variable there is no call; base-url may be an argument, the key may not.
     assert_eq!(run_with_input(&command, b"").status.code(), Some(2));
     command.retain(|argument| *argument != "-");
     command.push("say ünïcode");
@@ -156,7 +156,7 @@ fn prompt_is_read_from_standard_input() {
     assert_eq!(child.wait_with_output().expect("an end").stdout, b"it again\n");
 }
 
-/// 2.8: each image is saved where it was asked for; several are numbered.
+/// 2.8: each image is saved at the requested path; several are numbered.
 #[test]
 fn images_are_saved() {
     let gateway = Serving::start(&[], None);
@@ -177,7 +177,7 @@ fn images_are_saved() {
     assert_eq!(names, ["cat.png", "cats-1.png", "cats-2.png"], "nothing is left over");
 }
 
-/// The name says what is in a file: another one is refused before anything is asked for, or paid.
+/// The extension names the file's format: any other is rejected before the request is sent, or paid for.
 #[test]
 fn image_or_video_whose_name_says_another_format_is_refused_before_the_call() {
     let gateway = Serving::start(&[], None);
@@ -185,7 +185,7 @@ fn image_or_video_whose_name_says_another_format_is_refused_before_the_call() {
         let folder = tempfile::tempdir().expect("a folder");
         let out = folder.path().join(name);
         let mut command = gateway.command(&[command, "a cat", "--out", out.to_str().expect("a path")]);
-        // Nobody listens there: a call would fail with 1.
+        // Nothing listens there: a call would fail with 1.
         let output =
             command.env("GATEWRIGHT_BASE_URL", "http://127.0.0.1:9").output().expect("the program starts");
         let message = String::from_utf8_lossy(&output.stderr);
@@ -205,7 +205,7 @@ fn size_that_is_none_is_told_with_the_form_in_words() {
     assert!(message.contains("size is \"big\", not WIDTHxHEIGHT, such as 1024x1024"), "{message}");
 }
 
-/// The status of an answer that had begun says nothing about what broke it.
+/// The status of a response that had begun doesn't tell what broke it.
 #[test]
 fn answer_that_breaks_off_is_told_in_a_sentence_and_what_had_arrived_is_printed() {
     let cases = [
@@ -225,7 +225,7 @@ fn answer_that_breaks_off_is_told_in_a_sentence_and_what_had_arrived_is_printed(
         assert_eq!(output.status.code(), Some(1), "{fault}: {message}");
         assert!(message.starts_with(&format!("gatewright: {what}")), "{fault}: {message}");
         assert!(message.contains(how) && !message.contains("status 200"), "{fault}: {message}");
-        // The message begins a line of its own.
+        // The message starts on its own line.
         let printed = String::from_utf8_lossy(&output.stdout);
         assert!(printed.is_empty() || printed.ends_with('\n'), "{fault}: {printed:?}");
     }
@@ -255,7 +255,7 @@ fn word_that_a_flag_does_not_take_is_told_with_those_that_it_takes() {
     assert!(message.contains("16:9") && message.contains("9:16"), "{message}");
 }
 
-/// What is piped is the prompt; nothing is none.
+/// Piped input is the prompt; empty input is an error.
 #[test]
 fn prompt_that_is_piped_needs_no_dash() {
     let gateway = Serving::start(&[], None);
@@ -330,7 +330,7 @@ fn gateway_that_is_not_there_is_named() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot connect to http://127.0.0.1:1"));
 }
 
-/// The key comes from the argument or the file, else from the environment, else it is made.
+/// The key comes from the argument or the file, else from the environment, else it is generated.
 #[test]
 fn key_of_the_gateway() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -345,7 +345,7 @@ fn key_of_the_gateway() {
     assert_ne!(made[0].key, made[1].key);
 }
 
-/// The gateway's own variable goes before that of clients.
+/// The gateway's own variable takes precedence over the clients' variable.
 #[test]
 fn key_of_the_gateway_from_its_own_variable() {
     let mut command = gatewright();
@@ -396,7 +396,7 @@ fn one_key_for_clients_and_administrators_is_refused_wherever_it_is_from() {
     assert!(told.contains("must differ") && !told.contains("canary"), "{told}");
 }
 
-/// A variable that holds no text is a mistake, and not the same as none; the gateway's own goes first here, too.
+/// A variable that isn't valid text is an error, not the same as an unset one; the gateway's own takes precedence here, too.
 #[cfg(unix)]
 #[test]
 fn key_that_is_not_unicode_is_a_matter_of_usage() {
@@ -406,7 +406,7 @@ fn key_that_is_not_unicode_is_a_matter_of_usage() {
     for (garbled_name, other) in
         [("GATEWRIGHT_SERVE_KEY", "GATEWRIGHT_API_KEY"), ("GATEWRIGHT_API_KEY", "GATEWRIGHT_BASE_URL")]
     {
-        // Were the variable passed over, the program would say that it cannot listen there.
+        // If the variable were ignored, the program would report that it cannot listen there.
         let mut command = gatewright();
         command.args(["serve", "--listen", "nowhere"]).env(garbled_name, garbled).env(other, "another");
         let output = command.output().expect("the program starts");
@@ -416,7 +416,7 @@ fn key_that_is_not_unicode_is_a_matter_of_usage() {
     }
 }
 
-/// What is wrong with a key is said without the key.
+/// A problem with a key is reported without the key.
 #[test]
 fn unusable_key_is_a_matter_of_usage() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -437,7 +437,7 @@ fn unusable_key_is_a_matter_of_usage() {
     assert!(complained(&["serve", "--key", "two words"]).contains("visible ASCII"));
 }
 
-/// 2.6, 3: what a stop cuts short is told.
+/// 2.6, 3: tasks that a shutdown ends are reported.
 #[cfg(unix)]
 #[test]
 fn tasks_that_a_stop_ends_are_told() {
@@ -495,7 +495,7 @@ fn both_signals_stop_the_gateway_with_0() {
     }
 }
 
-/// Without --json, a person reads where it is and, only if it was made, the key.
+/// Without --json, the output shows the address and, only if it was generated, the key.
 #[cfg(unix)]
 #[test]
 fn announcement_for_people_shows_a_key_and_a_webhook_secret_only_if_they_were_made() {
@@ -504,7 +504,7 @@ fn announcement_for_people_shows_a_key_and_a_webhook_secret_only_if_they_were_ma
         let mut command = gatewright();
         command.args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
         if let Some(key) = key {
-            // What is off unless somebody turns it on is told where it is on.
+            // Features that are off by default are listed when enabled.
             command.args(["--fault", "delay=1", "--allow-origin", "https://app.example"]);
             command.env("GATEWRIGHT_API_KEY", key).env("GATEWRIGHT_WEBHOOK_SECRET", secret);
         }
@@ -535,7 +535,7 @@ fn announcement_for_people_shows_a_key_and_a_webhook_secret_only_if_they_were_ma
     }
 }
 
-/// A stream whose reader went away ends the program quietly, and does not wait for the rest.
+/// If its reader goes away, the program ends quietly, without waiting for the rest of the stream.
 #[test]
 fn chat_into_a_closed_pipe_ends_quietly() {
     let gateway = Serving::start(&[], None);

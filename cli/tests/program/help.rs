@@ -92,7 +92,7 @@ fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
     assert_snapshot!(all);
 }
 
-/// The key is never an argument of a command that calls a gateway: it would show in lists of processes.
+/// The key is never an argument of a command that calls a gateway: it would show in process lists.
 #[test]
 fn key_is_no_argument_of_client_commands() {
     for command in [&["models", "--key", "k"][..], &["chat", "hi", "--api-key", "k"]] {

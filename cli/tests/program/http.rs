@@ -1,18 +1,18 @@
-//! Requests of tests, each over a connection of its own.
+//! HTTP requests for tests, each over its own connection.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use serde_json::Value;
 
-/// What was answered.
+/// The response.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) document: Value,
 }
 
-/// The bytes of a file, and the status. None if they are not whole.
+/// The bytes of a file, and the status. None if they are incomplete.
 pub(crate) fn download(url: &str, path: &str) -> Option<(u16, Vec<u8>)> {
     let address = url.trim_start_matches("http://");
     let mut socket = TcpStream::connect(address).ok()?;
@@ -28,7 +28,7 @@ pub(crate) fn download(url: &str, path: &str) -> Option<(u16, Vec<u8>)> {
     (length.parse() == Ok(bytes.len())).then_some((status, bytes))
 }
 
-/// Asks a server. `headers`: further ones, each ending its line. None if there is no whole answer.
+/// Sends a request to a server. `headers`: additional ones, each with its line ending. None if there is no complete response.
 pub(crate) fn ask(
     url: &str,
     (method, path): (&str, &str),

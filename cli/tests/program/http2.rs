@@ -22,18 +22,18 @@ use tokio_rustls::TlsAcceptor;
 use crate::gateway::Serving;
 use crate::http::ask;
 
-/// How long a request may wait for an answer that the upstream gives at once.
+/// How long a request that the upstream answers immediately may wait.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// An upstream of chat at a port, which takes so many requests at once on a connection. Streams of it have no end.
+/// A chat upstream that accepts a limited number of concurrent requests per connection. Its streams never end.
 struct Upstream {
     port: u16,
-    /// Streams that were begun and not given up.
+    /// Streams that were started and not dropped.
     streams: Arc<AtomicUsize>,
     _runtime: tokio::runtime::Runtime,
 }
 
-/// Counts a stream until it is given up.
+/// Counts a stream until it is dropped.
 struct Open(Arc<AtomicUsize>);
 
 impl Drop for Open {
@@ -74,7 +74,7 @@ impl Upstream {
         Self { port, streams, _runtime: runtime }
     }
 
-    /// Waits until so many streams are open.
+    /// Waits until this many streams are open.
     fn until(&self, streams: usize) {
         let until = Instant::now() + AT_ONCE;
         while self.streams.load(Ordering::Relaxed) != streams {
@@ -133,7 +133,7 @@ fn question(stream: bool) -> String {
         .to_string()
 }
 
-/// Begins a stream and reads a little of it.
+/// Starts a stream and reads a little of it.
 fn begun(gateway: &Serving) -> TcpStream {
     let mut socket = TcpStream::connect(gateway.url.trim_start_matches("http://")).expect("a gateway");
     socket.set_read_timeout(Some(AT_ONCE)).expect("set");
@@ -151,7 +151,7 @@ fn begun(gateway: &Serving) -> TcpStream {
     socket
 }
 
-/// The status of a whole answer, and how long it took.
+/// The status of a complete response, and how long it took.
 fn asked(gateway: &Serving) -> (u16, Duration) {
     let begun = Instant::now();
     let path = ("POST", "/v1/chat/completions");
@@ -165,12 +165,12 @@ fn clients_that_do_not_read_hold_up_nobody_else_at_an_upstream_of_http_2() {
     let upstream = Upstream::start(folder.path(), 200);
     let gateway = gateway(folder.path(), &upstream);
     let unread: Vec<TcpStream> = (0..8).map(|_| begun(&gateway)).collect();
-    // All that they leave unread has come.
+    // Everything that they leave unread has arrived.
     std::thread::sleep(Duration::from_millis(500));
     let (status, took) = asked(&gateway);
     assert_eq!(status, 200);
     assert!(took < AT_ONCE, "{took:?}");
-    // Their streams end as they leave.
+    // Their streams end when they disconnect.
     upstream.until(8);
     drop(unread);
     upstream.until(0);

@@ -66,7 +66,7 @@ general_settings:
 environment_variables: {A: b}
 "#;
 
-/// What nothing can be made of, and what looks different from what it is.
+/// Settings that can't be converted, and settings that look like something else.
 const ODD: &str = r#"
 model_list:
   - model_name: quoted
@@ -132,7 +132,7 @@ general_settings:
   fallbacks: canary
 "#;
 
-/// The output of an import, whose file a gateway would take.
+/// The output of an import, whose file a gateway would accept.
 fn import(yaml: &str) -> String {
     let output = run_with_input(&["import", "litellm", "-"], yaml.as_bytes());
     let told = transcript(&output);

@@ -12,7 +12,7 @@ use crate::gatewright;
 
 const ADMIN: &str = "gw-admin-canary-77";
 
-/// Where keys are: the arguments that say so.
+/// Where keys are: the arguments that select it.
 enum Place<'a> {
     Folder(&'a Path),
     Gateway(&'a str),
@@ -55,7 +55,7 @@ impl Place<'_> {
     }
 }
 
-/// What every place does.
+/// What works the same in every place.
 fn keys_are_managed(place: &Place<'_>) {
     let (secret, message) = place.told(&[
         "keys",
@@ -70,7 +70,7 @@ fn keys_are_managed(place: &Place<'_>) {
         "--expires-in",
         "90d",
     ]);
-    // Alone on its line, for scripts.
+    // On its own line, for scripts.
     assert_eq!((secret.starts_with("gw-"), secret.lines().count()), (true, 1), "{secret}");
     assert!(message.contains("\"ci\"") && message.contains("only once"), "{message}");
     let key = place.json(&["keys", "show", "ci", "--json"]);
@@ -106,7 +106,7 @@ fn keys_are_managed(place: &Place<'_>) {
         let message = place.complained(code, arguments);
         assert!(message.contains(part), "{message}");
     }
-    // The place decides who finds what is wrong with it.
+    // Depending on the place, the command or the gateway finds the error.
     let message =
         String::from_utf8(place.run(&["keys", "create", "a", "--operation", "chat"]).stderr).expect("UTF-8");
     assert!(message.contains("scopes.operations"), "{message}");
@@ -119,11 +119,11 @@ fn keys_are_managed_in_a_data_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let inside = folder.path().join("data");
     let place = Place::Folder(&inside);
-    // A misspelt folder is not made.
+    // A misspelled folder is not created.
     assert!(place.complained(2, &["keys", "list"]).contains("does not exist"));
     assert!(!inside.exists());
     keys_are_managed(&place);
-    // Revoked keys are kept.
+    // Revoked keys are retained.
     assert_eq!(place.json(&["keys", "list", "--revoked", "--json"]).as_array().map(Vec::len), Some(1));
 }
 
@@ -227,7 +227,7 @@ fn without_a_place_the_folder_of_the_variable_or_of_the_user_is_meant() {
     assert_eq!(run(&["store", "check"], None).0, Some(0));
 }
 
-/// Where nobody has said where data belong, as on most machines.
+/// No data folder is configured, as on most machines.
 #[cfg(unix)]
 #[test]
 fn without_a_place_the_folder_of_data_in_the_home_of_the_user_is_meant() {

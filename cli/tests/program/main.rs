@@ -33,7 +33,7 @@ mod webhooks;
 use std::io::{ErrorKind, Write as _};
 use std::process::{Command, Output, Stdio};
 
-/// The program with nothing of the environment that could change what it does.
+/// The program without any environment that could change its behavior.
 fn gatewright() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gatewright"));
     for variable in [
@@ -56,7 +56,7 @@ fn gatewright() -> Command {
     ] {
         command.env_remove(variable);
     }
-    // No folder of the person who runs the tests.
+    // No folder of the user who runs the tests.
     command.env("XDG_DATA_HOME", "/nowhere");
     command
 }
@@ -73,7 +73,7 @@ fn run_with_input(arguments: &[&str], input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // A program that refuses its arguments ends before it reads: what it said then is what the test is about.
+    // A program that rejects its arguments exits before it reads: the test is about its message.
     let written = child.stdin.take().expect("a pipe").write_all(input);
     if let Err(error) = written {
         assert_eq!(error.kind(), ErrorKind::BrokenPipe, "the program reads its input: {error}");

@@ -1,4 +1,4 @@
-//! Several gateways in processes of their own, on one Postgres server. `cargo xtask test nodes` runs these.
+//! Several gateways in separate processes, on one Postgres server. `cargo xtask test nodes` runs these.
 
 mod away;
 mod balancer;
@@ -47,8 +47,7 @@ fn try_node(
     Serving::try_start(&arguments, &[&variables, more].concat())
 }
 
-/// A gateway takes a task on and hangs, and another one ends the task. Gives what the first one writes to its log when it comes
-/// back.
+/// A gateway accepts a task and hangs, and another one ends the task. Returns what the first one logs when it resumes.
 fn comes_back(video_time: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Postgres::start();
@@ -77,7 +76,7 @@ fn comes_back(video_time: &str) -> String {
     hung.log()
 }
 
-/// 3: a gateway that hangs loses its tasks to another one. It comes back and finds that.
+/// 3: a gateway that hangs loses its tasks to another one. It notices when it resumes.
 #[test]
 fn a_node_that_hangs_loses_its_lease_and_finds_that_it_did() {
     let log = comes_back("1h");
@@ -91,7 +90,7 @@ fn a_node_that_comes_back_too_late_does_nothing_twice() {
     assert!(!log.contains("panicked"), "{log}");
 }
 
-/// 3: leases end by the clock of the store, whatever that of a gateway says.
+/// 3: leases expire by the store's clock, whatever a gateway's clock says.
 #[test]
 fn a_node_whose_clock_is_hours_ahead_leaves_its_tasks_to_others_when_it_dies() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -110,7 +109,7 @@ fn a_node_whose_clock_is_hours_ahead_leaves_its_tasks_to_others_when_it_dies() {
     assert_eq!(ended["status"], "completed", "{ended}");
 }
 
-/// 3, 8: files expire, and tasks run out of time, by the clock of the store.
+/// 3, 8: files expire, and tasks time out, by the store's clock.
 #[test]
 fn a_node_whose_clock_is_hours_wrong_removes_no_file_and_ends_no_task_of_others() {
     for by in ["7200000", "-7200000"] {
@@ -134,7 +133,7 @@ fn a_node_whose_clock_is_hours_wrong_removes_no_file_and_ends_no_task_of_others(
         let mut files = vec![draw(&dies)];
         drop(dies);
 
-        // It looks for files that have expired when it starts.
+        // It looks for expired files when it starts.
         let wrong = start("wrong", "50ms", &wrong);
         let path = format!("/v1/videos/generations/{}", task["id"].as_str().expect("an id"));
         let is_under_way =
@@ -156,7 +155,7 @@ fn a_node_whose_clock_is_hours_wrong_removes_no_file_and_ends_no_task_of_others(
     }
 }
 
-/// A request that waited for a gateway that hung is judged by the keys of now.
+/// A request that waited for a gateway that hung is checked against the current keys.
 #[test]
 fn a_key_that_was_revoked_while_a_node_hung_is_refused_when_it_comes_back() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! What `gatewright serve` tells of the requests that it answers: lines of its log, and traces.
+//! What `gatewright serve` records of the requests that it answers: log lines and traces.
 
 use std::io::{Read as _, Write as _};
 use std::process::Command;
@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::gateway::Serving;
 use crate::run;
 
-/// One request of a gateway that logs; what it wrote to standard error.
+/// One request of a gateway that logs; returns what it wrote to standard error.
 fn logged(arguments: &[&str]) -> String {
     let mut gateway = Serving::start(arguments, None);
     gateway.told(&["chat", "say hello"]);
-    // The line is written once the answer is sent, which the gateway completes before it stops.
+    // The line is written after the response is sent, which the gateway completes before it stops.
     let stopped =
         Command::new("kill").arg(gateway.child.id().to_string()).status().expect("the program starts");
     assert!(stopped.success());
@@ -40,7 +40,7 @@ fn a_request_is_a_line_of_the_log_where_it_is_asked_for() {
     );
 }
 
-/// A collector of traces: gives what the first export holds.
+/// A trace collector: returns the contents of the first export.
 fn collector() -> (String, std::thread::JoinHandle<Vec<u8>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -1,4 +1,4 @@
-//! `gatewright prices import`, and what a gateway makes of its file.
+//! `gatewright prices import`, and how a gateway uses its file.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -16,7 +16,7 @@ fn list(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/prices").join(name)
 }
 
-/// The arguments of an import of a file.
+/// The arguments for importing a file.
 fn import(name: &str, more: &[&str]) -> String {
     let file = list(name);
     let mut arguments = vec!["prices", "import", file.to_str().expect("a path")];
@@ -70,7 +70,7 @@ fn the_list_is_never_replaced_by_the_result() {
     assert!(output.starts_with("exit code 2\n") && output.contains("are the same file"), "{output}");
 }
 
-/// A server that sends one response. Returns its port, and the head of the request once it has come.
+/// A server that sends one response. Returns its port, and the request's head once it has arrived.
 fn serve(answer: Vec<u8>) -> (u16, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -82,7 +82,7 @@ fn serve(answer: Vec<u8>) -> (u16, JoinHandle<String>) {
             connection.read_exact(&mut byte).expect("a head");
             head.extend(byte);
         }
-        // The client may leave before it has all.
+        // The client may disconnect before it has everything.
         _ = connection.write_all(&answer);
         String::from_utf8(head).expect("text")
     });
@@ -132,7 +132,7 @@ fn a_download_is_bounded_and_follows_nothing_from_this_machine() {
     );
 }
 
-/// A folder with a configuration of two upstreams and, where it is wanted, the price file of an import.
+/// A folder with a configuration of two upstreams and, if wanted, the price file of an import.
 fn configured(has_prices: bool) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
@@ -200,7 +200,7 @@ fn a_check_names_the_keys_whose_budget_of_money_does_not_limit_a_model() {
     assert!(!output.contains("elsewhere") && !output.contains("\"unlimited\""), "{output}");
 }
 
-/// Requests, tokens of prompts, cost and unpriced requests of a model, as the store counts them.
+/// Requests, prompt tokens, cost and unpriced requests of a model, as the store counts them.
 fn counted(data: &Path, model: &str) -> (u64, u64, f64, u64) {
     let output =
         run(&["usage", "--data", data.to_str().expect("a path"), "--by", "model", "--format", "json"]);

@@ -31,7 +31,7 @@ fn ask(address: &str, arguments: &[&str]) {
     command.stdin(std::process::Stdio::null()).output().expect("it starts");
 }
 
-/// Stops it, and gives the rest of what was on the screen.
+/// Stops it, and returns the rest of the screen's contents.
 fn stop(mut terminal: PtySession) -> String {
     terminal.send_control('c').expect("typed");
     terminal.flush().expect("typed");
@@ -61,7 +61,7 @@ fn lines_are_in_colours_and_quiet_has_none() {
     }
 }
 
-/// The browser is a script that writes down what it is to open.
+/// The browser is a script that writes down the address it should open.
 #[cfg(target_os = "linux")]
 #[test]
 fn its_page_opens_in_the_browser() {

@@ -1,4 +1,4 @@
-//! `gatewright config push`, `show`, `history` and `rollback`, and gateways that share what is pushed.
+//! `gatewright config push`, `show`, `history` and `rollback`, and gateways that share the pushed configuration.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -85,7 +85,7 @@ fn a_gateway_whose_file_says_so_uses_what_is_pushed_and_its_file_has_no_models()
     assert!(pushed.status.success() && said.contains("published revision 1;"), "{said}");
     let models = || gateway.call("GET", "/v1/models", "")["data"].clone();
     assert_eq!(models()[0]["id"], "first");
-    // Another process changes the store; the gateway sees it.
+    // Another process changes the store; the gateway notices.
     write(folder, "shared.toml", &SHARED.replace("first", "second"));
     assert!(told(folder, &["config", "push", "shared.toml"]).starts_with("exit code 0"));
     wait_until("it is in use", || models()[0]["id"] == "second");

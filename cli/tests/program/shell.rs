@@ -1,4 +1,4 @@
-//! What shells and manuals get, colours, and words that are offered for wrong ones.
+//! Completions and manuals, colors, and suggestions for wrong words.
 
 #[cfg(target_os = "linux")]
 mod completing;

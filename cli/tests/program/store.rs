@@ -1,4 +1,4 @@
-//! `gatewright store`: checks, copies and moves what a gateway keeps.
+//! `gatewright store`: checks, copies and moves the data of a gateway.
 
 mod backup;
 pub(crate) mod older;
@@ -46,7 +46,7 @@ fn a_backup_of_a_folder_in_use_is_a_data_folder() {
     told(&["store", "backup", text(&copy), "--data", text(&data)]);
     assert!(told(&["store", "check", "--data", text(&copy)]).contains("the store is sound"));
     assert_eq!(keys(&copy), keys(&data));
-    // The key and the files are there, and the copy is written into no folder that is.
+    // The copy has the key and the files, and copying into an existing folder is refused.
     let restored = Serving::start(&["--key", "k", "--data", text(&copy)], None);
     let mut models = gatewright();
     let secret = issued["secret"].as_str().expect("a secret");
@@ -68,7 +68,7 @@ fn what_is_exported_can_be_imported_into_an_empty_store() {
         lines.lines().count() > 1 && lines.lines().all(|line| serde_json::from_str::<Value>(line).is_ok())
     );
 
-    // The pepper is not among the rows: another one is refused from then on.
+    // The pepper is not among the rows: a different one is rejected from then on.
     std::fs::create_dir(&other).expect("a folder");
     std::fs::copy(data.join("pepper"), other.join("pepper")).expect("the pepper");
     told(&["store", "import", text(&file), "--data", text(&other)]);
@@ -77,7 +77,7 @@ fn what_is_exported_can_be_imported_into_an_empty_store() {
     assert_eq!(again.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&again.stderr).contains("the store is not empty"), "{again:?}");
 
-    // A part leaves nothing behind.
+    // A partial import leaves nothing behind.
     let third = folder.path().join("third");
     let (rows, _end) = lines.trim_end().rsplit_once('\n').expect("lines");
     std::fs::write(&file, rows).expect("written");

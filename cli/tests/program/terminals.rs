@@ -1,4 +1,4 @@
-//! What a service says never acts on the terminal it is shown on: no command passes an escape, or what reorders text.
+//! Text from a service never affects the terminal it is shown on: no command passes escapes or reordering characters through.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -9,14 +9,14 @@ use crate::gatewright;
 /// Clears the screen, sets the window's title, reorders, hides.
 const STEERING: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}\u{2066}\u{ad}\u{feff}";
 
-/// A service that answers every request so.
+/// A service that answers every request this way.
 fn service(status: u16, media_type: &'static str, body: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
     let address = listener.local_addr().expect("bound");
     std::thread::spawn(move || {
         for mut socket in listener.incoming().flatten() {
             let mut request = vec![0; 64 << 10];
-            // Requests are far smaller than that; a client that goes away is its own affair.
+            // Requests are far smaller than that; disconnecting clients can be ignored.
             let _ = socket.read(&mut request);
             let length = body.len();
             let head = format!(
@@ -28,7 +28,7 @@ fn service(status: u16, media_type: &'static str, body: String) -> String {
     format!("http://{address}")
 }
 
-/// JSON may hold every character but the control characters of ASCII as it is.
+/// JSON may contain every character unescaped except ASCII control characters.
 fn in_json(text: &str) -> String {
     serde_json::to_string(text).expect("a string serialises").trim_matches('"').to_owned()
 }

@@ -1,4 +1,4 @@
-//! Usage that outlives a gateway that is killed.
+//! Usage survives a gateway that is killed.
 
 use std::path::Path;
 
@@ -16,14 +16,14 @@ fn text(folder: &Path) -> &str {
     folder.to_str().expect("a path")
 }
 
-/// Asks once, and gives the tokens that the answer says it took.
+/// Sends one request, and returns the tokens that the response reports.
 fn ask(gateway: &Serving) -> u64 {
     let body = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "How are you?" }] });
     let answer = gateway.call("POST", "/v1/chat/completions", &body.to_string());
     answer["usage"]["total_tokens"].as_u64().expect("a number")
 }
 
-/// Requests and tokens that the store counts.
+/// The requests and tokens that the store has counted.
 fn counted(folder: &Path) -> (u64, u64) {
     let output = run(&["usage", "--data", text(folder), "--format", "json"]);
     let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -34,7 +34,7 @@ fn counted(folder: &Path) -> (u64, u64) {
     (sum(&["requests"]), sum(&["input_tokens", "output_tokens"]))
 }
 
-/// The journals of usage in a data folder.
+/// The usage journals in a data folder.
 fn journals(folder: &Path) -> usize {
     std::fs::read_dir(folder.join("usage")).expect("a folder").count()
 }
@@ -45,12 +45,12 @@ fn a_gateway_that_is_killed_has_counted_each_answer() {
     let mut answered = (0, 0);
     for _ in 0..3 {
         let gateway = serve(folder.path());
-        // What was left is counted before it is ready.
+        // Leftover usage is counted before it is ready.
         assert_eq!(counted(folder.path()), answered);
         for _ in 0..5 {
             answered = (answered.0 + 1, answered.1 + ask(&gateway));
         }
-        // Dropped, it is killed.
+        // It is killed when dropped.
         drop(gateway);
     }
     let last = serve(folder.path());
@@ -78,7 +78,7 @@ fn a_gateway_that_is_killed_while_its_store_is_away_has_counted_each_answer() {
     assert_eq!(counted(folder.path()).0, 1);
     let gateway = serve(folder.path());
     assert_eq!(counted(folder.path()), answered);
-    // Started again and again, it counts nothing twice.
+    // However often it restarts, it counts nothing twice.
     drop(gateway);
     drop(serve(folder.path()));
     assert_eq!(counted(folder.path()), answered);

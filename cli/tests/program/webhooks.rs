@@ -1,4 +1,4 @@
-//! `gatewright webhooks`, and notifications that outlive the gateway.
+//! `gatewright webhooks`, and notifications that survive the gateway.
 
 mod tls;
 
@@ -50,7 +50,7 @@ impl Listening {
         self.times_told(task) > 0
     }
 
-    /// How often it has.
+    /// How many times it has been.
     pub(crate) fn times_told(&mut self, task: &str) -> usize {
         let told = self.told.try_iter().map(|line| serde_json::from_str(&line).expect("a task"));
         self.seen.extend(told);
@@ -71,7 +71,7 @@ impl Drop for Listening {
     }
 }
 
-/// A gateway with a data folder, whose videos take half a second and are taken over after as long.
+/// A gateway with a data folder, whose videos take half a second and are taken over after the same time.
 fn serve(folder: &Path, secrets: &str) -> Serving {
     start(folder, &[("GATEWRIGHT_WEBHOOK_SECRET", secrets)]).expect("it starts")
 }
@@ -116,7 +116,7 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// 3, 6: what was accepted comes to its end, and is told, though the gateway was killed.
+/// 3, 6: accepted work completes, and is reported, even if the gateway was killed.
 #[test]
 fn a_task_outlives_the_gateway_that_accepted_it() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -132,7 +132,7 @@ fn a_task_outlives_the_gateway_that_accepted_it() {
     assert_eq!(status(&gateway, &task), "completed");
 }
 
-/// 6: a notification that nobody takes waits in the data folder, and may be delivered again by hand.
+/// 6: a notification that nobody accepts stays in the data folder, and can be redelivered manually.
 #[test]
 fn a_notification_outlives_the_gateway_and_can_be_delivered_again() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -156,7 +156,7 @@ fn a_notification_outlives_the_gateway_and_can_be_delivered_again() {
     assert_eq!(waiting[0]["receiver"], format!("http://{address}"));
     assert!(waiting[0]["problem"].is_string());
 
-    // Receivers that know only the secret of before accept what both sign.
+    // Receivers that know only the old secret accept notifications signed with both.
     let mut listening = Listening::start(&address, OLD_SECRET);
     let _gateway = serve(folder.path(), &format!("{SECRET} {OLD_SECRET}"));
     assert_eq!(listening.next()["id"], task);
@@ -173,7 +173,7 @@ fn a_notification_outlives_the_gateway_and_can_be_delivered_again() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no notification \"msg_0\""));
 }
 
-/// 6: what nobody takes is given up after the last attempt, however often the gateway was started meanwhile.
+/// 6: an undeliverable notification is given up after the last attempt, however often the gateway was restarted meanwhile.
 #[test]
 fn a_notification_that_nobody_takes_is_given_up_and_listed_and_told_again_by_hand() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -190,7 +190,7 @@ fn a_notification_that_nobody_takes_is_given_up_and_listed_and_told_again_by_han
     let listed = |status: &str| -> Vec<Value> {
         serde_json::from_str(&list(&["--json", "--status", status])).expect("JSON")
     };
-    // So much time passes between two gateways: more than the last pause.
+    // The time that passes between two gateways: more than the last pause.
     let time = Duration::from_hours(3).as_millis();
     let clock = folder.path().join("clock");
     let start = |times: u128| {
@@ -216,7 +216,7 @@ fn a_notification_that_nobody_takes_is_given_up_and_listed_and_told_again_by_han
     let table = list(&["--status", "dead"]);
     assert!(table.contains("dead") && table.contains("12") && !table.contains("secret-path"), "{table}");
 
-    // By hand, all that were given up are told again.
+    // A manual redelivery sends all those that were given up.
     let redeliver_dead = || {
         let mut command = gatewright();
         command.args(["webhooks", "redeliver", "--dead", "--data", data.to_str().expect("a path")]);
@@ -229,7 +229,7 @@ fn a_notification_that_nobody_takes_is_given_up_and_listed_and_told_again_by_han
     assert!(told.contains(&format!("the notification {id} will be redelivered")), "{told}");
     assert!(listed("dead").is_empty());
     let mut listening = Listening::start(&address, SECRET);
-    // With the clock that the command has.
+    // With the command's clock.
     let _gateway = start(0).expect("it starts");
     assert_eq!(listening.next()["id"], task);
     wait_until("it is delivered", || listed("delivered").iter().any(|one| one["id"] == id));
@@ -237,7 +237,7 @@ fn a_notification_that_nobody_takes_is_given_up_and_listed_and_told_again_by_han
     assert!(told.contains("there are no dead notifications"), "{told}");
 }
 
-/// 6: what is not signed is not believed.
+/// 6: an unsigned notification is not trusted.
 #[test]
 fn a_receiver_refuses_what_is_signed_with_another_secret() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! HTTP/2: requests that share a connection, and its end.
+//! HTTP/2: requests that share a connection, and how the connection ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// Answers with the path; `/endless` and `/quiet` without an end, and `/never` not at all.
+/// Responds with the path; `/endless` and `/quiet` never end, and `/never` gets no response.
 pub(super) async fn serve_http2(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     most_streams: u32,
@@ -46,7 +46,7 @@ async fn a_server_that_speaks_http_2_gets_one_connection_for_all() {
     assert_eq!(server.connections(), 1);
 }
 
-/// Begins an answer, which is not read.
+/// Starts a response, which is not read.
 async fn begun(pool: &Pool, path: &str) -> http::Response<Body> {
     let request = Request::builder().uri(path).body(Bytes::new()).expect("a request");
     pool.send(&request).await.expect("an answer")
@@ -60,12 +60,12 @@ async fn who_stops_reading_over_http_2_stops_nobody_else() {
     for _ in 0..20 {
         unread.push(begun(&pool, "/endless").await);
     }
-    // All that they may send unread is sent.
+    // Everything they may send without being read has been sent.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let asked = tokio::time::timeout(SOON, ask(&pool, "/other")).await.expect("it is not held up");
     assert_eq!(asked.expect("an answer"), "/other");
     assert_eq!(server.connections(), 1);
-    // Those who read go on.
+    // Those that read make progress.
     let body = unread[0].body_mut();
     let mut read = 0;
     while read < 4 * 1024 * 1024 {
@@ -83,7 +83,7 @@ async fn requests_beyond_what_a_server_takes_at_once_on_a_connection_get_another
         open.push(tokio::time::timeout(SOON, begun(&pool, "/quiet")).await.expect("a place"));
     }
     assert_eq!(server.connections(), 3);
-    // The places of those that have ended are used again, whether they were read to the end or not.
+    // The slots of finished streams are reused, whether or not they were read to the end.
     open.truncate(1);
     for _ in 0..3 {
         let asked = tokio::time::timeout(SOON, ask(&pool, "/one")).await.expect("a place");
@@ -122,7 +122,7 @@ async fn a_request_that_is_dropped_gives_its_place_back() {
     assert_eq!(server.connections(), 1);
 }
 
-/// Answers the first request, goes away when the second has arrived, and names the last stream that it has worked on.
+/// Answers the first request, goes away when the second has arrived, and names the last stream that it has processed.
 async fn go_away(mut stream: TlsStream<TcpStream>, last: u8) {
     let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     stream.write_all(&settings).await.expect("a client");
@@ -131,7 +131,7 @@ async fn go_away(mut stream: TlsStream<TcpStream>, last: u8) {
     let answer = [0, 0, 1, 1, 5, 0, 0, 0, 1, 0x88].to_vec();
     let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, last, 0, 0, 0, 0].to_vec();
     for (id, frame) in [(1, answer), (3, goaway)] {
-        // The frame of a head on this stream.
+        // The HEADERS frame of this stream.
         while !received.windows(6).any(|frame| frame[0] == 1 && frame[2..] == [0, 0, 0, id]) {
             assert!(stream.read_buf(&mut received).await.expect("a client") > 0, "no request");
         }
@@ -160,7 +160,8 @@ async fn a_request_is_sent_anew_if_a_server_that_goes_away_has_not_worked_on_it(
     }
 }
 
-/// A runtime that ends takes its connections along: who waits elsewhere is told, and the next one makes another.
+/// When a runtime ends, so do its connections: requests waiting in other runtimes fail, and the next request opens a new
+/// connection.
 #[test]
 fn an_http_2_connection_ends_with_the_runtime_that_drives_it() {
     let serving = tokio::runtime::Runtime::new().expect("a runtime");

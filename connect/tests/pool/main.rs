@@ -113,7 +113,7 @@ async fn a_connection_is_used_again() {
     assert_eq!(server.connections(), 1);
 }
 
-/// Answers each request with `ab`, and `cd` once it is told to.
+/// Answers each request with `ab`, then sends `cd` when signaled.
 async fn halves(mut socket: TcpStream, go_on: Arc<Notify>) {
     let mut received = [0; 4096];
     while socket.read(&mut received).await.unwrap_or(0) > 0 {
@@ -124,7 +124,7 @@ async fn halves(mut socket: TcpStream, go_on: Arc<Notify>) {
     }
 }
 
-/// What the watcher of a connection reads next.
+/// What the connection's watcher reads next.
 async fn watched(body: &mut Body, held: &SocketGuard) -> Bytes {
     loop {
         held.set_readable();
@@ -177,7 +177,7 @@ fn a_connection_is_not_used_in_another_runtime() {
     let (serving, one, other) = (tokio::runtime::Runtime::new().expect("a runtime"), runtime(), runtime());
     let server = serving.block_on(server(|socket| echo(socket, 100)));
     let pool = pool(&server, settings());
-    // The first one is not driven any more, and a connection of it would never be ready.
+    // The first runtime is no longer driven, so a connection from it would never become ready.
     for (runtime, connections) in [(&one, 1), (&other, 2), (&other, 2), (&one, 2)] {
         let asked = async { tokio::time::timeout(Duration::from_secs(5), ask(&pool, "/")).await };
         let answer = runtime.block_on(asked).expect("in time");
@@ -288,7 +288,7 @@ async fn who_cannot_be_reached_is_told_from_who_does_not_answer() {
     let failed = ask(&pool(&silent, settings()), "/").await.expect_err("it closes");
     assert!(!failed.is_connect(), "{failed:?}");
 
-    // A handshake that never ends.
+    // A handshake that never completes.
     let mute = server(|socket| async move {
         tokio::time::sleep(Duration::from_mins(1)).await;
         drop(socket);
@@ -300,12 +300,12 @@ async fn who_cannot_be_reached_is_told_from_who_does_not_answer() {
     assert!(failed.is_connect() && failed.is_timeout(), "{failed:?}");
 }
 
-/// A server with TLS that offers these protocols, and a client's configuration that trusts it.
+/// A TLS server that offers these protocols, and a client configuration that trusts it.
 async fn with_tls(protocols: &[&[u8]], requests: usize) -> (Server, ClientConfig) {
     with_streams(protocols, requests, 200).await
 }
 
-/// The same, with at most so many requests at once on a connection of HTTP/2.
+/// The same, with at most this many concurrent requests per HTTP/2 connection.
 async fn with_streams(protocols: &[&[u8]], requests: usize, most_streams: u32) -> (Server, ClientConfig) {
     over_tls(protocols, move |stream| async move {
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
@@ -392,12 +392,12 @@ async fn a_request_that_a_used_connection_loses_is_told_apart_and_can_be_sent_an
         assert!(matches!(lost, Error::Stale), "{lost:?}");
         assert_eq!(ask(&pool, "/").await.expect("an answer"), "ok");
         let request = Request::builder().uri("/").body(Bytes::new()).expect("a request");
-        // A connection of its own, though an unused one stands.
+        // It uses a new connection although an idle one exists.
         let answer = pool.send_anew(&request).await.expect("an answer");
         assert_eq!(answer.into_body().collect().await.expect("a body").to_bytes(), "ok");
         assert_eq!(server.connections(), 3);
     }
-    // After a second, the server may have worked on it.
+    // After a second, the server may have processed it.
     let server = server(closes_late).await;
     let pool = pool(&server, settings());
     assert_eq!(ask(&pool, "/").await.expect("an answer"), "ok");

@@ -1,4 +1,4 @@
-//! How many requests are in progress at once, and which connections are kept.
+//! How many requests are in progress at once, and which connections are retained.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! What a document can make a reader hold and do: findings are bounded in number and size, and what is made of reports
-//! does not multiply names by rows. Held by counting what is allocated, never by the clock.
+//! How much memory and work a document can cost a reader: findings are bounded in number and size, and output made from reports
+//! does not multiply names by rows. Verified by counting allocations, never by the clock.
 
 use allocation_counter::{AllocationInfo, measure};
 use gatewright_report::{
@@ -45,11 +45,11 @@ fn judged(validator: &Validator, document: &str) -> (Outcome, AllocationInfo) {
     (outcome.expect("it was judged"), counted)
 }
 
-/// 2.12: what a validation holds grows with the document, not with a name's length times the findings below it.
+/// 2.12: the memory of a validation grows with the document, not with a name's length times the findings below it.
 #[test]
 fn findings_below_long_names_take_no_more_memory_than_the_document_and_a_bounded_list() {
     let validator = Validator::default();
-    // A tree of the smallest values is some thirty times as large as their text.
+    // A tree of the smallest values is about thirty times as large as their text.
     let bound = |document: &str| 64 * document.len() as u64 + 4096 * 2 * MAX_FINDINGS as u64;
     for (kind, document) in hostile(LONG, LONG / 20) {
         let (outcome, counted) = judged(&validator, &document);
@@ -63,7 +63,7 @@ fn findings_below_long_names_take_no_more_memory_than_the_document_and_a_bounded
     }
 }
 
-/// 2.12: the work, in bytes allocated, grows as the document does.
+/// 2.12: the work, in bytes allocated, grows linearly with the document.
 #[test]
 fn ten_times_the_findings_and_the_names_take_ten_times_the_work() {
     let validator = Validator::default();
@@ -155,7 +155,7 @@ fn long_pointers_and_names_are_cut_where_one_sees_it() {
     let kept = format!("/{}", "n".repeat(255));
     let outcome = validate(format!("{{\"{}\":1e999}}", &kept[1..]).as_bytes());
     assert_eq!(outcome.violations[0].pointer, kept);
-    // A step's own escapes are counted as the pointer has them.
+    // A step's own escapes count as they appear in the pointer.
     let outcome = validate(format!("{{\"{}\":1e999}}", "/~".repeat(200)).as_bytes());
     assert_eq!(outcome.violations[0].pointer.chars().count(), 257);
 }
@@ -173,7 +173,7 @@ fn messages_list_no_more_models_than_one_can_read() {
     assert!(outcome.violations.iter().all(|violation| violation.message.len() < 2000));
 }
 
-/// A report with this many checks on each of so many models, and an endpoint of `length` bytes.
+/// A report with this many checks on each of this many models, and an endpoint of `length` bytes.
 fn report(models: usize, checks: usize, length: usize) -> Report {
     let mut report: Report = serde_json::from_str(&bases::text("full")).expect("a report");
     report.endpoint = format!("https://{}.example.com", "e".repeat(length));
@@ -187,7 +187,7 @@ fn report(models: usize, checks: usize, length: usize) -> Report {
     report
 }
 
-/// 2.12: the address is of any length, and is written once for each model.
+/// 2.12: the address may have any length, and is written once for each model.
 #[test]
 fn what_is_made_of_a_report_repeats_no_long_text() {
     let report = report(500, 1, LONG);

@@ -28,7 +28,7 @@ fn canonical_form_of_every_vector_says_the_same_and_is_its_own_canonical_form() 
         };
         let again = validator.canonical(text.as_bytes()).expect("the canonical form is JSON");
         assert_eq!(again, text, "{}", case.name);
-        // As far as a reader that keeps doubles, and not as many levels, can tell.
+        // As far as a reader with doubles and a lower nesting limit can tell.
         let (before, after) = (serde_json::from_slice::<Value>(&case.document), serde_json::from_str(&text));
         let (Ok(before), Ok(after)) = (before, after) else { continue };
         assert!(model::integral(&before) == model::integral(&after), "{}", case.name);

@@ -56,7 +56,7 @@ fn long_lines_are_cut_around_the_place() {
     assert_snapshot!(outcome.to_text("long.json", document.as_bytes(), false));
 }
 
-/// Text of the document must not act on the terminal: no escapes, no reordering.
+/// Text from the document must not affect the terminal: no escapes, no reordering.
 #[test]
 fn control_and_bidi_characters_are_shown_as_escapes() {
     let document = "{\"\\u001b[31m\": 1, \"\u{202e}evil\": 2, \"\u{9b}2J\": 3}";

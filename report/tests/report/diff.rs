@@ -25,7 +25,7 @@ fn every_turn_of_a_result_has_its_list() {
         full.checks[2].status = status;
         full
     };
-    // Without a cell at all it was not run either.
+    // A missing cell also counts as not run.
     let without = || {
         let mut full = report("full");
         full.checks.remove(2);

@@ -1,4 +1,4 @@
-//! Reports and verdicts in the forms that terminals and CI systems read.
+//! Reports and verdicts in the formats that terminals and CI systems read.
 
 use gatewright_report::{SARIF_FOOT, Status, annotations, html, junit, sarif_head, terminal, validate};
 use insta::assert_snapshot;
@@ -39,7 +39,8 @@ fn a_cause_is_told_once_for_all_its_cells_and_what_was_skipped_in_a_line() {
     assert_snapshot!(told);
 }
 
-/// The same cut is one cause, however long the names of the models make the answers; another status is another cause.
+/// The same truncation is one cause, even if long model names change the length of the responses; another status is another
+/// cause.
 #[test]
 fn causes_that_differ_in_a_count_are_one_and_say_from_where_to_where() {
     let base = bases::report("full");

@@ -1,5 +1,5 @@
-//! The report validator (specification 2.12), tested by the vectors that all three languages read, by
-//! mutations of the schema, by arbitrary bytes, and by snapshots of its diagnostics; and what is made of reports.
+//! The report validator (specification 2.12), tested by the vectors that all three languages read, by mutations of the schema, by
+//! arbitrary bytes, and by snapshots of its diagnostics; and the documents generated from reports.
 
 mod bases;
 mod bounds;

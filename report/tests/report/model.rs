@@ -1,4 +1,4 @@
-//! The typed report: whatever is valid can be held, and comes out again as it went in.
+//! The typed report: it can represent every valid report, and writes it back unchanged.
 
 use gatewright_report::{AgentMode, CheckId, Layer, OverallStatus, Status, Validator, validate};
 use serde_json::Value;
@@ -13,7 +13,7 @@ fn every_valid_report_is_written_again_as_it_was_read() {
         let report = outcome.report.unwrap_or_else(|| panic!("{} has no report", case.name));
         let written = serde_json::to_vec(&report).expect("a report serialises");
         let again = vectors::validator(&case.options).validate(&written);
-        // Integers outside 64 bits become the nearest that fits; everything else stays as it is.
+        // Integers outside 64 bits become the nearest that fits; everything else is unchanged.
         if outcome.advisories.iter().all(|advisory| advisory.rule != "unsafe_integer") {
             assert_eq!(again.report.as_ref(), Some(&report), "{}", case.name);
             let json = |document: &[u8]| -> Value { serde_json::from_slice(document).expect("JSON") };
@@ -64,7 +64,7 @@ fn fields_are_typed() {
     assert_eq!(agent.error.as_ref().map(|error| error.category.as_str()), Some("timeout"));
 }
 
-/// 2.12 gives no maximum: an integer that no machine word holds is valid, and read as the nearest.
+/// 2.12 gives no maximum: an integer that doesn't fit into a machine word is valid, and read as the nearest that does.
 #[test]
 fn integers_outside_64_bits_are_read_as_the_nearest() {
     let minimal = std::fs::read_to_string("../tests/vectors/report/bases/minimal.json").expect("readable");

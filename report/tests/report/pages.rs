@@ -1,4 +1,4 @@
-//! Pages: what stands in them, and that nothing of a report can become more than text.
+//! Pages: their contents, and that nothing from a report can become more than text.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ use crate::bases;
 /// Words of closed sets, and those that decide the shape of a page.
 const KEPT: [&str; 5] = ["id", "layer", "status", "overall_status", "agent_mode"];
 
-/// A value with this text after every string and name that a report is free in.
+/// A value with this text appended to every free-form string and name of a report.
 fn dressed(value: &Value, text: &str) -> Value {
     match value {
         Value::String(string) => Value::String(format!("{string}{text}")),
@@ -24,7 +24,7 @@ fn dressed(value: &Value, text: &str) -> Value {
             .iter()
             .map(|(name, value)| {
                 let value = if KEPT.contains(&name.as_str()) { value.clone() } else { dressed(value, text) };
-                // The names of headers: the types hold any.
+                // Header names: the types allow any.
                 let name = if name.starts_with("x-") { format!("{name}{text}") } else { name.clone() };
                 (name, value)
             })
@@ -58,7 +58,7 @@ fn evidence(text: &str) -> Vec<EvidenceFile> {
             }),
         },
     };
-    // The last belongs to no cell: the first one of that name is taken.
+    // The last one belongs to no cell: the first cell of that name is used.
     [2, 5, 5].map(|index| file(index, report.checks[index].id)).to_vec()
 }
 
@@ -73,13 +73,13 @@ fn pages(text: &str) -> [String; 3] {
     let mut trend = Trend::default();
     trend.add(&format!("a.json{text}"), &old);
     trend.add("b.json", &new);
-    // A second one of the first address: one alone has no curve.
+    // A second report with the first address: a single one has no curve.
     trend.add(&format!("d.json{text}"), &old);
     trend.refuse(&format!("c.json{text}"), &format!("no report{text}"));
     [html(&old, &evidence(text)), Diff::of(&old, &new, Thresholds::default()).to_html(), trend.to_html()]
 }
 
-/// The tags of a page with their attributes' names; the values of those that are addresses.
+/// The tags of a page with their attribute names, and the values of attributes that are addresses.
 fn structure(page: &str) -> (Vec<String>, Vec<String>) {
     let (mut tags, mut addresses) = (Vec::new(), Vec::new());
     for token in Tokenizer::new(page) {
@@ -125,7 +125,7 @@ fn assert_only_text_changes(text: &str) {
             assert!(!address.contains(odd), "{address:?}");
         }
     }
-    // A report may be empty of such text; the suites of JUnit are as many all the same.
+    // A report may contain no such text; JUnit has the same number of suites anyway.
     let count = |text| {
         let xml = junit(&report(text));
         roxmltree::Document::parse(&xml)
@@ -187,7 +187,7 @@ fn page_of_a_report_needs_nothing_else() {
     assert_snapshot!(body(&page));
 }
 
-/// A page without its head, tags on lines of their own.
+/// A page without its head, with each tag on its own line.
 fn body(page: &str) -> String {
     let body = page.split_once("<body>").expect("a body").1.replace("><", ">\n<");
     body.replace(env!("CARGO_PKG_VERSION"), "VERSION")

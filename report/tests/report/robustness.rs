@@ -1,4 +1,4 @@
-//! Whatever the bytes, there is a verdict: no panic, no exhausted stack, no quadratic time.
+//! Any bytes get a verdict: no panic, no exhausted stack, no quadratic time.
 
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ proptest! {
     #[test]
     fn arbitrary_json_like_text_gets_a_verdict(document in r#"[\[\]{}":,0-9eE+.\\u/a-f\-\n\r\t ntrslé😀]{0,128}"#) {
         let outcome = validate(document.as_bytes());
-        // What our reader takes, any parser takes; it may refuse more.
+        // Any parser accepts what our reader accepts; our reader may reject more.
         let parsed = serde_json::from_slice::<serde_json::Value>(document.as_bytes()).is_ok();
         let read = outcome.violations.iter().all(|violation| {
             !["syntax", "empty", "encoding", "number", "duplicate_key", "depth", "trailing"].contains(&violation.rule)
@@ -67,7 +67,7 @@ proptest! {
         assert_sound(&document, &validate(&document));
     }
 
-    /// 2.12: strings of dates and addresses are judged without a panic, wherever their bytes are cut.
+    /// 2.12: date and address strings are checked without a panic, wherever their bytes are cut.
     #[test]
     fn arbitrary_strings_in_formats_get_a_verdict(date in r"[0-9TtZz:+\-. é]{0,30}", uri in r"[a-z:/@\[\]%?#.0-9é]{0,30}") {
         let base = std::fs::read_to_string("../tests/vectors/report/bases/minimal.json").expect("readable");
@@ -78,7 +78,7 @@ proptest! {
     }
 }
 
-/// Hostile documents of some megabytes, each of a kind that makes a careless validator quadratic.
+/// Hostile documents of several megabytes, each of a kind that makes a careless validator quadratic.
 #[test]
 fn large_hostile_documents_take_linear_time() {
     let size = 200_000;
@@ -99,7 +99,7 @@ fn large_hostile_documents_take_linear_time() {
         let started = Instant::now();
         let outcome = validate(document.as_bytes());
         assert!(!outcome.valid, "{kind}");
-        // Generous for an unoptimised build on a busy machine; quadratic time would be minutes.
+        // Generous for an unoptimized build on a busy machine; quadratic time would be minutes.
         assert!(started.elapsed() < Duration::from_secs(20), "{kind} took {:?}", started.elapsed());
     }
 }

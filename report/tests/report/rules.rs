@@ -23,7 +23,7 @@ fn every_rule_that_a_vector_breaks_is_explained_and_no_other() {
     assert_eq!(explained, broken);
 }
 
-/// The smallest report with another value at one place, which may be a new one.
+/// The smallest report with a different value at one place, which may be a new member.
 fn with(pointer: &str, json: &str) -> Vec<u8> {
     let json = json.replace("… 2001 characters …", &"x".repeat(2001));
     let mut report: Value = serde_json::from_str(&bases::text("minimal")).expect("JSON");

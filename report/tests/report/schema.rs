@@ -1,4 +1,4 @@
-//! The schema of reports: sound, whole, and every keyword of it held by a vector.
+//! The report schema: sound, complete, and every keyword of it covered by a vector.
 
 use std::collections::BTreeSet;
 
@@ -32,8 +32,7 @@ fn model_ids_are_the_same_with_and_without_null() {
     assert_eq!(schema["$defs"]["model_id_or_null"]["enum"], Value::Array(ids));
 }
 
-/// Pointers into the schema at which one thing can be left out: a keyword, a required name, a listed value,
-/// a property, a branch.
+/// Pointers into the schema at which one thing can be left out: a keyword, a required name, a listed value, a property, a branch.
 fn removable(node: &Value, pointer: &str, out: &mut Vec<String>) {
     match node {
         Value::Object(members) => {
@@ -45,7 +44,7 @@ fn removable(node: &Value, pointer: &str, out: &mut Vec<String>) {
                     "properties" | "$defs" => {
                         for (property, value) in value.as_object().expect("an object of schemas") {
                             let property = format!("{here}/{}", property.replace('/', "~1"));
-                            // A definition cannot go, only what it says.
+                            // A definition cannot be removed, only its contents.
                             if name == "properties" {
                                 out.push(property.clone());
                             }
@@ -86,7 +85,7 @@ fn without(schema: &Value, pointer: &str) -> Value {
     mutant
 }
 
-/// 2.12, every row and rule: leaving out any one thing of the schema changes what is found in some vector.
+/// 2.12, every row and rule: leaving out any one thing of the schema changes the findings of some vector.
 #[test]
 fn every_keyword_of_the_schema_is_held_by_a_vector() {
     let schema = schema();

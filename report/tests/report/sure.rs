@@ -1,5 +1,5 @@
-//! The checker that reads a document once, against the tree and the schema: it is sure only of what they find nothing
-//! in, and it is sure of what reports usually are.
+//! The checker that reads a document once, against the tree and the schema: it accepts only what they find nothing wrong with,
+//! and it accepts the usual forms of reports.
 
 mod mutation;
 mod oracle;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use self::mutation::{Choices, written};
 use crate::vectors::{cases, validator};
 
-/// Valid vectors without advisories that are left to the tree.
+/// Valid vectors without advisories that the checker leaves to the tree.
 const LEFT_TO_THE_TREE: &[&str] = &[
     "advisories/no_userinfo_in_query",
     "advisories/no_userinfo_in_mailto",
@@ -35,7 +35,7 @@ const LEFT_TO_THE_TREE: &[&str] = &[
     "top_level/endpoint_urn_accepted",
 ];
 
-/// Whether the checker is sure. If it is, the tree must agree, and make the same report.
+/// Whether the checker is sure. If so, the tree must agree, and produce the same report.
 fn agreed(validator: &Validator, document: &[u8]) -> bool {
     let sure = validator.is_surely_sound(document);
     if sure {
@@ -81,7 +81,7 @@ fn valid() -> Vec<Vec<u8>> {
     valid
 }
 
-/// 2.12: whatever is done to a sound report, the checker is sure only if the tree finds nothing.
+/// 2.12: however a sound report is changed, the checker is sure only if the tree finds nothing.
 #[test]
 fn checker_and_tree_agree_on_mutated_reports() {
     let validator = Validator::default();
@@ -122,7 +122,7 @@ fn findings_are_those_of_the_whole_tree() {
     assert!(findings > 3000, "only {findings} findings");
 }
 
-/// 2.12: the models are not in the tree; where one stands is told all the same.
+/// 2.12: the models are not in the tree, but findings still report where a model is.
 #[test]
 fn a_model_without_a_check_of_access_is_found_where_it_stands_whatever_else_is_wrong() {
     let base = std::fs::read("../tests/vectors/report/bases/full.json").expect("readable");
@@ -145,7 +145,7 @@ fn a_model_without_a_check_of_access_is_found_where_it_stands_whatever_else_is_w
     }
 }
 
-/// 2.12: every byte of a report, changed into each of some: those that JSON is written with, and the odd ones.
+/// 2.12: every byte of a report, replaced by each of several: JSON's structural bytes, and unusual ones.
 #[test]
 fn checker_and_tree_agree_wherever_a_byte_changes() {
     let base = std::fs::read("../tests/vectors/report/bases/minimal.json").expect("readable");
@@ -197,7 +197,7 @@ proptest! {
     }
 }
 
-/// 2.12: lengths count code points. What is written longer than it is, is counted.
+/// 2.12: lengths count code points, including those written as escapes.
 #[test]
 fn checker_counts_code_points_of_escapes_too() {
     let validator = Validator::default();
@@ -225,7 +225,7 @@ fn checker_counts_code_points_of_escapes_too() {
     }
 }
 
-/// A deployment's own names, which a profile sets.
+/// A deployment's own names, set by a profile.
 #[test]
 fn checker_knows_the_names_of_a_deployment() {
     let base = String::from_utf8(with("model-sol", "m é")).expect("UTF-8").replace("model-sol", "m é");
@@ -234,11 +234,11 @@ fn checker_knows_the_names_of_a_deployment() {
     assert!(agreed(&own, document.as_bytes()));
     assert!(!agreed(&own, base.as_bytes()), "the kit's name is another one");
     assert!(!agreed(&Validator::default(), document.as_bytes()));
-    // A name that needs an escape is valid, but not for the checker to say.
+    // A name that needs an escape is valid, but the checker can't decide that.
     let escaped = document.replace("m é", "a\\\"b");
     assert!(!agreed(&own, escaped.as_bytes()));
     assert!(own.validate(escaped.as_bytes()).valid);
-    // So is one of too many.
+    // Nor can it accept too many names.
     let many = Validator::builder().models((0..2000).map(|index| format!("m{index}"))).build();
     let document = base.replace("m é", "m1999");
     assert!(!agreed(&many, document.as_bytes()));
@@ -247,7 +247,7 @@ fn checker_knows_the_names_of_a_deployment() {
     assert!(agreed(&many, base.replace("m é", "m999").as_bytes()));
 }
 
-/// No tree, no text: a sound report costs no memory.
+/// No tree, no text: checking a sound report allocates nothing.
 #[test]
 fn sound_report_is_checked_without_an_allocation() {
     let validator = Validator::default();

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use gatewright_report::{Validator, Violation};
 use serde_json::{Map, Value};
 
-/// One case, its document made.
+/// One case, with its document built.
 pub(crate) struct Case {
     /// File and name.
     pub(crate) name: String,
@@ -15,7 +15,7 @@ pub(crate) struct Case {
     pub(crate) valid: bool,
     violations: Vec<Value>,
     advisories: Vec<Value>,
-    /// What is counted and not listed, of either.
+    /// The number of findings of each kind that are counted and not listed.
     more: [usize; 2],
 }
 
@@ -128,7 +128,7 @@ fn set(document: &mut Value, pointer: &str, value: Value, name: &str) {
     }
 }
 
-/// The validator a case asks for.
+/// The validator that a case asks for.
 pub(crate) fn validator(options: &Map<String, Value>) -> Validator {
     if options.is_empty() {
         return Validator::default();
@@ -151,7 +151,7 @@ pub(crate) fn validator(options: &Map<String, Value>) -> Validator {
     builder.build()
 }
 
-/// What differs between the expected findings and the found ones: every key a vector gives must match.
+/// What differs between the expected and actual findings: every key that a vector gives must match.
 fn difference(expected: &[Value], found: &[Violation]) -> Option<String> {
     let found: Vec<Value> =
         found.iter().map(|finding| serde_json::to_value(finding).expect("findings serialise")).collect();

@@ -1,5 +1,5 @@
-//! What somebody was told stays so, wherever the gateway that told it stops: at each step of the store in turn, from the moment in
-//! which it is asked.
+//! What a gateway has reported remains true, wherever that gateway stops: at each step of the store in turn, starting when the
+//! request arrives.
 
 mod files;
 mod responses;
@@ -47,25 +47,25 @@ const PEPPER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 const SHORT: &str = "50ms";
 /// More steps than anything takes.
 const MOST: u32 = 200;
-/// How often a step is tried that there must be.
+/// How many times a required step is tried.
 const ATTEMPTS: u32 = 3;
 
 /// A store, in a folder or on a server.
 pub(super) struct Scene {
     folder: TempDir,
-    /// Of the server.
+    /// The server's URL.
     url: Option<String>,
-    /// More of the configuration.
+    /// Additional configuration.
     more: String,
-    /// A part of the paths of those source files whose steps count. Empty: all do.
+    /// Only steps in source files whose paths contain this text are counted. Empty: all are.
     steps_of: &'static str,
-    /// Steps are tried whose numbers differ by so many.
+    /// The distance between the steps that are tried.
     stride: usize,
     /// Whether gateways share their models through the store.
     shares: bool,
-    /// Where files are that are not in the folder.
+    /// Where files are, if not in the folder.
     bucket: Option<Bucket>,
-    /// A gateway that uses the server, too.
+    /// Another gateway that uses the server.
     other: Option<Serving>,
 }
 
@@ -80,7 +80,7 @@ impl Scene {
         Self::in_folder_with(String::new())
     }
 
-    /// With more of the configuration.
+    /// With additional configuration.
     pub(super) fn in_folder_with(more: String) -> Self {
         Self {
             folder: tempfile::tempdir().expect("a folder"),
@@ -94,7 +94,7 @@ impl Scene {
         }
     }
 
-    /// On a server. Files and journals are in a folder all the same.
+    /// On a server. Files and journals are in a folder anyway.
     #[cfg(unix)]
     pub(super) fn on_server(url: String, more: String) -> Self {
         Self { url: Some(url), ..Self::in_folder_with(more) }.with_other_started()
@@ -107,7 +107,7 @@ impl Scene {
         Self { other, ..self }
     }
 
-    /// With files in a bucket. Only what changes files stops gateways.
+    /// With files in a bucket. Gateways stop only at steps that change files.
     pub(super) fn with_bucket(mut self) -> Self {
         let bucket = Bucket::start(&self.folder.path().join("bucket"));
         let files = format!(
@@ -120,12 +120,12 @@ impl Scene {
         Self { bucket: Some(bucket), steps_of: "store/files/", ..self }
     }
 
-    /// With few of the steps, see [`stride`].
+    /// With only some of the steps, see [`stride`].
     pub(super) fn at_every(self, few: usize) -> Self {
         Self { stride: stride(few), ..self }
     }
 
-    /// With steps of these source files alone.
+    /// With only the steps of these source files.
     pub(super) fn at_steps_of(self, steps_of: &'static str) -> Self {
         Self { steps_of, ..self }
     }
@@ -142,7 +142,7 @@ impl Scene {
         Self { url: Some(url), ..Self::sharing_in_folder() }.with_other_started()
     }
 
-    /// Starts a gateway. `video_time`: how long it makes a video. None if it stops before it is ready.
+    /// Starts a gateway. `video_time`: how long it takes to make a video. None if it stops before it is ready.
     fn serve(&self, name: &str, video_time: &str, more: &[(&str, &str)]) -> Option<Serving> {
         let config = self.folder.path().join(format!("{name}.toml"));
         let store = match self.url {
@@ -165,14 +165,14 @@ impl Scene {
             ("SCENE_BUCKET", Bucket::ACCESS_KEY),
             ("SCENE_BUCKET_SECRET", Bucket::SECRET_KEY),
             ("GATEWRIGHT_WEBHOOK_SECRET", SECRET),
-            // Nobody reads the log, which must not fill its pipe.
+            // The log is not read, and must not fill its pipe.
             ("RUST_LOG", "error"),
         ];
         let arguments = ["--config", config.to_str().expect("a path"), "--key", KEY];
         Serving::try_start(&arguments, &[&variables, more].concat())
     }
 
-    /// A gateway that stops at a step, counted from when it is told to begin.
+    /// A gateway that stops at a step, counted from when counting begins.
     fn stopping(&self, step: u32) -> Stopping {
         let begins = self.folder.path().join(format!("begin-{step}"));
         _ = std::fs::remove_file(&begins);
@@ -185,12 +185,12 @@ impl Scene {
         Stopping { serving: self.serve("first", SHORT, &variables).expect("it starts"), begins }
     }
 
-    /// The file that says by how much the clock of gateways is wrong.
+    /// The file that sets the error of the gateways' clocks.
     fn clock(&self) -> PathBuf {
         self.folder.path().join("clock")
     }
 
-    /// Another gateway of the store. In a folder, it is started when the first one is gone.
+    /// Another gateway of the store. With a folder, it starts after the first one is gone.
     fn with_other<T>(&self, asks: impl FnOnce(&Serving) -> T) -> T {
         match &self.other {
             Some(other) => asks(other),
@@ -200,12 +200,12 @@ impl Scene {
 }
 
 impl Stopping {
-    /// From now on, steps are counted.
+    /// Starts counting steps.
     fn begin(&self) {
         std::fs::write(&self.begins, "").expect("written");
     }
 
-    /// Waits until it has stopped, or what follows is over, and ends it. Returns whether it has stopped.
+    /// Waits until it has stopped or `is_over` returns true, then kills it. Returns whether it stopped by itself.
     fn end(mut self, mut is_over: impl FnMut(&Serving) -> bool) -> bool {
         let mut has_stopped = false;
         wait_until("it stops, or comes to the end", || {
@@ -218,9 +218,9 @@ impl Stopping {
 }
 
 impl Scene {
-    /// Stops a gateway at one step after the other, until there are no more. `stops`: whether it has stopped at this one.
-    /// `least`: how many there are at least, so that none goes missing unnoticed. Another gateway may have taken one of them, such
-    /// as the removal of what has expired: then it is tried again.
+    /// Stops a gateway at one step after another, until no steps are left. `stops`: whether it stopped at this step. `least`: the
+    /// minimum number of steps, so that missing ones are noticed. If another gateway may have taken one of them, such as the
+    /// removal of expired items, that step is tried again.
     fn at_each_step(&self, least: u32, mut stops: impl FnMut(u32) -> bool) {
         let mut is_reached = |step| {
             let attempts = if step > least { 1 } else { ATTEMPTS };
@@ -242,7 +242,7 @@ fn client(gateway: &Serving, key: &str, method: &str, path: &str, body: &Value) 
     ask(&gateway.url, (method, path), key, "", &body)
 }
 
-/// What a gateway that lives says.
+/// The response of a running gateway.
 fn told(answer: Option<Answer>, status: u16) -> Value {
     let answer = answer.expect("an answer");
     assert_eq!(answer.status, status, "{}", answer.document);
@@ -253,7 +253,7 @@ fn text(value: &Value) -> &str {
     value.as_str().expect("a text")
 }
 
-/// Whether a secret opens a gateway, once it knows of it.
+/// Waits until a gateway knows a key and responds to its secret with this status.
 fn becomes(gateway: &Serving, secret: &str, status: u16) {
     wait_until("the gateway knows of the key", || {
         client(gateway, secret, "GET", "/v1/models", &Value::Null).expect("an answer").status == status
@@ -271,7 +271,7 @@ pub(super) fn a_key_that_was_made_works(scene: &Scene) {
             let secret = if let Some(made) = made {
                 told(Some(made), 201)
             } else {
-                // Nobody knows its secret, if there is one. Its name is of use all the same.
+                // Its secret, if there is one, is unknown. Its name can still be used.
                 let again = admin(other, "POST", "/admin/keys", &new).expect("an answer");
                 let path = format!("/admin/keys/made-{step}/rotate");
                 let is_there = again.status == 400 && again.document["error"]["param"] == "name";
@@ -317,7 +317,7 @@ pub(super) fn a_key_that_was_rotated_has_one_secret(scene: &Scene) {
         let rotated = admin(&first.serving, "POST", &path, &json!({}));
         let has_stopped = first.end(|_| rotated.is_some());
         scene.with_other(|other| {
-            // If nobody knows its new secret, it has the old one still, or gets another.
+            // If its new secret is unknown, the key still has the old one, or gets another.
             let new = rotated.or_else(|| admin(other, "POST", &path, &json!({})));
             becomes(other, text(&told(new, 200)["secret"]), 200);
             becomes(other, text(&old["secret"]), 401);
@@ -343,7 +343,7 @@ pub(super) fn a_request_that_is_repeated_with_its_key_has_one_answer(scene: &Sce
             if let Some(accepted) = accepted {
                 assert_eq!(again, accepted);
             } else if again.status == 409 {
-                // Whoever had the key has its lease for a while.
+                // The gateway that held the key keeps its lease for a while.
                 scene.let_keys_lapse();
                 again = submit(other).expect("an answer");
             }
@@ -386,7 +386,7 @@ pub(super) fn a_notification_that_is_to_be_told_again_is_told_again(scene: &Scen
         expected.push((task, before));
         has_stopped
     });
-    // The one that stopped may have been about to send it: then another does when its lease has run out.
+    // The gateway that stopped may have been about to send it; another gateway sends it once the lease has expired.
     scene.with_other(|_| {
         wait_until("all are told again", || {
             expected.iter().all(|(task, before)| listening.times_told(task) > *before)
@@ -394,7 +394,7 @@ pub(super) fn a_notification_that_is_to_be_told_again_is_told_again(scene: &Scen
     });
 }
 
-/// A gateway dies with a task, and the one that takes it over stops at a step: a third one ends it, once.
+/// A gateway dies with a task, and the gateway that takes it over stops at a step: a third one ends the task, once.
 #[cfg(unix)]
 pub(super) fn a_task_that_is_taken_over_twice_ends_once(
     url: Option<String>,
@@ -410,7 +410,7 @@ pub(super) fn a_task_that_is_taken_over_twice_ends_once(
         let dies = scene.serve("dies", "1h", &[]).expect("it starts");
         let task = told(client(&dies, KEY, "POST", "/v1/videos/generations", &film), 200);
         let task = text(&task["id"]).to_owned();
-        // Of a folder, it might hold the database for good.
+        // With a folder, it might lock the database permanently.
         dies.signal(if scene.url.is_some() { "-STOP" } else { "-KILL" });
         let takes_over = scene.stopping(step);
         takes_over.begin();

@@ -1,4 +1,5 @@
-//! The commands that look after a store: wherever one stops, what it leaves is whole, or says that it is not, and the next one goes on.
+//! The commands that maintain a store: wherever one stops, its result is complete or marked as incomplete, and the next run
+//! continues.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -9,11 +10,11 @@ use crate::{gatewright, run};
 /// More steps than any command takes.
 const MOST: u32 = 50;
 
-/// Runs a command that stops at a step of some source files. Returns whether it has.
+/// Runs a command that stops at a step in some source files. Returns whether it did.
 fn stopped(mut command: Command, step: u32, steps_of: &str) -> bool {
     command.env("GATEWRIGHT_CRASH_AT", step.to_string()).env("GATEWRIGHT_CRASH_IN", steps_of);
     let output = command.output().expect("it runs");
-    // Whoever stops says nothing.
+    // A command that stops prints nothing.
     assert!(output.status.success() != output.stderr.is_empty(), "step {step}: {output:?}");
     !output.status.success()
 }
@@ -24,7 +25,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// Tries these steps in turn until there are no more. `least`: how many there are at least.
+/// Tries these steps in turn until none is left. `least`: the minimum number of steps.
 fn at_steps(tried: impl Iterator<Item = u32>, least: u32, mut stops: impl FnMut(u32) -> bool) {
     let mut tried = tried.take_while(|step| *step < MOST);
     let survived = tried.find(|step| !stops(*step)).expect("it comes to the end");
@@ -38,7 +39,7 @@ fn rows(data: &Path) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// A folder with a data folder that an earlier version filled, whose tables are of this version by now.
+/// Creates a data folder that an earlier version filled, and brings its tables to this version.
 fn with_rows(folder: &Path) -> String {
     let data = folder.join("data");
     older::folder(&data);
@@ -47,7 +48,7 @@ fn with_rows(folder: &Path) -> String {
     rows
 }
 
-/// Either the rows are there by now, or they can be imported.
+/// Either the rows exist by now, or they can be imported.
 fn imported_again(output: &Output, step: u32) -> bool {
     if output.status.code() == Some(0) {
         return true;
@@ -81,7 +82,7 @@ fn an_import_is_whole_or_nothing_wherever_it_stops() {
 fn a_backup_has_its_name_once_it_is_whole() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
-    // Killed, the gateway leaves a journal.
+    // When killed, the gateway leaves a journal.
     drop(used(&data));
     at_steps(1.., 9, |step| {
         let to = folder.path().join(format!("copy-{step}"));
@@ -145,7 +146,7 @@ mod postgres {
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// The first row, some in between, and what is kept, which nobody was told of.
+    /// The first row, some in between, and the commit that was not reported.
     #[test]
     fn an_import_into_a_server_is_whole_or_nothing_wherever_it_stops() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! `gatewright doctor` where a proxy stands before the gateway.
+//! `gatewright doctor` with a proxy in front of the gateway.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -15,10 +15,10 @@ const CREDENTIALS: &str = "proxy-authorization: Basic YW15OmNhbmFyeQ==";
 /// The version in the first byte of a SOCKS 5 client.
 const SOCKS5: u8 = 5;
 
-/// A proxy at a port of this machine that takes every host to one server.
+/// A proxy at a port of this machine that forwards every host to one server.
 struct Proxy {
     address: SocketAddr,
-    /// The first line of each request, or the host and port that SOCKS was asked for.
+    /// The first line of each request, or the host and port requested over SOCKS.
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -31,7 +31,7 @@ impl Proxy {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let (server, kept) = (server.clone(), Arc::clone(&kept));
-                // A client that leaves ends its thread.
+                // A client that disconnects ends its thread.
                 thread::spawn(move || serve(client, &server, wants_password, &kept));
             }
         });
@@ -78,7 +78,7 @@ fn serve(
     relay(client, upstream)
 }
 
-/// The side of a server in SOCKS 5 without a password (RFC 1928), for hosts given by name.
+/// The server side of SOCKS 5 without a password (RFC 1928), for hosts given by name.
 fn socks(client: &mut TcpStream) -> std::io::Result<String> {
     let mut greeting = [0; 2];
     client.read_exact(&mut greeting)?;
@@ -175,7 +175,7 @@ fn gateway_without_tls_is_asked_through_the_proxy() {
     let (code, document) = examined(&mut through(&proxy));
     assert_eq!(code, Some(0), "{document:#}");
     assert_eq!(finding(&document, "gateway")["verdict"], "ok", "{document:#}");
-    // Whoever is on the way can read the key.
+    // Anyone on the path can read the key.
     assert_eq!(finding(&document, "TLS")["verdict"], "warn", "{document:#}");
     let asked = proxy.asked();
     assert!(asked.contains(&"GET http://gateway.test:81/v1/models HTTP/1.1".to_owned()), "{asked:?}");

@@ -24,7 +24,7 @@ fn id(answer: &Answer) -> &str {
     answer.document["id"].as_str().expect("an id")
 }
 
-/// 2.10: what clients were told while it was away, they are told again.
+/// 2.10: what clients were told during the outage remains true.
 #[test]
 fn what_a_gateway_told_without_its_database_outlives_kill_9() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -39,11 +39,11 @@ fn what_a_gateway_told_without_its_database_outlives_kill_9() {
     store.stop();
     let response = keyed(&first, "/v1/responses", "response", QUESTION);
     let chat = keyed(&first, "/v1/chat/completions", "chat", CHAT);
-    // Other gateways have it still: nobody is told that it is gone.
+    // Other gateways still have it: nobody is told that it is gone.
     assert_eq!(told(&first, "DELETE", id(&deleted)).status, 503);
     drop(first);
 
-    // It is killed once more before the database is back, and has nothing to tell by then but answers.
+    // It is killed again before the database is back, and has only responses to hand over by then.
     let second = start(&store, "second", &shared);
     assert_eq!(keyed(&second, "/v1/chat/completions", "chat", CHAT), chat);
     assert_eq!(told(&second, "GET", id(&response)).status, 503);

@@ -1,4 +1,5 @@
-//! The configuration of `deploy/compose.yaml` at work: three gateways behind its load balancer. `cargo xtask test nodes` runs this.
+//! The configuration of `deploy/compose.yaml` in use: three gateways behind its load balancer. `cargo xtask test nodes` runs
+//! this.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -36,13 +37,13 @@ fn start(config: &Path, name: &str) -> (Running, String) {
     let (mut line, stdout) = (String::new(), child.0.stdout.as_mut().expect("a pipe"));
     BufReader::new(stdout).read_line(&mut line).expect("its output");
     let ready: Value = serde_json::from_str(&line).expect("one JSON object on a line");
-    // What is in the configuration is not printed.
+    // The configuration's contents are not printed.
     assert!(ready["key"].is_null() && ready["webhook_secret"].is_null(), "{line}");
     let url = ready["listening"].as_str().expect("an address");
     (child, url.trim_start_matches("http://").to_owned())
 }
 
-/// Status and body of an answer. `None`: there is none.
+/// Status and body of a response. `None`: there is none.
 fn call(address: &str, key: &str, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
     let mut socket = TcpStream::connect(address).ok()?;
     let request = format!(
@@ -127,7 +128,7 @@ fn three_gateways_behind_the_load_balancer_are_one() {
         .map(|_| call(&address, &key, "POST", "/v1/chat/completions", CHAT).expect("an answer").0)
         .collect();
     let granted = statuses.iter().filter(|status| **status == 200).count();
-    // One comes back each ten seconds.
+    // One comes back every ten seconds.
     let most = 6 + usize::try_from(begun.elapsed().as_secs() / 10).expect("few") + 1;
     assert!((6..=most).contains(&granted), "{statuses:?}");
     assert!(statuses.iter().all(|status| matches!(status, 200 | 429)), "{statuses:?}");
@@ -139,7 +140,7 @@ fn three_gateways_behind_the_load_balancer_are_one() {
     };
     until("all gateways are listed", || names() == ["gateway-1", "gateway-2", "gateway-3"]);
 
-    // What one of them draws lies in the bucket, and all serve it.
+    // An image made by one of them is stored in the bucket, and all of them serve it.
     let picture = r#"{"model": "image_model_2", "prompt": "a kite", "size": "256x256"}"#;
     let unlimited = secret("key");
     let drawn = call(&address, unlimited.trim(), "POST", "/v1/images/generations", picture);
@@ -153,7 +154,7 @@ fn three_gateways_behind_the_load_balancer_are_one() {
         assert!(download(gateway, path) == Some((200, object.clone())), "{gateway}");
     }
 
-    // One is killed, and nobody notices.
+    // One is killed, and no client notices.
     gateways.remove(1);
     for _ in 0..20 {
         let answer = call(&address, &key, "GET", "/v1/models", "").expect("an answer");

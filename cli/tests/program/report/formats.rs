@@ -163,7 +163,7 @@ fn schema_is_that_of_the_specification_with_the_profile_s_names() {
     assert_eq!(ours["$defs"]["model_id"]["enum"], serde_json::json!(["a"]));
 }
 
-/// Section 2.12 lists every member, and `$schema` is none of them: editors map the schema by the file's name.
+/// Section 2.12 lists every member, and `$schema` is not among them: editors map the schema by the file's name.
 #[test]
 fn report_with_a_schema_member_is_invalid() {
     let report = minimal().replacen('{', r#"{"$schema": "urn:gatewright:report:1.0","#, 1);

@@ -25,7 +25,7 @@ fn valid_reports_exit_with_0() {
     assert_eq!(output.stderr, b"");
 }
 
-/// The example of the house style: place, what is wrong, section.
+/// The example of the house style: place, problem, section.
 #[test]
 fn invalid_report_on_standard_input_reads_like_a_compiler_s_diagnostics() {
     let broken = minimal().replacen(r#""status": "pass""#, r#""status": "skip""#, 1);
@@ -111,14 +111,14 @@ fn closed_pipe_is_taken_quietly() {
         .spawn()
         .expect("the program starts");
     drop(child.stdout.take());
-    // Dropped at once: the program waits for its input, and finds nobody to tell when it has it.
+    // Dropped at once: the program waits for its input, and its output pipe is closed when it has it.
     drop(child.stdin.take());
     let output = child.wait_with_output().expect("the program ends");
     assert_eq!(output.status.code(), Some(141));
     assert_eq!(output.stderr, b"");
 }
 
-/// A folder with a report of each kind: valid, broken, in a folder below, several in a file, and no report.
+/// A folder with a report of each kind: valid, broken, in a subfolder, several in one file, and a file that is not a report.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
@@ -132,7 +132,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// The output with the folder's name taken out.
+/// The output with the folder's name removed.
 fn without(folder: &tempfile::TempDir, text: &str) -> String {
     text.replace(&*folder.path().to_string_lossy(), "FOLDER")
 }
@@ -236,7 +236,7 @@ fn profile_sets_the_kit_s_name_and_the_models() {
     assert_eq!(nonsense.status.code(), Some(2));
 }
 
-/// 4,000 documents through a window that holds a few: what is printed is all of them, in order.
+/// 4,000 documents through a window of a few: all of them are printed, in order.
 #[test]
 fn long_ndjson_is_judged_whole_and_in_order() {
     let line = minimal().replace('\n', " ") + "\n";
@@ -252,7 +252,7 @@ fn long_ndjson_is_judged_whole_and_in_order() {
     assert_eq!(found, [1000, 2000, 3000, 4000]);
 }
 
-/// Whatever the format, what is counted and not listed is said.
+/// In every format, the number of unlisted findings is reported.
 #[test]
 fn every_format_says_what_is_not_listed() {
     let document = b"{\"checks\": [0, 0, 0]}";

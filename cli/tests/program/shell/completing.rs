@@ -1,4 +1,4 @@
-//! The scripts in their shells: what each offers at Tab.
+//! The scripts in their shells: what each offers on Tab.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::run;
 
 const WAIT_MS: u64 = 30_000;
 
-/// What is typed before Tab, some of what has to be offered, and what must not be.
+/// The text typed before Tab, some of the expected completions, and ones that must not be offered.
 const CASES: [(&str, &[&str], &[&str]); 13] = [
     ("gatewright ", &["serve", "chat", "completions", "help"], &["--listen", "init", "bash", "a-file"]),
     ("gatewright ch", &["check", "chat"], &["serve", "--color", "a-file"]),
@@ -28,12 +28,12 @@ const CASES: [(&str, &[&str], &[&str]); 13] = [
     ("gatewright chat hello --m", &["--model"], &["--listen", "a-file"]),
     ("gatewright completions ", &["bash", "elvish", "fish", "powershell", "zsh"], &["serve", "tcsh"]),
     ("gatewright help co", &["config", "completions"], &["serve", "--color", "a-file"]),
-    // The program of the server's package.
+    // The program of the server package.
     ("gatewright-server serve --log-format ", &["text", "json"], &["--json", "a-file"]),
 ];
 
-/// A shell that has the script in a folder of its own. It reads what is typed of `TYPED`, a line each, and writes to the
-/// file `OFFERED` each line after `== `, then what it offers for it.
+/// A shell with the script in its own folder. It reads the lines to complete from `TYPED`, and writes to the file `OFFERED` each
+/// line after `== `, then the completions offered for it.
 struct Asked {
     shell: &'static str,
     home: TempDir,
@@ -66,7 +66,7 @@ impl Asked {
         std::fs::write(self.path().join(name), text).expect("written");
     }
 
-    /// Without settings of whoever runs the tests.
+    /// Without the settings of the user who runs the tests.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.shell);
         command.args(arguments).current_dir(self.path().join("here")).env_clear();
@@ -117,7 +117,7 @@ impl Asked {
     }
 }
 
-/// It calls the function that the script has said completes the program.
+/// It calls the function that the script has registered to complete the program.
 #[test]
 fn bash_completes_commands_options_and_values() {
     let asked = Asked::new("bash");
@@ -136,7 +136,7 @@ fn bash_completes_commands_options_and_values() {
     asked.completes(&["--norc", "-c", ask]);
 }
 
-/// Its editor completes each line as soon as it is there; what it offers goes through `compadd`.
+/// Its editor completes each line as soon as it arrives; completions go through `compadd`.
 #[test]
 fn zsh_completes_commands_options_and_values() {
     let asked = Asked::new("zsh");
@@ -184,8 +184,8 @@ fn fish_completes_commands_options_and_values() {
     asked.completes(&["--no-config", "-c", ask]);
 }
 
-/// Its editor completes each line before it reads one; the function that matches what is offered with the beginning of a
-/// word writes it down.
+/// Its editor completes each line before it reads one; the function that matches candidates against the prefix of a word records
+/// them.
 #[test]
 fn elvish_completes_commands_options_and_values() {
     let asked = Asked::new("elvish");
@@ -214,7 +214,7 @@ fn elvish_completes_commands_options_and_values() {
     asked.completes_on_a_terminal(&["-rc", asked.path().join("rc.elv").to_str().expect("a path")]);
 }
 
-/// `cargo xtask test powershell` runs it, where there is one: Debian has none.
+/// `cargo xtask test powershell` runs it where PowerShell is installed: Debian doesn't have it.
 #[test]
 fn powershell_completes_commands_options_and_values() {
     let asked = Asked::new("pwsh");

@@ -1,4 +1,4 @@
-//! Backups of a data folder in use: they hold what clients were told before they began, usage too.
+//! Backups of a data folder in use: they contain everything that clients were told before they began, including usage.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -11,17 +11,17 @@ use crate::gateway::Serving;
 use crate::http::{ask, download};
 use crate::webhooks::wait_until;
 
-/// The key of the configuration, whose images and videos are asked for.
+/// The key of the configuration, used for images and videos.
 const KEY: &str = "k";
-/// Who asks at once.
+/// The number of concurrent clients.
 const CLIENTS: usize = 2;
-/// How often each is told something before a backup begins.
+/// How many results each client gets before a backup begins.
 const ROUNDS: usize = 5;
 
 /// What clients were told.
 #[derive(Debug, Clone, Default)]
 struct Told {
-    /// Answers to the key that was made.
+    /// Responses to requests with the created key.
     answers: u64,
     responses: Vec<String>,
     images: Vec<String>,
@@ -40,7 +40,7 @@ fn chat(gateway: &Serving, secret: &str) {
     post(gateway, secret, "/v1/chat/completions", &question);
 }
 
-/// Asks for one of each, and notes what was told.
+/// Requests one of each, and records the results.
 fn client(gateway: &Serving, secret: &str, told: &Mutex<Told>) {
     let post = |key: &str, path: &str, body: Value| post(gateway, key, path, &body);
     let note = |noted: &mut dyn FnMut(&mut Told)| noted(&mut told.lock().expect("no panic"));
@@ -68,7 +68,7 @@ fn counted(data: &Path) -> u64 {
     rows.as_array().expect("rows").iter().filter_map(|row| row["requests"].as_u64()).sum()
 }
 
-/// Starts a gateway with a copy, and finds there what was told. Returns how many requests it has counted.
+/// Starts a gateway with a copy, and checks that everything reported is there. Returns how many requests it has counted.
 fn restored(copy: &Path, secret: &str, all: &Told) -> u64 {
     assert!(told(&["store", "check", "--data", text(copy)]).contains("the store is sound"));
     // It has taken over the journals when it is ready.
@@ -88,7 +88,7 @@ fn restored(copy: &Path, secret: &str, all: &Told) -> u64 {
     counted
 }
 
-/// A gateway that makes no videos meanwhile.
+/// A gateway that doesn't finish any videos during the test.
 fn serve(data: &Path) -> Serving {
     let config = data.with_extension("toml");
     let name = data.file_name().and_then(|name| name.to_str()).expect("a name");
@@ -97,7 +97,7 @@ fn serve(data: &Path) -> Serving {
     Serving::start(&["--config", config.to_str().expect("a path"), "--key", KEY], None)
 }
 
-/// A gateway was killed while its database was away, and nobody has started it since.
+/// A gateway was killed while its database was away, and has not been started since.
 #[test]
 fn a_backup_holds_what_waits_for_the_database() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -154,7 +154,7 @@ fn a_backup_holds_all_that_clients_were_told_before_it_began() {
         chat(&gateway, secret);
         all.answers += 1;
     }
-    // Killed at once, it leaves usage in its journal that the database does not have.
+    // When killed immediately, it leaves usage in its journal that the database does not have.
     drop(gateway);
     told(&["store", "backup", text(&afterwards), "--data", text(&data)]);
 

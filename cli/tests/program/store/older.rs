@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection as _};
 
 use super::{gatewright, keys, run, text, told};
 
-/// The version of the tables of this program.
+/// The version of this program's tables.
 const LATEST: &str = "9";
 
 /// Runs statements on the database of a data folder.
@@ -24,7 +24,7 @@ pub(crate) fn execute(data: &Path, statements: &str) {
     });
 }
 
-/// A data folder as a program of the second version left it. Its pepper will be the first one that is used.
+/// A data folder as version 2 of the program left it. Its pepper will be the first one that is used.
 pub(crate) fn folder(data: &Path) {
     std::fs::create_dir(data).expect("a folder");
     execute(data, include_str!("../../../../gateway/src/store/tests/sqlite-0002.sql"));
@@ -38,7 +38,7 @@ pub(crate) fn empty_on_server(server: &Postgres, name: &str) -> String {
     server.url().replace("/postgres?", &format!("/{name}?"))
 }
 
-/// A database of a server as a program of the second version left it. Its pepper will be the first one that is used.
+/// A server database as version 2 of the program left it. Its pepper will be the first one that is used.
 #[cfg(unix)]
 pub(crate) fn on_server(server: &Postgres, name: &str) -> String {
     let url = empty_on_server(server, name);
@@ -54,7 +54,7 @@ fn psql(url: &str, arguments: &[&str]) {
     assert!(status.expect("psql of Postgres").success());
 }
 
-/// The names of keys, of those that are revoked too.
+/// The names of keys, including revoked ones.
 fn names(data: &Path) -> Vec<String> {
     let listed = run(&["keys", "list", "--revoked", "--json", "--data", text(data)]);
     let listed: Vec<serde_json::Value> = serde_json::from_slice(&listed.stdout).expect("JSON");

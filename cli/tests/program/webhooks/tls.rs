@@ -13,7 +13,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::{SECRET, serve_with, submit};
 
-/// What a receiver sees of a connection: the name that it was asked for and what was sent, or why there was no handshake.
+/// What a receiver sees of a connection: the server name requested and the data sent, or why the handshake failed.
 type Seen = Result<(Option<String>, String), String>;
 
 /// A receiver at a port of 127.0.0.1 with a certificate for a name. Its authority is in `ca.pem` of the folder.
@@ -81,7 +81,7 @@ fn the_receiver_is_asked_by_its_name_and_has_to_prove_it() {
             assert!(request.starts_with("POST /hook HTTP/1.1\r\n") && request.contains(&task), "{request}");
             assert!(request.contains("webhook-signature: v1,") && !request.contains(SECRET), "{request}");
         } else {
-            // Nothing was sent to who cannot prove the name.
+            // Nothing was sent to a receiver that cannot prove its name.
             let refused = seen.expect_err("no request");
             assert!(refused.to_lowercase().contains("certificate"), "{refused}");
         }

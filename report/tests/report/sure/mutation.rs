@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-/// Choices that follow from a seed.
+/// Choices derived from a seed.
 pub(crate) struct Choices(u64);
 
 impl Choices {
@@ -31,7 +31,7 @@ impl Choices {
     }
 }
 
-/// The document with up to three changes, written with other white space and escapes, and now and then a broken byte.
+/// The document with up to three changes, written with different white space and escapes, and sometimes a broken byte.
 pub(crate) fn written(document: &[u8], choices: &mut Choices) -> Vec<u8> {
     let mut value: Value = serde_json::from_slice(document).expect("a sound report is JSON");
     for _ in 0..choices.below(4) {
@@ -128,9 +128,9 @@ fn shuffled(members: &Map<String, Value>, choices: &mut Choices) -> Map<String, 
 /// Writes JSON.
 struct Writer {
     text: String,
-    /// How much white space there is.
+    /// How much white space is written.
     spaced: usize,
-    /// Whether there are repeated names, escapes in names, and numbers such as `1e0`.
+    /// Whether to write repeated names, escapes in names, and numbers such as `1e0`.
     odd: bool,
 }
 
@@ -207,7 +207,7 @@ impl Writer {
         }
     }
 
-    /// A string. With `escaped`, one of its characters is written as an escape without need.
+    /// A string. With `escaped`, one of its characters is written as an unnecessary escape.
     fn string(&mut self, string: &str, escaped: bool, choices: &mut Choices) {
         let at = choices.below(string.chars().count());
         self.text.push('"');
@@ -225,7 +225,7 @@ impl Writer {
     }
 }
 
-/// Flips, inserts, takes out or cuts.
+/// Flips, inserts, removes or truncates bytes.
 fn damage(bytes: &mut Vec<u8>, choices: &mut Choices) {
     let at = choices.below(bytes.len());
     match choices.below(5) {

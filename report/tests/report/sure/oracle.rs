@@ -1,4 +1,4 @@
-//! The findings, against another validator of JSON Schema: the crate `jsonschema`, with the same schema.
+//! The findings, against another JSON Schema validator: the crate `jsonschema`, with the same schema.
 
 use gatewright_report::{Rule, RuleKind, SCHEMA, Validator};
 use jsonschema::error::ValidationErrorKind;
@@ -12,7 +12,7 @@ fn oracle() -> jsonschema::Validator {
     jsonschema::draft202012::options().should_validate_formats(true).build(&schema).expect("a schema")
 }
 
-/// Whether the rule is one of reading, which JSON Schema does not know: another reader may pass over what breaks it.
+/// Whether the rule is about parsing, which JSON Schema does not cover: another reader may ignore violations of it.
 fn is_of_reading(rule: &str) -> bool {
     Rule::named(rule).is_some_and(|rule| rule.kind == RuleKind::Reading)
 }
@@ -25,7 +25,7 @@ fn theirs(oracle: &jsonschema::Validator, value: &Value) -> Vec<(String, String)
             ValidationErrorKind::AdditionalProperties { unexpected } => unexpected.len(),
             _ => 1,
         };
-        // One of several properties has to be there: we say that they are missing.
+        // One of several properties is required: we report that they are missing.
         let keyword = match error.kind().keyword() {
             "anyOf" => "required",
             keyword => keyword,
@@ -37,7 +37,7 @@ fn theirs(oracle: &jsonschema::Validator, value: &Value) -> Vec<(String, String)
     found
 }
 
-/// 2.12: what is found is what another validator of JSON Schema finds, by pointer and keyword.
+/// 2.12: the findings match those of another JSON Schema validator, by pointer and keyword.
 #[test]
 fn findings_are_those_of_another_validator() {
     let (bases, oracle) = (valid(), oracle());

@@ -1,4 +1,4 @@
-//! Files: whoever was told an address gets all that is in the file, and what nobody was told is removed.
+//! Files: whoever received a URL gets the complete file, and files that were never reported are removed.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,13 +14,13 @@ use crate::gatewright;
 use crate::http::download;
 use crate::webhooks::{Listening, wait_until};
 
-/// Longer than files are kept, and than what nobody knows is left alone.
+/// Longer than files are retained, and longer than unknown files are left alone.
 const LONG: Duration = Duration::from_hours(2);
 /// Longer than an idempotency key waits for a gateway that died.
 const LEASE: Duration = Duration::from_secs(40);
 /// Gateways read their clock twenty times a second.
 const READ: Duration = Duration::from_millis(150);
-/// Bytes of a film: a whole part of what is written at once, and some more.
+/// The size of a film in bytes: one full part of a write, and some more.
 const FILM: usize = 6 * 1024 * 1024;
 
 /// The paths of all files that a document names.
@@ -35,7 +35,7 @@ fn paths(document: &Value) -> Vec<String> {
     }
 }
 
-/// What is in all files that a document names, from a gateway that need not be the one that told it.
+/// The contents of all files that a document names, from a gateway that need not be the one that reported it.
 pub(in super::super) fn contents(gateway: &Serving, document: &Value) -> Vec<Vec<u8>> {
     let download = |path: String| {
         let (status, bytes) = download(&gateway.url, &path).expect("a whole file");
@@ -46,7 +46,7 @@ pub(in super::super) fn contents(gateway: &Serving, document: &Value) -> Vec<Vec
 }
 
 impl Scene {
-    /// Where files lie, whoever wrote them.
+    /// Where files are stored, whichever gateway wrote them.
     fn files(&self) -> Vec<PathBuf> {
         if let Some(bucket) = &self.bucket {
             return bucket.objects();
@@ -55,20 +55,20 @@ impl Scene {
         folder.map(|file| file.expect("a file").path()).collect()
     }
 
-    /// How far the clock of gateways is ahead.
+    /// How far the gateways' clock is ahead.
     fn ahead(&self) -> Duration {
         let text = std::fs::read_to_string(self.clock()).ok();
         Duration::from_millis(text.map_or(0, |text| text.parse().expect("a number")))
     }
 
-    /// So much time passes for all gateways. `age`: what makes the rows older of a server, whose clock is right.
+    /// Lets this much time pass for all gateways. `age`: the statement that ages the rows of a server, whose clock is right.
     fn let_pass(&self, time: Duration, age: &str) {
         if let Some(url) = &self.url {
             let aged = Command::new("psql").args(["-qc", age, url]).status().expect("psql of Postgres");
             assert!(aged.success());
             return;
         }
-        // In one step: nobody reads a half of it.
+        // Atomically, so that nobody reads a partial file.
         let new = self.folder.path().join("clock.new");
         std::fs::write(&new, (self.ahead() + time).as_millis().to_string()).expect("written");
         std::fs::rename(new, self.clock()).expect("renamed");
@@ -79,12 +79,12 @@ impl Scene {
         self.let_pass(LONG, &format!("UPDATE files SET expires = expires - {}", LONG.as_secs()));
     }
 
-    /// Idempotency keys of gateways that died are free.
+    /// Idempotency keys of gateways that died become free.
     pub(super) fn let_keys_lapse(&self) {
         self.let_pass(LEASE, &format!("UPDATE replays SET due = due - {}", LEASE.as_millis()));
     }
 
-    /// What is recorded is there. While no gateway runs.
+    /// Every recorded file exists. Call it while no gateway runs.
     fn is_sound(&self, step: u32) {
         if self.url.is_some() {
             return;
@@ -108,7 +108,7 @@ impl Scene {
         for line in of_store(&["export", "-"]).lines() {
             let line: Value = serde_json::from_str(line).expect("JSON");
             let file = &line["row"];
-            // Of a file that has expired, the contents go first.
+            // The contents of an expired file are removed first.
             if line["table"] == "files" && file["expires"].as_u64().expect("a time") > now.as_secs() {
                 let name = text(&file["name"]);
                 assert!(there.iter().any(|object| object.ends_with(name)), "step {step}: {name}, {there:?}");
@@ -116,8 +116,8 @@ impl Scene {
         }
     }
 
-    /// Some time later, no file is left, whatever was being written when a gateway stopped. Uploads to a bucket that were not
-    /// completed are no objects: a rule of the bucket removes them.
+    /// Some time later, no file is left, whatever was being written when a gateway stopped. Incomplete uploads to a bucket are
+    /// not objects: a bucket rule removes them.
     fn leaves_nothing(&self) {
         self.let_files_expire();
         for file in self.files() {
@@ -130,13 +130,13 @@ impl Scene {
     }
 }
 
-/// The configuration in which there is room for two small images, and not for four.
+/// A configuration with room for two small images, but not for four.
 pub(in super::super) fn pictures() -> String {
     "[limits]\nmax_files = \"80KiB\"\nmax_percent_per_key = 100\n".to_owned()
 }
 
-/// Two images are in the way of two others, until they expire: they are removed and the others written, while the gateway stops at
-/// one step after the other.
+/// Two images take the space of two others until they expire: they are removed and the others written, while the gateway stops at
+/// one step after another.
 pub(in super::super) fn images_that_were_told_are_whole(scene: &Scene, least: u32) {
     let two = json!({ "model": "image_model_2", "prompt": "a comet", "n": 2, "size": "256x256" });
     let draw = |gateway: &Serving| client(gateway, KEY, "POST", "/v1/images/generations", &two);
@@ -159,7 +159,7 @@ pub(in super::super) fn images_that_were_told_are_whole(scene: &Scene, least: u3
     scene.leaves_nothing();
 }
 
-/// The configuration with an upstream whose videos are made at once.
+/// The configuration with an upstream that makes videos immediately.
 pub(in super::super) fn upstream_of_films() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -205,7 +205,7 @@ fn film() -> Vec<u8> {
     film
 }
 
-/// The file of an upstream's video is fetched in parts, while the gateway stops at one step after the other.
+/// The file of an upstream's video is fetched in parts, while the gateway stops at one step after another.
 pub(in super::super) fn a_film_of_an_upstream_is_kept_whole(scene: &Scene, least: u32) {
     let wish = json!({ "model": "film", "prompt": "a comet", "duration": 4 });
     a_video_that_was_accepted_is_kept(scene, least, wish, |files| files == [film()]);

@@ -1,4 +1,4 @@
-//! Responses: whoever was told one finds it, here or at the upstream that holds it, and none that was deleted.
+//! Responses: a reported response can be found, here or at the upstream that stores it, and a deleted one can't.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn path_of(response: &Value) -> String {
     format!("{RESPONSES}/{}", text(&response["id"]))
 }
 
-/// What a gateway says of a stored response, once it knows: a store that is slow on a busy machine is a 503.
+/// A gateway's response for a stored response, once it is definite: a store that is slow on a busy machine causes a 503.
 fn asked(gateway: &Serving, method: &str, path: &str) -> Option<Answer> {
     let mut answer = None;
     wait_until("the store answers", || {
@@ -27,7 +27,7 @@ fn asked(gateway: &Serving, method: &str, path: &str) -> Option<Answer> {
     answer
 }
 
-/// A response that was told is found, with what it says. `then`: with the gateway that found it, and its path.
+/// A reported response is found with its contents. `then`: called with the gateway that found it, and its path.
 fn told_is_found(scene: &Scene, model: &str, then: impl Fn(&Serving, &str)) {
     scene.at_each_step(5, |step| {
         let first = scene.stopping(step);
@@ -63,7 +63,7 @@ pub(in super::super) fn upstream_of_responses() -> (Serving, String) {
     (upstream, config)
 }
 
-/// The place of a response is kept: whoever deletes it deletes it there.
+/// The location of a response is recorded: deleting it deletes it there.
 pub(in super::super) fn a_held_response_that_was_told_is_found(scene: &Scene, upstream: &Serving) {
     told_is_found(scene, "held", |other, path| {
         told(client(upstream, ADMIN_KEY, "GET", path, &Value::Null), 200);
@@ -83,7 +83,7 @@ pub(in super::super) fn a_response_that_was_deleted_stays_so(scene: &Scene) {
         let has_stopped = first.end(|_| deleted.is_some());
         scene.with_other(|other| {
             let status = |method| asked(other, method, &path).expect("an answer").status;
-            // Where nobody knows, it is there or not. After a 503, it is gone already.
+            // While the outcome is unknown, it may or may not exist. After a 503, it is already gone.
             let deleted = deleted.map_or_else(|| status("DELETE"), |deleted| deleted.status);
             assert!(deleted == 200 || deleted == 404, "step {step}: {deleted}");
             assert_eq!(status("GET"), 404, "step {step}");

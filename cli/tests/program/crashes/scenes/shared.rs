@@ -1,4 +1,5 @@
-//! The configuration that gateways share: a gateway runs with a whole one, wherever another one stopped that wrote its copy.
+//! The configuration that gateways share: a gateway runs with a complete one, wherever another gateway stopped while writing its
+//! copy.
 
 use std::path::PathBuf;
 
@@ -14,14 +15,14 @@ const COPY: &str = "shared/copy.rs";
 /// The points in it: before and after the copy is written.
 const STEPS: u32 = 2;
 
-/// What the copy is before it is written.
+/// The state of the copy before it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
-    /// It is not there.
+    /// It does not exist.
     None,
-    /// That of the revision before.
+    /// The copy of the previous revision.
     Whole,
-    /// A half of it, as no gateway leaves it.
+    /// Half of it, which no gateway leaves behind.
     Cut,
 }
 
@@ -32,7 +33,7 @@ enum Learns {
     AtWork,
 }
 
-/// A document with two models, so that a half of it has one.
+/// A document with two models, so that half of it has one.
 fn document(number: u32) -> String {
     let model = |letter| {
         format!("[models.{letter}-{number}]\ntargets = [{{ upstream = \"one\", model = \"model-sol\" }}]\n")
@@ -63,7 +64,7 @@ impl Scene {
         self.folder.path().join("data/shared-config.json")
     }
 
-    /// Whether the copy is that of a document.
+    /// Whether the copy matches a document.
     fn has_copy_of(&self, number: u32) -> bool {
         let copy = std::fs::read_to_string(self.copy()).ok();
         let copy: Option<Value> = copy.and_then(|copy| serde_json::from_str(&copy).ok());
@@ -92,7 +93,7 @@ impl Scene {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// The new document is pushed, and a gateway stops at a point of its copy, or at none.
+    /// Pushes the new document, while a gateway stops at a point of its copy, or at none.
     fn learn(&self, learns: Learns, before: Before, number: u32, step: u32) {
         match learns {
             Learns::AtWork => {
@@ -112,7 +113,7 @@ impl Scene {
         }
     }
 
-    /// Starts a gateway whose store is away. Gives its models, and whether it is ready for requests.
+    /// Starts a gateway whose store is away. Returns its models, and whether it is ready for requests.
     fn without_the_store(&self) -> (Vec<String>, bool) {
         let (address, _) = self.server().split_once("?host=").expect("a socket");
         let nowhere = format!("{address}?host={}", self.folder.path().join("nowhere").display());
@@ -122,7 +123,7 @@ impl Scene {
     }
 }
 
-/// Whoever was told of a revision finds it in use.
+/// A revision that was acknowledged is in use.
 pub(in super::super) fn a_configuration_that_was_pushed_is_used(scene: &Scene) {
     let mut newest = 0;
     scene.at_each_step(5, |step| {
@@ -132,7 +133,7 @@ pub(in super::super) fn a_configuration_that_was_pushed_is_used(scene: &Scene) {
         let pushed = admin(&first.serving, "POST", "/admin/config", &new);
         let has_stopped = first.end(|_| pushed.is_some());
         scene.with_other(|other| {
-            // Where nobody knows whether it is there, it is pushed again: that makes no second revision of it.
+            // If the outcome is unknown, it is pushed again, which does not create a second revision.
             let pushed = pushed.or_else(|| admin(other, "POST", "/admin/config", &new)).expect("an answer");
             assert!(pushed.status == 200 || pushed.status == 201, "step {step}: {}", pushed.document);
             let revision = pushed.document["revision"].as_u64().expect("a number");
@@ -146,7 +147,7 @@ pub(in super::super) fn a_configuration_that_was_pushed_is_used(scene: &Scene) {
     });
 }
 
-/// A gateway stops before and after it writes its copy. Without the store, the next one has what the copy was before, or the new one;
+/// A gateway stops before and after it writes its copy. Without the store, the next one has the previous copy or the new one;
 /// with the store, it has the new one.
 #[cfg(unix)]
 pub(in super::super) fn a_gateway_starts_with_a_whole_configuration(url: String) {
@@ -162,7 +163,7 @@ pub(in super::super) fn a_gateway_starts_with_a_whole_configuration(url: String)
                 let place = format!("{learns:?}, {before:?}, step {step}");
                 number += 1;
                 scene.learn(learns, before, number, step);
-                // Before anything is written, what was there is there.
+                // Before anything is written, the previous copy is unchanged.
                 let expected = match before {
                     _ if step > 1 => models_of(number),
                     Before::Whole => models_of(number - 1),

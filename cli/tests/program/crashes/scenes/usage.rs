@@ -1,4 +1,4 @@
-//! Usage: what a client was answered counts once, whoever stops before the store has it.
+//! Usage: an answered request counts once, whichever gateway stops before the store has it.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,14 @@ use crate::webhooks::wait_until;
 /// Usage is written within this time: twice a second.
 const WRITTEN: Duration = Duration::from_millis(1_500);
 
-/// A key that has asked once, at most.
+/// A key that was used for one request at most.
 struct Asked {
     id: String,
     is_answered: bool,
 }
 
 impl Asked {
-    /// Makes a key. The request that it asks may be the one in which the gateway stops.
+    /// Creates a key. The gateway may stop during the request that uses it.
     fn new(gateway: &Serving, name: &str, begin: impl FnOnce()) -> Self {
         let made = told(admin(gateway, "POST", "/admin/keys", &json!({ "name": name })), 201);
         begin();
@@ -37,14 +37,14 @@ fn counted(gateway: &Serving, key: &str) -> u64 {
 }
 
 impl Scene {
-    /// Each request that was answered counts once, another one at most once.
+    /// Each answered request counts once, any other at most once.
     fn counts_once(&self, asked: &[Asked]) {
-        // It begins with what the journals have of those that stopped.
+        // It begins by taking over the journals of the gateways that stopped.
         let last = self.serve("last", SHORT, &[]).expect("it starts");
         wait_until("what was answered counts", || {
             asked.iter().all(|one| !one.is_answered || counted(&last, &one.id) > 0)
         });
-        // What counts twice might do so later.
+        // A duplicate might be counted only later.
         std::thread::sleep(WRITTEN);
         for (one, step) in asked.iter().zip(1..) {
             let counted = counted(&last, &one.id);
@@ -58,7 +58,7 @@ pub(in super::super) fn usage_counts_once(scene: &Scene) {
     scene.at_each_step(15, |step| {
         let first = scene.stopping(step);
         asked.push(Asked::new(&first.serving, &format!("counted-{step}"), || first.begin()));
-        // To ask whether it is written would be a step of its own.
+        // Checking whether it has been written would add a step.
         let since = Instant::now();
         first.end(|_| since.elapsed() > WRITTEN)
     });
@@ -66,11 +66,11 @@ pub(in super::super) fn usage_counts_once(scene: &Scene) {
     scene.counts_once(&asked);
 }
 
-/// A gateway is told to end, which removes its journal, and stops at a step.
+/// A gateway is asked to shut down, which removes its journal, and stops at a step.
 #[cfg(unix)]
 pub(in super::super) fn usage_counts_once_when_the_gateway_ends(scene: &Scene, least: u32) {
     let mut asked = Vec::new();
-    // Whether each one that stopped when it was told to end has left its journal.
+    // Whether each gateway that stopped during shutdown left its journal.
     let mut left = Vec::new();
     scene.at_each_step(least, |step| {
         let mut first = scene.stopping(step);
@@ -78,7 +78,7 @@ pub(in super::super) fn usage_counts_once_when_the_gateway_ends(scene: &Scene, l
         if asked.last().is_none_or(|one| !one.is_answered) {
             return first.end(|_| false);
         }
-        // It may stop before it hears of it, too: the answer was journaled.
+        // It may also stop before it receives the signal: the response was journaled.
         first.serving.signal("-TERM");
         let has_stopped = !first.serving.child.wait().expect("it was started").success();
         let journals = std::fs::read_dir(scene.folder.path().join("data/usage")).expect("a folder").count();
@@ -94,7 +94,7 @@ pub(in super::super) fn usage_counts_once_when_the_gateway_ends(scene: &Scene, l
     scene.counts_once(&asked);
 }
 
-/// A gateway is killed before the store has the usage, and the one that takes it over stops at a step.
+/// A gateway is killed before the store has the usage, and the gateway that takes over stops at a step.
 pub(in super::super) fn usage_that_is_taken_over_counts_once(scene: &Scene) {
     let mut asked = Vec::new();
     scene.at_each_step(15, |step| {

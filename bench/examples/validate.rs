@@ -1,8 +1,8 @@
-//! Judges reports, ours and serde_json with jsonschema in turns: the median and the best of the rounds, and how often as
-//! fast ours is.
+//! Validates reports with our validator and with serde_json plus jsonschema in turns: the median and the best of the rounds, and
+//! how many times faster ours is.
 //!
-//! `cargo run --release -p gatewright-bench --example validate [ROUNDS]`; `validate KIND WAY TIMES` does one thing so
-//! many times, for callgrind. The kinds and ways are those of the table.
+//! `cargo run --release -p gatewright-bench --example validate [ROUNDS]`; `validate KIND WAY TIMES` does one thing `TIMES` times,
+//! for callgrind. The kinds and ways are those of the table.
 
 #![expect(clippy::print_stdout, reason = "what a program measures, it prints")]
 
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use gatewright_report::Validator;
 use serde_json::{Value, json};
 
-/// Time that one turn of one way takes, at least: short, so that some turns are not disturbed.
+/// The minimum time of one turn of one way: short, so that some turns are not disturbed.
 const TURN: Duration = Duration::from_millis(5);
 
 /// Models of a big report.
@@ -22,7 +22,7 @@ const MANY_MODELS: usize = 900;
 /// The base of the vectors that has every member.
 const FULL: &str = include_str!("../../tests/vectors/report/bases/full.json");
 
-/// Ours; ours with the report as typed values; the parser alone; the parser, and the schema over what it made.
+/// Ours; ours with the report as typed values; the parser alone; the parser, and the schema applied to its result.
 const WAYS: [&str; 4] = ["ours", "typed", "serde_json", "serde_json + jsonschema"];
 
 fn main() -> Result<()> {
@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// A report, and those who judge it.
+/// A report, and its validators.
 struct Case {
     kind: &'static str,
     document: Vec<u8>,
@@ -114,7 +114,7 @@ fn compare(rounds: usize) -> Result<()> {
     Ok(())
 }
 
-/// A report of the usual size, the same with a violation, the same without white space, and one of many models.
+/// A report of the usual size, the same with a violation, the same without white space, and one with many models.
 fn cases() -> Result<Vec<Case>> {
     let usual_models = ["model-sol", "model-terra", "model-luna"].map(str::to_owned);
     let many_models: Vec<String> = (0..MANY_MODELS).map(|index| format!("model-{index}")).collect();
@@ -132,7 +132,7 @@ fn cases() -> Result<Vec<Case>> {
     ])
 }
 
-/// A report with every member, of these models; `replaced` has the models that take the place of the standard ones.
+/// A report with every member, for these models; `replaced` has the models that replace the standard ones.
 fn report(models: &[String], replaced: &[String]) -> Result<Value> {
     let mut report: Value = serde_json::from_str(FULL)?;
     if !replaced.is_empty() {

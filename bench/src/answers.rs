@@ -1,18 +1,18 @@
-//! The answers of the stub. The model's name says which: `plain` answers whole, `chunks-N` streams N chunks in large
-//! packets, `varied-N` too, but with a member whose length changes from chunk to chunk, `paced-N-MS` streams N chunks, one
-//! each MS milliseconds (0.2 is a number of them) and each in a packet of its own.
+//! The stub's responses. The model's name selects one: `plain` is a whole response, `chunks-N` streams N chunks in large packets,
+//! `varied-N` does too, but with a member whose length changes from chunk to chunk, `paced-N-MS` streams N chunks, one every MS
+//! milliseconds (which may be a fraction, such as 0.2), each in its own packet.
 
 use std::time::Duration;
 
-/// What pads a chunk that varies, up to its whole length.
+/// What pads a varied chunk, at its full length.
 const OBFUSCATION: &str = "3fKqZ0bTnWc8RyLx";
 
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// Whether the answer is a stream.
+    /// Whether the response is a stream.
     pub stream: bool,
-    /// Whether the request has the form of the messages protocol; else that of chat.
+    /// Whether the request has the messages format; else it has the chat format.
     pub messages: bool,
     /// Number of chunks of a stream.
     pub chunks: usize,
@@ -23,7 +23,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Reads what a request asks for. `path` and `body` are those of the request.
+    /// Reads what a request asks for. `path` and `body` are the request's.
     pub fn read(path: &str, body: &[u8]) -> Self {
         let body = String::from_utf8_lossy(body);
         let after = |name: &str| {
@@ -49,7 +49,7 @@ impl Wanted {
         }
     }
 
-    /// The whole answer, of about 730 bytes.
+    /// The whole response, of about 730 bytes.
     pub fn document(&self) -> String {
         let text = "Rivers carry water from high ground to the sea. ".repeat(8);
         if self.messages {

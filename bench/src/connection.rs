@@ -1,4 +1,4 @@
-//! A connection of HTTP/1.1, kept alive, with no more than measuring needs.
+//! A kept-alive HTTP/1.1 connection, with no more than measuring needs.
 
 use std::time::{Duration, Instant};
 
@@ -13,18 +13,18 @@ pub struct Connection {
     received: Vec<u8>,
 }
 
-/// What came back.
+/// The measured response.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
-    /// Status of the answer.
+    /// Status of the response.
     pub status: u16,
     /// Time until the first byte of the body.
     pub first_byte: Duration,
-    /// Time until the last.
+    /// Time until the last byte.
     pub whole: Duration,
     /// Longest time between two packets of the body.
     pub longest_gap: Duration,
-    /// Bytes of the body, with the framing of chunks.
+    /// Bytes of the body, including chunk framing.
     pub bytes: usize,
 }
 
@@ -53,7 +53,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads its response.
     pub async fn ask(&mut self, request: &[u8]) -> Result<Timing> {
         self.received.clear();
         let begun = Instant::now();
@@ -84,7 +84,7 @@ impl Connection {
                 bytes += self.received.len();
                 break;
             }
-            // Of a long answer, only the end is needed.
+            // Only the end of a long response is needed.
             let keep = self.received.len().min(8);
             let passed = self.received.len() - keep;
             bytes += passed;

@@ -1,5 +1,5 @@
-//! What the programs in Rust that are measured share: `PROGRAM WORK MODEL COUNT HOST` does a kind of work so many times and
-//! prints what it took as one line of JSON. bench/python/measured.py and bench/node/measured.mjs are its like.
+//! What the measured Rust programs share: `PROGRAM WORK MODEL COUNT HOST` does one kind of work `COUNT` times and prints its cost
+//! as one line of JSON. bench/python/measured.py and bench/node/measured.mjs are its counterparts.
 
 #![expect(clippy::print_stdout, reason = "the line is what xtask reads")]
 
@@ -13,20 +13,20 @@ use serde_json::json;
 /// What a program is asked to do.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// `ask` for a whole answer or `read` a stream.
+    /// `ask` for a whole response or `read` a stream.
     pub work: String,
-    /// Model that is asked for, which says to the stub what to answer.
+    /// The requested model, which tells the stub what to answer.
     pub model: String,
-    /// How many requests or streams.
+    /// The number of requests or streams.
     pub count: u64,
     /// `host:port` of the stub.
     pub host: String,
-    /// Whether one thread does everything, instead of as many as there are cores.
+    /// Whether one thread does everything, instead of one thread per core.
     pub one_thread: bool,
 }
 
 impl Task {
-    /// From the arguments of the program. `ask-one` is `ask` on one thread.
+    /// Parses the program's arguments. `ask-one` is `ask` on one thread.
     pub fn from_arguments() -> Result<Self> {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
         let [work, model, count, host] = <[String; 4]>::try_from(arguments)
@@ -40,7 +40,7 @@ impl Task {
         format!("http://{}/v1", self.host)
     }
 
-    /// Runs a future on the runtime that was asked for.
+    /// Runs a future on the requested runtime.
     pub fn block_on<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let mut builder = if self.one_thread {
             tokio::runtime::Builder::new_current_thread()
@@ -50,13 +50,13 @@ impl Task {
         builder.enable_all().build()?.block_on(work)
     }
 
-    /// Does it so many times and prints what it took. `once` returns what was read as a number, which has to be the same
-    /// each time: see [`sum`].
+    /// Does the work `count` times and prints its cost. `once` returns what was read as a number, which must be the same each
+    /// time: see [`sum`].
     pub async fn measure(&self, once: impl AsyncFnMut() -> Result<u64>) -> Result<()> {
         self.measure_bytes(0, once).await
     }
 
-    /// The same, of so many bytes each time.
+    /// The same, for this many bytes each time.
     pub async fn measure_bytes(
         &self,
         bytes: usize,
@@ -90,12 +90,12 @@ impl Task {
     }
 }
 
-/// What was read of a text as a number: its pieces that are not empty, and their bytes.
+/// The text that was read as a number: its non-empty pieces, and their bytes.
 pub fn sum(text: Option<&str>) -> u64 {
     text.filter(|text| !text.is_empty()).map_or(0, |text| text.len() as u64 + 1)
 }
 
-/// Highest resident memory of this process so far.
+/// Peak resident memory of this process so far.
 pub fn peak_kilobytes() -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,10 +1,10 @@
-//! What a process takes of the machine (Linux).
+//! What a process uses of the machine (Linux).
 
 use std::fs;
 
 use anyhow::{Context as _, Result};
 
-/// Time of the processor that the threads of a process have taken, in microseconds.
+/// CPU time that the threads of a process have used, in microseconds.
 pub fn cpu_us(pid: u32) -> Result<f64> {
     let mut nanoseconds = 0.0;
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {

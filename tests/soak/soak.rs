@@ -1,4 +1,4 @@
-//! The Rust side of `cargo xtask soak REQUESTS EVENTS`: prints `PHASE DONE` forty times a phase.
+//! The Rust side of `cargo xtask soak REQUESTS EVENTS`: prints `PHASE DONE` forty times per phase.
 
 #![expect(clippy::print_stdout, reason = "the lines are what xtask reads")]
 
@@ -6,7 +6,7 @@ use futures_util::future::try_join_all;
 use gatewright::Client;
 use gatewright::types::{ChatCompletionRequest, ChatMessage};
 
-/// Calls that are under way at once.
+/// Calls in progress at once.
 const AT_ONCE: u64 = 8;
 /// Events of each stream that xtask's server sends.
 const EVENTS_PER_STREAM: u64 = 10_000;

@@ -6,7 +6,7 @@ use async_openai::config::OpenAIConfig;
 use async_openai::types::chat::{ChatCompletionRequestUserMessage, CreateChatCompletionRequestArgs};
 use futures::StreamExt as _;
 
-/// The file itself and not the crate, which brings our client.
+/// Includes the file itself and not the crate, which depends on our client.
 #[path = "../../src/measured.rs"]
 #[allow(dead_code, reason = "shared with other programs")]
 mod measured;

@@ -1,4 +1,4 @@
-//! The floor of clients in Rust: reqwest and serde, with no more than the answer needs.
+//! The floor for Rust clients: reqwest and serde, with no more than the response needs.
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use gatewright_bench::measured::{Task, sum};
@@ -54,7 +54,7 @@ struct ChunkChoice {
 
 fn main() -> Result<()> {
     let task = Task::from_arguments()?;
-    // reqwest is built without one, and asks for it though the stub speaks plain HTTP.
+    // reqwest is built without a crypto provider, and requires one although the stub speaks plain HTTP.
     let provider = rustls::crypto::ring::default_provider().install_default();
     provider.map_err(|_| anyhow!("there is a provider already"))?;
     task.block_on(work(&task))

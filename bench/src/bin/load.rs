@@ -1,4 +1,4 @@
-//! Sends load to a gateway and prints what it saw, as one JSON object.
+//! Sends load to a gateway and prints its measurements as one JSON object.
 
 #![expect(clippy::print_stdout, reason = "the figures are its output")]
 

@@ -1,4 +1,4 @@
-//! Judges a report: `report WAY FILE COUNT SCHEMA`. An invalid one has `invalid` in its name.
+//! Validates a report: `report WAY FILE COUNT SCHEMA`. An invalid one has `invalid` in its name.
 
 use std::fs;
 use std::hint::black_box;
@@ -8,7 +8,7 @@ use gatewright_bench::measured::Task;
 use gatewright_report::Validator;
 use serde_json::Value;
 
-/// Says whether a document is valid.
+/// Returns whether a document is valid.
 type Judge = Box<dyn Fn(&[u8]) -> Result<bool>>;
 
 fn main() -> Result<()> {

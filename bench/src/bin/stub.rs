@@ -1,4 +1,4 @@
-//! An upstream that answers at once, without a key. Prints the port that it listens on.
+//! An upstream that answers immediately, without a key. Prints the port that it listens on.
 
 #![expect(clippy::print_stdout, reason = "its port is its output")]
 
@@ -11,7 +11,7 @@ use memchr::memmem;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Size of the packets of a stream that is not paced.
+/// Packet size of a stream that is not paced.
 const PACKET: usize = 16 * 1024;
 
 #[tokio::main(flavor = "current_thread")]
@@ -22,7 +22,7 @@ async fn main() -> Result<()> {
     loop {
         let (socket, _) = listener.accept().await?;
         socket.set_nodelay(true)?;
-        // A client that leaves ends only its own connection.
+        // A client that disconnects ends only its own connection.
         tokio::spawn(async move { drop(serve(socket).await) });
     }
 }
@@ -83,7 +83,7 @@ async fn stream(socket: &mut TcpStream, wanted: &Wanted) -> Result<()> {
     Ok(socket.write_all(b"0\r\n\r\n").await?)
 }
 
-/// The runtime's clock counts milliseconds; shorter pauses are those of a thread.
+/// The runtime's timer has millisecond resolution; shorter pauses use a thread.
 async fn pause(time: Duration) -> Result<()> {
     if time < Duration::from_millis(1) {
         return Ok(tokio::task::spawn_blocking(move || std::thread::sleep(time)).await?);

@@ -50,7 +50,7 @@ struct Behaviour {
     status: u16,
     headers: Vec<(String, String)>,
     body: Body,
-    /// Bytes that go before the body, out of what was promised.
+    /// How the connection ends: 0 hangs, 1 and 2 reset it, anything else closes it.
     end: u8,
     lies_about_length: bool,
 }

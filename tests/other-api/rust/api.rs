@@ -1,4 +1,4 @@
-//! The macros that generated types call: to a crate of another specification the generator gives these files along.
+//! The macros that generated types call: the generator copies these files into a crate of another specification.
 
 #[path = "../../../core/src/api/setters.rs"]
 pub(crate) mod setters;

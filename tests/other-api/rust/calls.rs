@@ -1,5 +1,5 @@
-//! Calls every operation of the harbour through its generated client, and compares what comes back with the exchanges.
-//! `cargo xtask test other-api` builds and runs it; without what that generates there is nothing to call.
+//! Calls every operation of the harbor through its generated client, and compares the results with the exchanges. `cargo xtask
+//! test other-api` builds and runs it; without the generated code there is nothing to call.
 
 #[cfg(not(other_api))]
 fn main() {}

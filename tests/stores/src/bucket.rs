@@ -1,5 +1,5 @@
-//! A service of S3 with one bucket. It is another maker's, which verifies the signature of each request and keeps objects as files
-//! of a folder.
+//! An S3 service with one bucket. It is third-party code, which verifies the signature of each request and stores objects as
+//! files in a folder.
 
 use std::fs;
 use std::io;
@@ -22,13 +22,13 @@ use tokio::runtime::{Builder, Runtime};
 /// Threads that serve it.
 const THREADS: usize = 2;
 
-/// See the module. It is served on threads of its own, at a free port of this machine, until it is dropped.
+/// See the module. It runs on its own threads, at a free port of this machine, until it is dropped.
 #[derive(Debug)]
 pub struct Bucket {
     objects: PathBuf,
     port: u16,
     state: Arc<State>,
-    /// Gone when it is dropped.
+    /// Removed when it is dropped.
     runtime: Option<Runtime>,
 }
 
@@ -41,15 +41,15 @@ struct State {
 impl Bucket {
     /// The name of the bucket.
     pub const NAME: &str = "files-of-gateways";
-    /// The id of the access key.
+    /// The access key ID.
     pub const ACCESS_KEY: &str = "bucket-access";
-    /// Its secret. It must appear in no message.
+    /// Its secret. It must not appear in any message.
     pub const SECRET_KEY: &str = "bucket-canary-5b1e";
 
-    /// Starts the service, which keeps what it has in this folder.
+    /// Starts the service, which stores its data in this folder.
     ///
     /// # Panics
-    /// The folder cannot be made, or there is no free port.
+    /// The folder cannot be created, or there is no free port.
     pub fn start(folder: &Path) -> Self {
         let objects = folder.join(Self::NAME);
         fs::create_dir_all(&objects).expect("a folder");
@@ -66,17 +66,17 @@ impl Bucket {
         Self { objects, port, state, runtime: Some(runtime) }
     }
 
-    /// The port that it is served at.
+    /// The port it listens on.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its address.
+    /// Its URL.
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The files in which the objects of the bucket are, in order. Their paths end with the names of the objects.
+    /// The files that contain the bucket's objects, in order. Their paths end with the names of the objects.
     ///
     /// # Panics
     /// They cannot be listed.
@@ -93,7 +93,7 @@ impl Bucket {
         found
     }
 
-    /// Whether it refuses everything from now on, as one does that has too much to do. The service never does so by itself.
+    /// Sets whether it rejects every request from now on, like an overloaded service. It never does so by itself.
     pub fn refuse(&self, refuses: bool) {
         self.state.refuses.store(refuses, Ordering::Relaxed);
     }
@@ -106,7 +106,7 @@ impl Bucket {
 
 impl Drop for Bucket {
     fn drop(&mut self) {
-        // The one who drops it may be a task, which must not wait for threads.
+        // It may be dropped by a task, which must not wait for threads.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -120,7 +120,7 @@ async fn serve(listener: TcpListener, service: S3Service, state: Arc<State>) -> 
         let (service, state) = (service.clone(), Arc::clone(&state));
         tokio::spawn(async move {
             let answer = service_fn(|request| answer(&service, &state, request));
-            // A client that leaves ends only its own connection.
+            // A client that disconnects ends only its own connection.
             _ = http1::Builder::new().serve_connection(TokioIo::new(socket), answer).await;
         });
     }

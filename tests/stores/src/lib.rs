@@ -1,5 +1,5 @@
-//! Servers of stores, started for a test in a folder of its own: no service of the system is used or changed. They end with
-//! the test, also when it panics or is killed; a test that is killed leaves the folder.
+//! Store servers, each started for a test in its own folder: no service of the system is used or changed. They end with the test,
+//! also when it panics or is killed; a test that is killed leaves the folder behind.
 
 mod bucket;
 mod network;

@@ -1,5 +1,5 @@
-//! The network between a gateway and its servers, which can be cut. Bytes that are on their way when it is cut silently arrive when
-//! it is mended, as TCP has it.
+//! The network between a gateway and its servers, which can be cut. If it is cut silently, bytes in transit arrive once it is
+//! restored, as with TCP.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -14,27 +14,27 @@ use crate::Postgres;
 /// The name of a Postgres server's socket in its folder.
 const SOCKET: &str = ".s.PGSQL.5432";
 
-/// What becomes of bytes.
+/// What happens to bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// They arrive.
     Open,
-    /// Nobody hears of them, nor of connections that begin or end.
+    /// Nothing arrives, including the beginnings and ends of connections.
     Silent,
-    /// Connections break, and no new ones are made.
+    /// Connections break, and new ones are refused.
     Broken,
 }
 
-/// See the module. What it leads to is reached until it is dropped.
+/// See the module. Its servers are reachable until it is dropped.
 #[derive(Debug)]
 pub struct Network {
-    /// Of the sockets that lead to databases.
+    /// The folder of the sockets that lead to databases.
     folder: TempDir,
     way: watch::Sender<Way>,
 }
 
 impl Network {
-    /// One that is open.
+    /// A network that is open.
     ///
     /// # Panics
     /// There is no place for its sockets.
@@ -44,15 +44,15 @@ impl Network {
         Self { folder, way: watch::Sender::new(Way::Open) }
     }
 
-    /// Cuts or mends it.
+    /// Cuts or restores it.
     pub fn set(&self, way: Way) {
         self.way.send_replace(way);
     }
 
-    /// The address of a database behind it. Once for each network. Needs a Tokio runtime.
+    /// The URL of a database behind it. Call it once per network. Needs a Tokio runtime.
     ///
     /// # Panics
-    /// There is no socket for it.
+    /// Its socket cannot be created.
     pub fn url_of(&self, server: &Postgres) -> String {
         let listener = UnixListener::bind(self.folder.path().join(SOCKET)).expect("a socket");
         let (way, place) = (self.way.subscribe(), server.folder().join(SOCKET));
@@ -65,10 +65,10 @@ impl Network {
         Postgres::url_in(self.folder.path())
     }
 
-    /// The port that leads to another one of this machine. Needs a Tokio runtime.
+    /// A port that leads to another port of this machine. Needs a Tokio runtime.
     ///
     /// # Panics
-    /// There is none.
+    /// There is no free port.
     pub async fn port_of(&self, port: u16) -> u16 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -83,7 +83,7 @@ impl Network {
     }
 }
 
-/// Leads one connection to a server.
+/// Forwards one connection to a server.
 async fn lead<S>(client: S, server: impl Future<Output = io::Result<S>>, mut way: watch::Receiver<Way>)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
@@ -98,7 +98,7 @@ where
     tokio::spawn(pass(from_server, to_client, way));
 }
 
-/// Passes on what one side says, and that it said its last.
+/// Forwards what one side sends, and the end of its data.
 async fn pass<S>(mut from: ReadHalf<S>, mut to: WriteHalf<S>, mut way: watch::Receiver<Way>)
 where
     S: AsyncRead + AsyncWrite,
@@ -120,7 +120,7 @@ where
     }
 }
 
-/// Waits while nobody hears of anything. False: the network is broken, or gone.
+/// Waits while nothing gets through. False: the network is broken, or gone.
 async fn is_open(way: &mut watch::Receiver<Way>) -> bool {
     way.wait_for(|way| *way != Way::Silent).await.is_ok_and(|way| *way == Way::Open)
 }

@@ -12,26 +12,26 @@ use tempfile::TempDir;
 
 use crate::unprivileged::{command, hand_over};
 
-/// Where Debian's packages put the programs, by version.
+/// Where Debian's packages install the programs, by version.
 const PACKAGES: &str = "/usr/lib/postgresql";
 const USER: &str = "gateway";
-/// The password of [`Postgres::url`]. It must appear in no message.
+/// The password of [`Postgres::url`]. It must not appear in any message.
 const PASSWORD: &str = "pg-canary-81c0";
 /// How long the server may take to start or to stop.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A server with an empty database, which is reached by a Unix socket in its folder.
+/// A server with an empty database, which is reached through a Unix socket in its folder.
 #[derive(Debug)]
 pub struct Postgres {
     programs: PathBuf,
     folder: TempDir,
-    /// The port that is served with TLS.
+    /// The port with TLS.
     port: Option<u16>,
     server: Option<Child>,
 }
 
 impl Postgres {
-    /// Makes a database and starts its server.
+    /// Creates a database and starts its server.
     ///
     /// # Panics
     /// Postgres is not installed, or does not start.
@@ -43,7 +43,7 @@ impl Postgres {
         fs::write(&password, PASSWORD).expect("a file");
         hand_over(&password);
         let mut make = command(postgres.programs.join("initdb"), "KILL");
-        // The password as it is: thousands of digests for each connection take long in a debug build.
+        // A plain password: thousands of digests for each connection take long in a debug build.
         make.args(["--no-sync", "--no-locale", "--encoding=UTF8", "--auth=password", "--username", USER]);
         make.arg("--pgdata").arg(postgres.place("data")).arg("--pwfile").arg(password);
         run(make);
@@ -51,7 +51,7 @@ impl Postgres {
         postgres
     }
 
-    /// Serves a free port of this machine, with TLS alone, beside the socket.
+    /// Also listens on a free port of this machine, with TLS only.
     ///
     /// # Panics
     /// The server does not start.
@@ -69,21 +69,21 @@ impl Postgres {
         self.resume();
     }
 
-    /// The address of the port that [`Postgres::serve_tls`] serves, by this name of the host.
+    /// The URL of the port that [`Postgres::serve_tls`] opens, with this host name.
     ///
     /// # Panics
-    /// There is none.
+    /// There is no such port.
     pub fn url_by_port(&self, host: &str) -> String {
         let port = self.port.expect("a port");
         format!("postgres://{USER}:{PASSWORD}@{host}:{port}/postgres")
     }
 
-    /// Its address, with user and password.
+    /// Its URL, with user and password.
     pub fn url(&self) -> String {
         Self::url_in(self.folder.path())
     }
 
-    /// The address of a server whose socket is in a folder, or one that leads to it.
+    /// The URL of a server whose socket is in a folder, or of a socket that leads to it.
     pub(crate) fn url_in(folder: &Path) -> String {
         format!("postgres://{USER}:{PASSWORD}@localhost/postgres?host={}", folder.display())
     }
@@ -103,10 +103,10 @@ impl Postgres {
         self.folder.path()
     }
 
-    /// Stops the server at once, as if it had crashed.
+    /// Stops the server immediately, as if it had crashed.
     ///
     /// # Panics
-    /// The system does not let it.
+    /// The system does not permit it.
     pub fn stop(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         let id = i32::try_from(server.id()).ok().and_then(Pid::from_raw).expect("the id of a process");
@@ -139,7 +139,7 @@ impl Postgres {
         for setting in [
             "shared_buffers=16MB",
             "max_connections=60",
-            // The files of a test need not outlast the machine.
+            // The files of a test need not survive a crash of the machine.
             "fsync=off",
         ] {
             server.args(["-c", setting]);

@@ -13,14 +13,14 @@ use tempfile::TempDir;
 
 use crate::unprivileged::{command, hand_over};
 
-/// The password of [`Redis::url`]. It must appear in no message.
+/// The password of [`Redis::url`]. It must not appear in any message.
 const PASSWORD: &str = "redis-canary-5d21";
 /// How long the server may take to start.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How long it may take to answer whether it has started.
+/// How long one check of whether it has started may take.
 const QUICK: Duration = Duration::from_secs(1);
 
-/// A server that keeps nothing when it ends, on a free port of this machine.
+/// A server without persistence, on a free port of this machine.
 #[derive(Debug)]
 pub struct Redis {
     folder: TempDir,
@@ -50,12 +50,12 @@ impl Redis {
         redis
     }
 
-    /// Its address, with the password.
+    /// Its URL, with the password.
     pub fn url(&self) -> String {
         self.url_at(self.port)
     }
 
-    /// The same by another port, which leads to it.
+    /// The same through another port, which leads to it.
     pub fn url_at(&self, port: u16) -> String {
         format!("redis://:{PASSWORD}@127.0.0.1:{port}")
     }
@@ -75,10 +75,10 @@ impl Redis {
         PASSWORD
     }
 
-    /// Kills the server. What it counted is lost.
+    /// Kills the server. Its counters are lost.
     ///
     /// # Panics
-    /// The system does not let it.
+    /// The system does not permit it.
     pub fn stop(&mut self) {
         let Some(mut server) = self.server.take() else { return };
         // It may have ended meanwhile.
@@ -104,26 +104,26 @@ impl Redis {
         }
     }
 
-    /// Stops the server where it is: connections stay open, and nobody answers.
+    /// Suspends the server: connections stay open, and nothing responds.
     ///
     /// # Panics
-    /// The system does not let it.
+    /// The system does not permit it.
     pub fn hang(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets a server go on that hangs.
+    /// Resumes a suspended server.
     ///
     /// # Panics
-    /// The system does not let it.
+    /// The system does not permit it.
     pub fn go_on(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// What the server answers to a command, as it is on the wire.
+    /// The server's reply to a command, as it is on the wire.
     ///
     /// # Panics
-    /// It does not answer.
+    /// It does not reply.
     pub fn command(&self, words: &str) -> String {
         self.asked(words).expect("an answer")
     }

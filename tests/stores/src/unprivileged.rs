@@ -1,4 +1,4 @@
-//! Commands as a user who owns nothing, since servers refuse to run as root.
+//! Runs commands as a user who owns nothing, since servers refuse to run as root.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -8,7 +8,7 @@ use std::process::Command;
 /// The user and the group `nobody`, as Debian numbers them.
 const NOBODY: u32 = 65_534;
 
-/// A command that ends by `signal` when the thread that starts it does: also when the process is killed.
+/// A command that is ended by `signal` when the thread that starts it ends: also when the process is killed.
 pub(crate) fn command(program: impl AsRef<OsStr>, signal: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", signal]);

@@ -1,7 +1,7 @@
-//! Judges a history: finds each answer that no order of events explains. Pure: lines in, violations out.
+//! Judges a history: finds each response that no order of events explains. Pure: lines in, violations out.
 //!
-//! What a client was told happened at some moment between its call and its answer. So two observations whose times
-//! overlap may be in either order, and of two that do not, the first one is the earlier.
+//! What a client was told happened at some moment between its call and its response. So two observations whose times overlap may
+//! be in either order, and of two that don't overlap, the first one is the earlier.
 
 mod answers;
 mod films;
@@ -24,7 +24,7 @@ use std::fmt;
 use self::record::Record;
 use crate::history::Line;
 
-/// A second, as histories count time.
+/// A second, in the unit of histories.
 const SECOND: u64 = 1_000_000;
 
 /// What gateways promise beyond the specification.
@@ -32,11 +32,11 @@ const SECOND: u64 = 1_000_000;
 pub(crate) struct Promises {
     /// Whether responses by `Idempotency-Key` are shared by gateways and outlive them.
     pub(crate) shared_replays: bool,
-    /// Whether limits a minute hold for all gateways together.
+    /// Whether per-minute limits apply to all gateways together.
     pub(crate) shared_limits: bool,
 }
 
-/// An answer that nothing explains.
+/// A response that nothing explains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Violation {
     pub(crate) rule: &'static str,
@@ -51,22 +51,22 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What was found, and how much of the usage was in danger.
+/// What was found, and how much of the usage was at risk.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) violations: Vec<Violation>,
     pub(crate) answered: Answered,
 }
 
-/// Requests with a whole answer, all of which count.
+/// Requests with a complete response, all of which count.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answered {
     pub(crate) requests: u64,
-    /// Of these, requests whose usage the store may not have had when their gateway ended.
+    /// Of these, requests whose usage may not have been in the store when their gateway ended.
     pub(crate) endangered: u64,
 }
 
-/// Judges a history that has come to its end.
+/// Judges a complete history.
 pub(crate) fn check(lines: &[Line], promises: Promises) -> Verdict {
     let record = Record::of(lines);
     let mut violations = Vec::new();

@@ -1,5 +1,5 @@
-//! Clients: the package for Rust, with a client for each node and key. Each call is written down before it is made,
-//! and what it was told when it is over.
+//! Clients: the Rust package, with a client for each node and key. Each call is recorded before it is made, and its result when
+//! it is over.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,15 +16,15 @@ use serde_json::{Value, json};
 use crate::expected::{self, FILM, TEXT};
 use crate::history::{Asked, Got, History, Limits, What};
 
-/// The key of the configuration of all nodes.
+/// The key in the configuration of all nodes.
 pub(crate) const DEFAULT: &str = "default";
-/// As what the same key of the node alone is counted.
+/// The name under which that key is counted at the node alone.
 pub(crate) const DEFAULT_ALONE: &str = "default of the node alone";
-/// As whom keys are made and revoked.
+/// The key that creates and revokes keys.
 const ADMIN: &str = "admin";
 /// How long a call may take: longer than a node hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
-/// More tokens than an answer has.
+/// More tokens than a response has.
 const MAX_TOKENS: u64 = 64;
 
 /// See the module.
@@ -55,7 +55,7 @@ impl Clients {
         Ok(Self { history, urls, admin_key: admin_key.to_owned(), admin, known, intents })
     }
 
-    /// A number that no other question has.
+    /// A number that no other request has.
     pub(crate) fn intent(&self) -> u64 {
         self.intents.fetch_add(1, Ordering::Relaxed)
     }
@@ -119,7 +119,7 @@ impl Clients {
         .await
     }
 
-    /// `once`: the idempotency key. `hook`: who is told.
+    /// `once`: the idempotency key. `hook`: the receiver of notifications.
     pub(crate) async fn submit(
         &self,
         node: usize,
@@ -163,7 +163,7 @@ impl Clients {
         .await
     }
 
-    /// Makes a key of this name.
+    /// Creates a key with this name.
     pub(crate) async fn create_key(&self, node: usize, name: &str, limits: Limits) -> Got {
         let asked = Asked::CreateKey { name: name.to_owned(), limits };
         let call = self.history.call(node, ADMIN, asked);
@@ -186,7 +186,7 @@ impl Clients {
         self.answered(call, revoked.map_or_else(|refusal| refusal, |_| Got::Done))
     }
 
-    /// What the store counts, by key and model.
+    /// What the store has counted, by key and model.
     pub(crate) async fn usage(&self, node: usize) -> Option<Vec<Value>> {
         let report = self.admin(node, Method::GET, "usage?by=key,model", None).await.ok()?;
         report["usage"].as_array().cloned()
@@ -237,7 +237,7 @@ impl Clients {
         let mut known = self.known();
         let Known { secrets, clients } = &mut *known;
         let client = clients.entry((node, key.to_owned())).or_insert_with(|| {
-            // Each attempt is a call of its own in the history.
+            // Each attempt is a separate call in the history.
             let builder = Client::builder().base_url(&self.urls[node]).api_key(secrets[key].clone());
             builder.max_retries(0).timeout(PATIENCE).no_proxy().build().expect("sound options")
         });
@@ -272,7 +272,7 @@ fn response(response: &gatewright::types::Response) -> Got {
     text_of(&document["id"], &json!(response.output_text()), &document["usage"])
 }
 
-/// What an error says of the call: it was refused, or nobody knows.
+/// What an error means for the call: it was rejected, or its outcome is unknown.
 fn refusal(error: &Error) -> Got {
     match error.status() {
         Some(status) if status >= 400 => {

@@ -1,5 +1,5 @@
-//! A small disk of its own, which can be filled. It is mounted in a namespace that a process holds open, so that the
-//! machine does not see it, and it is gone with the process.
+//! A small separate disk, which can be filled. It is mounted in a namespace that a process keeps open, so the machine does not
+//! see it, and it is gone with the process.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -10,18 +10,18 @@ use anyhow::{Context as _, Result, bail};
 
 /// Its size, as `mount` reads it.
 const SIZE: &str = "48m";
-/// What makes the disk full.
+/// The file that fills the disk.
 const BALLAST: &str = "ballast";
 
 /// See the module.
 pub(crate) struct Disk {
     holder: Child,
-    /// Where it is seen from outside.
+    /// Its path outside of the namespace.
     place: PathBuf,
 }
 
 impl Disk {
-    /// Mounts a disk over a folder. Errors: this machine does not let it.
+    /// Mounts a disk over a folder. Errors: this machine does not permit it.
     pub(crate) fn mount(folder: &Path) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
         let hold =
@@ -47,7 +47,7 @@ impl Disk {
         Ok(Self { holder, place })
     }
 
-    /// The command before a program that is to see it.
+    /// The command that lets a program see it, to put in front of the program.
     pub(crate) fn inside(&self) -> Vec<String> {
         let holder = self.holder.id().to_string();
         ["nsenter", "--user", "--mount", "--target", &holder, "--"].map(str::to_owned).to_vec()

@@ -1,5 +1,5 @@
-//! What the upstream answers to an intent. It follows from the number of the intent alone, so that an answer to
-//! somebody else's question, or a part of one, is recognised.
+//! The upstream's response to an intent. It depends only on the number of the intent, so that a response to somebody else's
+//! request, or part of one, is recognized.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ const SMALL: usize = 48 * 1024;
 /// Size of a few files, which a bucket takes in parts.
 const LARGE: usize = 6 * 1024 * 1024;
 
-/// The text of an answer.
+/// The text of a response.
 pub(crate) fn text(intent: u64) -> String {
     let mut text = format!("intent {intent}:");
     for word in 0..intent % 40 {
@@ -24,17 +24,17 @@ pub(crate) fn text(intent: u64) -> String {
     text
 }
 
-/// What it took: tokens read and written.
+/// What it used: input and output tokens.
 pub(crate) fn tokens(intent: u64) -> (u64, u64) {
     (10 + intent % 13, 5 + intent % 40)
 }
 
-/// What a million tokens cost, read and written: a budget of money is used up at another moment than one of tokens.
+/// What a million input and output tokens cost: a budget of money is used up at a different moment than one of tokens.
 pub(crate) const PRICES: (u64, u64) = (2_000, 7_000);
-/// Billionths in a unit of the currency, as which money is counted.
+/// Billionths in a unit of the currency, in which money is counted.
 pub(crate) const UNIT: u64 = 1_000_000_000;
 
-/// What tokens cost that were read and written, in billionths.
+/// What input and output tokens cost, in billionths.
 pub(crate) fn cost((input, output): (u64, u64)) -> u64 {
     (input * PRICES.0 + output * PRICES.1) * (UNIT / 1_000_000)
 }
@@ -44,7 +44,7 @@ pub(crate) fn fails(intent: u64) -> bool {
     intent % 11 == 7
 }
 
-/// How long a video takes, in milliseconds: for a while it waits, then it is made.
+/// How long a video takes, in milliseconds: it waits for a while, then it is made.
 pub(crate) fn pace(intent: u64) -> (u64, u64) {
     let waits = 100 + intent % 5 * 150;
     (waits, waits + 200 + intent % 7 * 600)

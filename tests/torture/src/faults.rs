@@ -1,5 +1,4 @@
-//! Which faults there are, and when: a plan that follows from a number, so that a run that found something can be
-//! repeated.
+//! Which faults there are, and when: a plan derived from a number, so that a run that found something can be repeated.
 
 use std::time::Duration;
 
@@ -11,9 +10,9 @@ use crate::history::{ALONE, Fault};
 
 /// When the first fault begins.
 const FIRST: Duration = Duration::from_secs(3);
-/// Pause between two faults of a row, in milliseconds.
+/// Pause between two faults of a sequence, in milliseconds.
 const PAUSE_MS: std::ops::Range<u64> = 500..2_500;
-/// Longer between two cuts: while a node is cut off, much of what it tells is excused.
+/// Longer between two cuts: while a node is cut off, much of what it reports is excused.
 const PAUSE_OF_CUTS_MS: std::ops::Range<u64> = 4_000..9_000;
 
 /// A fault that begins or ends.
@@ -24,8 +23,8 @@ pub(crate) struct Step {
     pub(crate) begins: bool,
 }
 
-/// The faults of a run: of nodes, of what they need, and of the network between both, beside each other. Each kind is there before one comes again,
-/// and all are over at the end.
+/// The faults of a run: of nodes, of what they need, and of the network between them, in parallel. Each kind occurs before any
+/// occurs again, and all are over at the end.
 pub(crate) fn plan(seed: u64, time: Duration) -> Vec<Step> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut steps = Vec::new();
@@ -76,7 +75,7 @@ fn of_nodes(random: &mut StdRng) -> Faults {
         (vec![Fault::Paused { node: shared() }], 3_000..6_000),
     ];
     let (one, other) = (shared(), random.random_range(1..ALONE));
-    // The leases of the last one, which has SQLite, go by its own clock.
+    // The leases of the last node, which has SQLite, use its own clock.
     for node in [one, ALONE] {
         let by_ms = if random.random_bool(0.5) { ahead(random) } else { BEHIND };
         faults.push((vec![Fault::Clock { node, by_ms }], WRONG_FOR));
@@ -92,7 +91,7 @@ const WRONG_FOR: std::ops::Range<u64> = 2_000..5_000;
 /// Behind, within what receivers of notifications tolerate.
 const BEHIND: i64 = -240_000;
 
-/// Ahead, for shorter than a run.
+/// Ahead, by less than the length of a run.
 fn ahead(random: &mut StdRng) -> i64 {
     random.random_range(4_000..20_000)
 }
@@ -110,7 +109,7 @@ fn of_others(_: &mut StdRng) -> Faults {
     faults.map(|(fault, lasts)| (vec![fault], lasts)).to_vec()
 }
 
-/// Longer than a lease, and shorter than the database waits for who is cut off in the middle of a change.
+/// Longer than a lease, and shorter than the database waits for a client that is cut off in a transaction.
 fn of_networks(random: &mut StdRng) -> Faults {
     let mut cut = |whole, silent| vec![Fault::Cut { node: random.random_range(0..ALONE), whole, silent }];
     vec![
@@ -135,7 +134,7 @@ mod tests {
         let kinds = [of_nodes(&mut random), of_others(&mut random), of_networks(&mut random)].concat();
         for kind in kinds.into_iter().flat_map(|(together, _)| together) {
             let is_it = |fault: Fault| match (fault, kind) {
-                // Which of the nodes that share a store, and by how much a clock is wrong, is left to chance.
+                // Chance decides which of the nodes that share a store is affected, and how wrong a clock is.
                 (Fault::Killed { node }, Fault::Killed { node: other }) => {
                     (node == ALONE) == (other == ALONE)
                 }
@@ -150,7 +149,7 @@ mod tests {
         assert!(has_two_clocks(&steps), "of nodes that share a store, one ahead and one behind");
     }
 
-    /// Whether the clocks of two nodes that share a store are wrong at once, in both ways.
+    /// Whether the clocks of two nodes that share a store are wrong at the same time, in both directions.
     fn has_two_clocks(steps: &[Step]) -> bool {
         let mut wrong: BTreeMap<usize, i64> = BTreeMap::new();
         steps.iter().any(|step| {
@@ -182,7 +181,7 @@ mod tests {
             }
             assert_eq!(open, []);
             assert!(has_two_clocks(&steps), "{seed}");
-            // Two of one kind at least: the kinds are all there.
+            // At least two of one kind: all kinds occur.
             for is_there in [
                 |fault: Fault| matches!(fault, Fault::Killed { .. }),
                 |fault: Fault| matches!(fault, Fault::Paused { .. }),

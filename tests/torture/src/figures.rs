@@ -1,6 +1,7 @@
-//! What requests and tasks cost gateways, their database and their counters, in processor time, with one to three gateways at work,
-//! and with one again: what costs more then is not the gateways but what the database holds by that time. Nothing is wrong meanwhile.
-//! As all share the cores of this machine, throughput on machines of their own follows from these times.
+//! What requests and tasks cost gateways, their database and their counters, in CPU time, with one to three gateways at work, and
+//! with one again: extra cost in the last round comes not from the gateways but from the amount of data in the database by then.
+//! No faults occur meanwhile. As all of them share the cores of this machine, throughput on separate machines can be derived from
+//! these times.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,17 +17,17 @@ use crate::clients::{Clients, DEFAULT};
 use crate::history::{ALONE, Got, History, Limits};
 use crate::world::{ADMIN_KEY, KEY, World};
 
-/// How long texts are asked for, and how long nothing is.
+/// How long texts are requested, and how long the system idles.
 const TIME: Duration = Duration::from_secs(10);
-/// How many clients there are for each gateway.
+/// The number of clients per gateway.
 const CLIENTS: usize = 8;
-/// How many videos are made for each gateway, and how many at once.
+/// The number of videos per gateway, and how many at once.
 const VIDEOS: usize = 120;
 const AT_ONCE: usize = 12;
-/// How long all videos may take to their end.
+/// How long all videos together may take.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// A key with limits that are never reached: each request asks the counters.
+/// A key with limits that are never reached: each request uses the counters.
 const LIMITED: &str = "limited";
 const LIMITS: Limits = Limits {
     tokens_per_day: Some(PLENTY),
@@ -41,7 +42,7 @@ const PLENTY: u64 = 1_000_000_000;
 const DATABASE: &[&str] = &["postgres"];
 const COUNTERS: &[&str] = &["redis-server", "valkey-server"];
 
-/// What some work took.
+/// The cost of some work.
 struct Took {
     count: usize,
     wall: Duration,
@@ -50,7 +51,7 @@ struct Took {
     used: Used,
 }
 
-/// Processor time: of the gateways at work, of the database, and of the counters.
+/// CPU time: of the gateways at work, of the database, and of the counters.
 #[derive(Debug, Clone, Copy)]
 struct Used {
     gateways: Duration,
@@ -126,12 +127,12 @@ struct Bench<'w> {
 }
 
 impl Bench<'_> {
-    /// What work takes that does so many things. `nodes`: how many gateways do it.
+    /// The cost of work that does this many things. `nodes`: how many gateways do it.
     fn took(&self, nodes: usize, work: impl FnOnce() -> Result<usize>) -> Result<Took> {
         let (before, stored, begun) = (self.used(nodes)?, self.world.bucket_answered(), Instant::now());
         let count = work()?;
         let wall = begun.elapsed();
-        // What waits is written.
+        // Pending data is written.
         std::thread::sleep(Duration::from_secs(1));
         let after = self.used(nodes)?;
         let used = Used {
@@ -142,13 +143,13 @@ impl Bench<'_> {
         Ok(Took { count, wall, stored: self.world.bucket_answered() - stored, used })
     }
 
-    /// What so many gateways, the first ones, and what they share have used.
+    /// What the first gateways, this many, and the services they share have used.
     fn used(&self, nodes: usize) -> Result<Used> {
         let gateways = self.world.processor_time(nodes)?;
         Ok(Used { gateways, database: time_of(DATABASE)?, counters: time_of(COUNTERS)? })
     }
 
-    /// Texts, whole, asked for by several clients at once.
+    /// Whole texts, requested by several clients at once.
     fn texts(&self, nodes: usize, key: &'static str, time: Duration) -> Result<Took> {
         self.took(nodes, || {
             let (answered, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
@@ -171,7 +172,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Videos, from their submission to their end, with a notification for each.
+    /// Videos, from submission to end, with a notification for each.
     fn videos(&self, nodes: usize) -> Result<Took> {
         self.took(nodes, || self.runtime.block_on(self.make(nodes)))
     }
@@ -202,8 +203,8 @@ impl Bench<'_> {
     }
 }
 
-/// The processor time of a server that this process has started, by the names of its program: of all its processes, those that have
-/// ended among them.
+/// The CPU time of a server that this process has started, by the names of its program: of all its processes, including those
+/// that have ended.
 fn time_of(programs: &[&str]) -> Result<Duration> {
     let mut processes = HashMap::new();
     for entry in std::fs::read_dir("/proc")? {
@@ -218,7 +219,7 @@ fn time_of(programs: &[&str]) -> Result<Duration> {
         let fields: Vec<&str> = fields.split(' ').collect();
         let number =
             |place: usize| fields.get(place).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-        // By proc(5): the parent, and user and system time of its own and of children that have ended.
+        // By proc(5): the parent, and the user and system time of its own and of children that have ended.
         processes.insert(id.parse::<u64>()?, (number(1), (11..15).map(number).sum::<u64>()));
     }
     let us = u64::from(std::process::id());

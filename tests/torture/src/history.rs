@@ -1,5 +1,5 @@
-//! What happened in a run, line by line, in the order in which it happened: what clients asked and were told, what the
-//! upstream answered, what receivers of notifications got, and which faults there were. The lines of a run are a file.
+//! What happened in a run, line by line, in order: the clients' requests and responses, the upstream's responses, the
+//! notifications that receivers got, and the faults. The lines of a run are a file.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The number of the node that has a data folder of its own. Those before it share a database and a bucket.
+/// The number of the node with its own data folder. Those before it share a database and a bucket.
 pub(crate) const ALONE: usize = 3;
 
 /// One line.
@@ -23,7 +23,7 @@ pub(crate) struct Line {
     pub(crate) what: What,
 }
 
-/// What a line tells.
+/// What a line records.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub(crate) enum What {
@@ -31,19 +31,19 @@ pub(crate) enum What {
     Called { call: u64, node: usize, key: String, asked: Asked },
     /// The call is over. A call without this line never ended.
     Answered { call: u64, got: Got },
-    /// The upstream begins to answer a node, which has admitted the request.
+    /// The upstream starts to answer a node, which has admitted the request.
     Begun { node: usize, intent: u64 },
     /// The upstream answered a node.
     Upstream { node: usize, intent: u64, input: u64, output: u64, whole: bool },
-    /// The upstream took a video on.
+    /// The upstream accepted a video.
     Filmed { node: usize, intent: u64 },
-    /// A notification of a node arrived.
+    /// A notification from a node arrived.
     Delivered { node: usize, id: String, problem: Option<String>, acknowledged: bool, task: Value },
     /// A fault begins or ends.
     Fault { fault: Fault, begins: bool },
     /// No fault follows.
     Quiet,
-    /// What the store says at the end that the requests of a key for a model took. `complete`: those of which the answer came whole.
+    /// The usage of a key's requests for a model, as the store reports it at the end. `complete`: those with a complete response.
     /// `cost`: in billionths.
     Counted {
         key: String,
@@ -57,7 +57,7 @@ pub(crate) enum What {
     },
 }
 
-/// What a client asks for. An intent is what the upstream gets to see of it. `once`: the idempotency key.
+/// What a client requests. An intent is the part of it that the upstream sees. `once`: the idempotency key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub(crate) enum Asked {
@@ -70,7 +70,7 @@ pub(crate) enum Asked {
         intent: u64,
         once: Option<String>,
     },
-    /// The stored response to an intent, by its id.
+    /// The stored response to an intent, by its ID.
     Retrieve {
         intent: u64,
         id: String,
@@ -148,40 +148,40 @@ pub(crate) enum Got {
         status: u16,
         code: String,
     },
-    /// There was no whole answer: nobody knows whether the gateway did it.
+    /// There was no complete response: it's unknown whether the gateway did it.
     Lost {
         why: String,
     },
 }
 
-/// What is done to the gateways and to what they need.
+/// What happens to the gateways and to what they need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub(crate) enum Fault {
     /// Killed, until it is ready again.
     Killed { node: usize },
-    /// Stopped as an operator does, until it is ready again.
+    /// Shut down as an operator would, until it is ready again.
     Stopped { node: usize },
     /// It hangs.
     Paused { node: usize },
-    /// It does not reach its database; `whole`: nor the counters and the bucket. `silent`: nothing arrives, and nobody hears of
-    /// that; else connections break.
+    /// It does not reach its database; `whole`: nor the counters and the bucket. `silent`: nothing arrives, and no side notices;
+    /// otherwise connections break.
     Cut { node: usize, whole: bool, silent: bool },
     /// Its clock is wrong.
     Clock { node: usize, by_ms: i64 },
     /// The database is away.
     Store,
-    /// The counters are away with what they counted, or they hang.
+    /// The counters are away and lose their data, or they hang.
     Counters { hang: bool },
-    /// The bucket refuses.
+    /// The bucket rejects requests.
     Bucket,
     /// The disk of the node with a folder is full.
     Disk,
-    /// Receivers of notifications refuse.
+    /// Receivers of notifications reject them.
     Receiver,
 }
 
-/// The history of a run as it is written.
+/// The history of a run while it is written.
 pub(crate) struct History {
     began: Instant,
     written: Mutex<Written>,
@@ -200,12 +200,12 @@ impl History {
         Ok(Self { began: Instant::now(), written: Mutex::new(written) })
     }
 
-    /// Adds a line. The time is taken under the lock, so that the order of the lines is that of their times.
+    /// Adds a line. The time is taken under the lock, so that the lines are in the order of their times.
     pub(crate) fn add(&self, what: What) {
         self.enter(&mut self.lock(), what);
     }
 
-    /// Adds the beginning of a call, and gives its number.
+    /// Adds the beginning of a call, and returns its number.
     pub(crate) fn call(&self, node: usize, key: &str, asked: Asked) -> u64 {
         let mut written = self.lock();
         written.calls += 1;
@@ -218,12 +218,12 @@ impl History {
         let at = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
         let line = Line { at, what };
         let json = serde_json::to_string(&line).expect("plain values");
-        // A history that is not whole would prove nothing.
+        // An incomplete history would prove nothing.
         writeln!(written.file, "{json}").expect("the history can be written");
         written.lines.push(line);
     }
 
-    /// The lines until now, which are on the disk then.
+    /// The lines so far, which are on the disk by then.
     pub(crate) fn lines(&self) -> Vec<Line> {
         let mut written = self.lock();
         written.file.flush().expect("the history can be written");

@@ -1,4 +1,4 @@
-//! What the clients do: all at once, over all nodes, until they are told to stop; and what they ask at the end.
+//! What the clients do: all at once, over all nodes, until they are stopped; and what they request at the end.
 
 mod keys;
 
@@ -21,21 +21,21 @@ use crate::receiver::Receiver;
 
 /// How many clients do a bit of everything over the nodes that share a store.
 const WORKERS: u64 = 6;
-/// The pause of a client between two calls, in milliseconds.
+/// A client's pause between two calls, in milliseconds.
 const PAUSE_MS: Range<u64> = 20..160;
-/// How often what has an idempotency key is repeated at once where its answer was lost.
+/// How often a request with an idempotency key is repeated immediately if its response was lost.
 const REPEATS: u32 = 3;
-/// How long everything may take to come to its end once nothing is wrong any more.
+/// How long everything may take to complete once all faults are over.
 const SETTLING: Duration = Duration::from_mins(2);
-/// How long after the last fault nothing is judged as if there were none: gateways may need six seconds to use again what they share,
-/// and their work of before is waiting.
+/// After the last fault, faults are still an excuse for this long: gateways may need six seconds to use their shared services
+/// again, and earlier work is waiting.
 pub(crate) const BACK: Duration = Duration::from_secs(8);
-/// How long files are there at least, from the answer to the submission: an hour after their video ended. A minute less, as that of
-/// another answer to it may have been lost before.
+/// The minimum time that files exist, from the response to the submission: an hour after their video ended. A minute less,
+/// because an earlier response to it may have been lost.
 pub(crate) const FILES_LAST: Duration = Duration::from_mins(59);
-/// How often each node is asked for everything then.
+/// How often each node is then asked for everything.
 const ROUNDS: u64 = 3;
-/// How long the store must count the same, until that is the end.
+/// How long the store must report the same counts until they are final.
 const STEADY: Duration = Duration::from_secs(3);
 /// How many calls are made at once at the end.
 const AT_ONCE: usize = 8;
@@ -46,9 +46,9 @@ struct Accepted {
     id: String,
     is_alone: bool,
     since: Instant,
-    /// Whether somebody is to be told.
+    /// Whether it names a receiver of notifications.
     told: bool,
-    /// How it was seen last.
+    /// Its last observed state.
     task: Value,
     fetched: bool,
 }
@@ -71,7 +71,7 @@ impl Accepted {
     }
 }
 
-/// A text that is asked for with an idempotency key.
+/// A text that is requested with an idempotency key.
 #[derive(Debug, Clone, Copy)]
 struct Keyed {
     intent: u64,
@@ -80,7 +80,7 @@ struct Keyed {
     is_stored: bool,
 }
 
-/// A response that was told, and is stored.
+/// A response that was reported, and is stored.
 #[derive(Debug, Clone)]
 struct Stored {
     intent: u64,
@@ -128,7 +128,7 @@ impl Load {
         Working { most, limited: tokio::spawn(Arc::clone(self).use_up(random(102))) }
     }
 
-    /// Has the clients stop, and waits until all is over: the tasks have ended and are told, the files were read, and
+    /// Stops the clients, and waits until everything is complete: the tasks have ended and are reported, the files were read, and
     /// the usage is counted. Errors: that takes too long; what is missing is in the history.
     pub(crate) async fn settle(self: &Arc<Self>, working: Working) -> Result<()> {
         self.stop.store(true, Ordering::Relaxed);
@@ -143,7 +143,7 @@ impl Load {
         join_all((0..=ALONE).map(|node| self.ask_all(node, random.random()))).await;
         self.repeat_all(&mut random).await;
         let late = self.finish_all(begun, &mut random).await;
-        // Every node says the same.
+        // Every node reports the same.
         let tasks = self.tasks().clone();
         for some in tasks.chunks(AT_ONCE) {
             let look_ups = some.iter().flat_map(|task| {
@@ -151,7 +151,7 @@ impl Load {
             });
             join_all(look_ups).await;
         }
-        // And gives the same.
+        // And serves the same.
         let tasks = self.tasks().clone();
         let lasting = tasks.iter().filter(|task| task.is_completed() && task.since.elapsed() < FILES_LAST);
         for some in lasting.collect::<Vec<_>>().chunks(AT_ONCE) {
@@ -170,7 +170,7 @@ impl Load {
         Ok(())
     }
 
-    /// Waits until nothing of any task is still to come. Gives the number of tasks that take too long, since `begun`.
+    /// Waits until nothing is pending for any task. Returns the number of tasks that take too long, since `begun`.
     async fn finish_all(&self, begun: Instant, random: &mut StdRng) -> usize {
         loop {
             let waiting = self.waiting();
@@ -202,7 +202,7 @@ impl Load {
         }
     }
 
-    /// The tasks of which something is still to come.
+    /// The tasks for which something is pending.
     fn waiting(&self) -> Vec<Accepted> {
         let tasks = self.tasks();
         let waiting = tasks.iter().filter(|task| {
@@ -256,7 +256,7 @@ impl Load {
         }
     }
 
-    /// Asks for a response, which is stored.
+    /// Requests a response, which is stored.
     async fn respond(&self, node: usize, intent: u64, is_alone: bool, once: Option<&str>) -> Got {
         let got = self.clients.respond(node, key_of(is_alone), intent, once).await;
         if let Got::Text { id, .. } = &got {
@@ -268,13 +268,13 @@ impl Load {
         got
     }
 
-    /// Asks for a text with an idempotency key, and again where nobody knows whether it was answered. Others repeat it later.
+    /// Requests a text with an idempotency key, and again if the outcome is unknown. Others repeat it later.
     async fn ask_once(&self, random: &mut StdRng, mut node: usize, is_alone: bool) {
         let keyed = Keyed { intent: self.clients.intent(), is_alone, is_stored: random.random_bool(0.3) };
         self.keyed().push(keyed);
         for _ in 0..=REPEATS {
             match self.repeat(node, keyed).await {
-                // Sometimes an answer that arrived is asked for again.
+                // Sometimes a response that arrived is requested again.
                 Got::Text { .. } if random.random_bool(0.7) => return,
                 Got::Refused { status, .. } if status < 500 && status != 409 => return,
                 _ => {}
@@ -293,7 +293,7 @@ impl Load {
         self.clients.chat_about(node, key_of(is_alone), intent, false, Some(&once)).await
     }
 
-    /// Asks again for each text that has an idempotency key, at any node.
+    /// Requests each text that has an idempotency key again, at any node.
     async fn repeat_all(&self, random: &mut StdRng) {
         let keyed = self.keyed().clone();
         for some in keyed.chunks(AT_ONCE) {
@@ -302,7 +302,7 @@ impl Load {
         }
     }
 
-    /// Submits a video, and again where nobody knows whether it was accepted.
+    /// Submits a video, and again if it's unknown whether it was accepted.
     async fn submit(&self, random: &mut StdRng, node: usize, is_alone: bool) {
         let intent = self.clients.intent();
         let once = random.random_bool(0.5).then(|| once(intent));
@@ -315,7 +315,7 @@ impl Load {
                     let id = task["id"].as_str().unwrap_or_default().to_owned();
                     let (since, told) = (Instant::now(), hook.is_some());
                     self.accept(Accepted { id, is_alone, since, told, task, fetched: false });
-                    // Sometimes an answer that arrived is asked for again.
+                    // Sometimes a response that arrived is requested again.
                     if once.is_none() || random.random_bool(0.7) {
                         return;
                     }
@@ -346,7 +346,7 @@ impl Load {
         }
     }
 
-    /// Writes down what the stores count, when they count no more.
+    /// Records the stores' counts, once they no longer change.
     async fn count(&self) -> Result<()> {
         for node in [0, ALONE] {
             let (begun, mut steady) = (Instant::now(), Instant::now());
@@ -389,7 +389,7 @@ impl Load {
         ends
     }
 
-    /// Keeps a task, unless it is known: a repeated submission has the answer of before.
+    /// Records a task, unless it is known: a repeated submission gets the original response.
     fn accept(&self, task: Accepted) {
         let mut tasks = self.tasks();
         if tasks.iter().all(|known| known.id != task.id) {
@@ -416,13 +416,13 @@ impl Load {
     }
 }
 
-/// An amount of the currency, which is exact to the billionth.
+/// An amount of the currency, exact to the billionth.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
 fn billionths(amount: &Value) -> u64 {
     (amount.as_f64().unwrap_or_default() * 1e9).round() as u64
 }
 
-/// One of those that are meant.
+/// Any one of these.
 fn any<T: Clone>(all: &[T], random: &mut StdRng, is_meant: impl Fn(&T) -> bool) -> Option<T> {
     let meant: Vec<&T> = all.iter().filter(|one| is_meant(one)).collect();
     (!meant.is_empty()).then(|| meant[random.random_range(0..meant.len())].clone())
@@ -443,7 +443,7 @@ fn node_of(is_alone: bool, random: &mut StdRng) -> usize {
     random.random_range(nodes_of(is_alone))
 }
 
-/// The key of the configuration, as what it is counted at the node alone, and at the others.
+/// The names under which the configuration's key is counted at the node alone, and at the others.
 fn key_of(is_alone: bool) -> &'static str {
     if is_alone { DEFAULT_ALONE } else { DEFAULT }
 }

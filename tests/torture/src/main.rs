@@ -1,5 +1,5 @@
-//! Tortures gateways: real ones, under load, with faults of all kinds, and checks that what their clients were told
-//! has an explanation. `cargo xtask torture` builds and starts it.
+//! Tortures gateways: real ones, under load, with faults of all kinds, and checks that everything their clients were told has an
+//! explanation. `cargo xtask torture` builds and starts it.
 
 #![expect(clippy::print_stderr, reason = "a command-line program reports to its user")]
 

@@ -1,4 +1,4 @@
-//! The networks between a node and what it shares with others: one to the database, and one to the rest.
+//! The networks between a node and the services it shares with others: one to the database, and one to the rest.
 
 use gatewright_test_stores::{Network, Postgres, Redis, Way};
 
@@ -8,11 +8,11 @@ pub(crate) struct Networks {
     others: Network,
 }
 
-/// Where a node finds what it shares with others.
+/// Where a node finds the services it shares with others.
 pub(crate) struct Shared {
-    /// The address of the database.
+    /// The URL of the database.
     pub(crate) store: String,
-    /// The address of the counters.
+    /// The URL of the counters.
     pub(crate) counters: String,
     /// The port of the bucket.
     pub(crate) bucket: u16,

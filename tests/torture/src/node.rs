@@ -1,4 +1,4 @@
-//! A gateway: the built program, in a process of its own, at an address that stays the same when it is started again.
+//! A gateway: the built program, in its own process, at an address that stays the same across restarts.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// How long it may take to start.
 const STARTING: Duration = Duration::from_mins(1);
-/// How long it may take to stop when it is told to.
+/// How long it may take to shut down.
 const STOPPING: Duration = Duration::from_secs(20);
 
 /// See the module.
@@ -23,14 +23,14 @@ pub(crate) struct Node {
     program: PathBuf,
     folder: PathBuf,
     variables: Vec<(&'static str, String)>,
-    /// The command before the program.
+    /// The command in front of the program.
     before: Vec<String>,
     pub(crate) url: String,
     child: Option<Child>,
 }
 
 impl Node {
-    /// A node that is not started yet. `config`: makes its configuration of the address that it listens on.
+    /// A node that is not started yet. `config`: builds its configuration from the address that it listens on.
     pub(crate) fn new(
         number: usize,
         program: &Path,
@@ -75,7 +75,7 @@ impl Node {
         Ok(())
     }
 
-    /// The program where it lives. It ends when the thread that starts it does, also when that is killed.
+    /// The program in its environment. It ends when the thread that starts it does, also when that is killed.
     fn command(&self) -> Result<Command> {
         let mut words =
             self.before.iter().map(String::as_str).chain(["setpriv", "--pdeathsig", "KILL", "--"]);
@@ -84,7 +84,7 @@ impl Node {
         Ok(command)
     }
 
-    /// Looks for damage of a store from where it lives, as an operator does. Errors: there is some.
+    /// Checks a store for damage from the node's environment, as an operator would. Errors: there is some.
     pub(crate) fn check_store(&self, place: &[&str], variables: &[(&str, &str)]) -> Result<()> {
         let mut command = self.command()?;
         let out = command.args(["store", "check"]).args(place).envs(variables.iter().copied()).output()?;
@@ -104,7 +104,7 @@ impl Node {
         Ok(())
     }
 
-    /// Tells it to stop, and waits. Errors: it does not, or it failed.
+    /// Asks it to shut down, and waits. Errors: it doesn't, or it failed.
     pub(crate) fn stop(&mut self) -> Result<()> {
         self.signal(Signal::TERM)?;
         let Some(mut child) = self.child.take() else { return Ok(()) };
@@ -128,12 +128,12 @@ impl Node {
         self.signal(Signal::STOP)
     }
 
-    /// Lets it go on.
+    /// Resumes it.
     pub(crate) fn go_on(&self) -> Result<()> {
         self.signal(Signal::CONT)
     }
 
-    /// Sets its clock to so many milliseconds after that of the machine.
+    /// Sets its clock this many milliseconds ahead of the machine's.
     pub(crate) fn set_clock(&self, by_ms: i64) -> Result<()> {
         // Renamed: a reader sees one or the other.
         let beside = self.clock().with_extension("new");
@@ -149,11 +149,11 @@ impl Node {
         })
     }
 
-    /// The processor time that it has used.
+    /// The CPU time that it has used.
     pub(crate) fn processor_time(&self) -> Result<Duration> {
         let id = self.child.as_ref().context("a process")?.id();
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
-        // After the name, which is in brackets; the fields are those of proc(5).
+        // After the name, which is in parentheses; the fields are those of proc(5).
         let (_, fields) = stat.rsplit_once(") ").context("the state of a process")?;
         let ticks: Vec<u64> = fields.split(' ').skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
         let per_second = rustix::param::clock_ticks_per_second();

@@ -1,4 +1,4 @@
-//! Who is told of the ends of tasks: verifies each notification, and acknowledges most.
+//! The receiver of task notifications: verifies each one, and acknowledges most.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,14 +15,14 @@ use tokio::net::TcpListener;
 
 use crate::history::{History, What};
 
-/// Of so many notifications one is not acknowledged.
+/// One in this many notifications is not acknowledged.
 const MAX_ACKNOWLEDGED: u64 = 7;
 
 /// See the module.
 pub(crate) struct Receiver {
     history: Arc<History>,
     secret: Secret,
-    /// What each node signs with besides.
+    /// The additional secret that each node signs with.
     signers: Vec<Secret>,
     arrived: AtomicU64,
     refuses: AtomicBool,
@@ -31,8 +31,8 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Starts it at a free port. Gives its address, too. `secret`: that of all nodes. `signers`: what each of them signs with
-    /// besides, so that it is known who has sent a notification.
+    /// Starts it at a free port. Also returns its address. `secret`: that of all nodes. `signers`: the additional secret of each
+    /// node, which identifies the sender of a notification.
     pub(crate) async fn start(
         history: Arc<History>,
         secret: Secret,
@@ -47,7 +47,7 @@ impl Receiver {
         Ok((receiver, url))
     }
 
-    /// Whether it acknowledges nothing.
+    /// Sets whether it acknowledges nothing.
     pub(crate) fn refuse(&self, refuses: bool) {
         self.refuses.store(refuses, Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-//! The provider behind all gateways: it answers texts and makes videos as `expected` says, and counts what it
-//! answered. A gateway is known by the key that it sends.
+//! The provider behind all gateways: it returns texts and makes videos as `expected` says, and counts its responses. It
+//! recognizes a gateway by the key that it sends.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,13 +32,13 @@ pub(crate) fn key_of(node: usize) -> String {
 #[derive(Clone)]
 struct Provider {
     history: Arc<History>,
-    /// How many texts it was asked for: no two answers have one id.
+    /// How many texts were requested: no two responses have the same ID.
     texts: Arc<AtomicU64>,
-    /// The videos: their intents, and when each was taken on.
+    /// The videos: their intents, and when each was accepted.
     videos: Arc<Mutex<HashMap<String, (u64, Instant)>>>,
 }
 
-/// Starts it at a free port. Gives its base URL.
+/// Starts it at a free port. Returns its base URL.
 pub(crate) async fn start(history: Arc<History>) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}/v1", listener.local_addr()?);
@@ -54,7 +54,7 @@ pub(crate) async fn start(history: Arc<History>) -> Result<String> {
     Ok(url)
 }
 
-/// An answer on its way. It is counted when it is over, whole or not.
+/// A response in progress. It is counted when it is over, complete or not.
 struct Answering {
     history: Arc<History>,
     node: usize,
@@ -72,7 +72,7 @@ impl Answering {
         Self { history, node, intent, number, whole: false }
     }
 
-    /// The id of the answer. `kind`: what it begins with.
+    /// The ID of the response. `kind`: its prefix.
     fn id(&self, kind: &str) -> String {
         format!("{kind}_{}_{}", self.intent, self.number)
     }

@@ -1,5 +1,5 @@
-//! The gateways and what they need: three that share a database, counters and a bucket, and one that is alone with a folder on a
-//! small disk. The thread that starts them has to outlive them.
+//! The gateways and what they need: three that share a database, counters and a bucket, and one that works alone with a folder on
+//! a small disk. The thread that starts them has to outlive them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) const ADMIN_KEY: &str = "gw-torture-admin-92";
 const PEPPER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 const WEBHOOK_SECRET: &str = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
 
-/// What a node signs notifications with besides, so that the receiver knows it.
+/// The additional secret of a node's notifications, by which the receiver recognizes it.
 fn signer(node: u8) -> Result<Secret> {
     Secret::from_bytes([node + 1; 32]).context("a secret of 32 bytes")
 }
@@ -37,7 +37,7 @@ const DISK: &str = "disk";
 pub(crate) struct World {
     history: Arc<History>,
     nodes: Vec<Node>,
-    /// What the nodes that share something reach it by. None where nothing is ever cut.
+    /// The networks of the nodes that share something. None if nothing is ever cut.
     networks: Vec<Networks>,
     postgres: Postgres,
     redis: Redis,
@@ -92,8 +92,8 @@ impl World {
             let store = if number == ALONE {
                 format!("[store]\ndata = \"{}\"\n", data.display())
             } else {
-                // Room for the files of an hour of the quickest upstream. On a busy machine the counters take more than the usual 50 ms,
-                // and limits would hold for a gateway alone where no fault says so.
+                // Room for the files of an hour of the fastest upstream. On a busy machine the counters take more than the usual
+                // 50 ms, and gateways would apply limits on their own although no fault occurred.
                 format!(
                     "[limits]\nmax_files = \"16GiB\"\n\
                      [store]\nurl = {{ env = \"TORTURE_STORE\" }}\npepper = {{ env = \"TORTURE_PEPPER\" }}\n\
@@ -129,13 +129,13 @@ impl World {
         self.bucket.answered()
     }
 
-    /// What the counters tell of the scripts that they ran: calls and microseconds of processor, as they write it.
+    /// The counters' statistics of the scripts that they ran: calls and microseconds of CPU time, in their format.
     pub(crate) fn scripts_run(&self) -> String {
         let told = self.redis.command("INFO commandstats");
         told.lines().filter(|line| line.starts_with("cmdstat_eval")).collect::<Vec<_>>().join("; ")
     }
 
-    /// Begins or ends a fault, and writes that down: its beginning before it, its end after it.
+    /// Begins or ends a fault, and records it: its beginning before it, its end after it.
     pub(crate) fn take(&mut self, Step { fault, begins, .. }: Step) -> Result<()> {
         if begins {
             self.history.add(What::Fault { fault, begins });
@@ -178,12 +178,12 @@ impl World {
         Ok(())
     }
 
-    /// Has all gateways stop, as an operator does.
+    /// Shuts all gateways down, as an operator would.
     pub(crate) fn stop(&mut self) -> Result<()> {
         self.nodes.iter_mut().try_for_each(Node::stop)
     }
 
-    /// Looks for damage of both stores. Errors: there is some.
+    /// Checks both stores for damage. Errors: there is some.
     pub(crate) fn check_stores(&self) -> Result<()> {
         let variables =
             [("GATEWRIGHT_SERVE_STORE_URL", &*self.postgres.url()), ("GATEWRIGHT_SERVE_PEPPER", PEPPER)];
@@ -192,7 +192,7 @@ impl World {
         self.nodes[ALONE].check_store(&["--data", data], &[])
     }
 
-    /// The processor time of so many nodes, the first ones.
+    /// The CPU time of the first nodes, this many.
     pub(crate) fn processor_time(&self, nodes: usize) -> Result<Duration> {
         let times = self.nodes[..nodes].iter().map(Node::processor_time);
         Ok(times.collect::<Result<Vec<_>>>().context("the time of a node")?.into_iter().sum())

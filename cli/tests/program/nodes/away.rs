@@ -39,7 +39,7 @@ fn what_a_gateway_told_without_its_database_outlives_kill_9() {
     store.stop();
     let response = keyed(&first, "/v1/responses", "response", QUESTION);
     let chat = keyed(&first, "/v1/chat/completions", "chat", CHAT);
-    // Other gateways still have it: nobody is told that it is gone.
+    // Other gateways still have it, so the deletion isn't reported as done.
     assert_eq!(told(&first, "DELETE", id(&deleted)).status, 503);
     drop(first);
 

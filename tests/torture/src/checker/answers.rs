@@ -1,5 +1,5 @@
-//! Texts: each answer is that to its own question, whole, with the usage of the upstream that gave it; and what is
-//! stored is found again.
+//! Texts: each response matches its own request, is complete, and has the usage of the upstream that made it; and stored
+//! responses can be found.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::{SECOND, Violation};
 use crate::expected;
 use crate::history::{Asked, Fault, Got, What};
 
-/// Within this time other nodes know of a response that was told before it was written: changes are written twice a second.
+/// Other nodes know of a response that was reported before it was written within this time: changes are written twice a second.
 const KNOWN: u64 = 2 * SECOND;
 
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
@@ -49,7 +49,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     }
 }
 
-/// When the upstream first gave a whole answer to each intent.
+/// When the upstream first gave a complete response to each intent.
 fn given(record: &Record<'_>) -> HashMap<u64, u64> {
     let mut given = HashMap::new();
     for line in record.lines {
@@ -60,9 +60,9 @@ fn given(record: &Record<'_>) -> HashMap<u64, u64> {
     given
 }
 
-/// A stored response is told once it is written: from then on all nodes find it. One that was told while its node did not get at
-/// its store is found when it is written, by the next process of its node if that was killed before. `asked`: the calls that have
-/// asked for it; one before that which was told may have made it.
+/// A stored response is reported once it is written: from then on all nodes find it. One that was reported while its node could
+/// not reach its store is found once it is written, by the next process of its node if that was killed before. `asked`: the calls
+/// that asked for it; one before the reported one may have made it.
 fn retrieved(
     record: &Record<'_>,
     intent: u64,
@@ -82,7 +82,7 @@ fn retrieved(
     }
 }
 
-/// Whether a response that a call has made may not be in the store when another one asks for it.
+/// Whether a response that one call made may be missing from the store when another call asks for it.
 fn may_be_unknown(record: &Record<'_>, maker: &Call<'_>, call: &Call<'_>) -> bool {
     let Some(made) = maker.answer else { return true };
     let hung = |fault| matches!(fault, Fault::Paused { node } if node == maker.node);

@@ -1,5 +1,5 @@
-//! Usage of videos: the store counts one request for each video that the upstream took on, whatever became of the gateway that
-//! had asked. Nobody tells the tokens of a video, so that it takes none, and no money.
+//! Usage of videos: the store counts one request for each video that the upstream accepted, whatever happened to the gateway that
+//! requested it. The tokens of a video are not reported, so it costs none, and no money.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,19 +8,19 @@ use super::{SECOND, Violation};
 use crate::expected::FILM;
 use crate::history::{Asked, Fault, Got, What};
 
-/// Within this time a gateway that runs hears that the upstream has taken a video on, and writes it into its journal.
+/// A running gateway learns that the upstream has accepted a video, and writes it into its journal, within this time.
 const HEARD: u64 = SECOND;
 
 /// What is known of the videos of a key.
 #[derive(Debug, Default)]
 struct Known {
-    /// Those that the upstream took on.
+    /// Those that the upstream accepted.
     films: u64,
-    /// Of these, those that count: all but those of which the gateway was killed before it can have heard.
+    /// Of these, those that count: all except those whose gateway was killed before it can have learned of them.
     certain: u64,
-    /// Of these, those that count as answered whole: a gateway that stops, hangs or loses its lease leaves some.
+    /// Of these, those that count as answered completely: a gateway that stops, hangs or loses its lease abandons some.
     complete: u64,
-    /// Submissions that may count though the upstream has not read them.
+    /// Submissions that may count although the upstream has not read them.
     begun: u64,
     /// The lines of what is not certain.
     lines: Vec<usize>,
@@ -67,7 +67,7 @@ fn known<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Known> {
     for (line, one) in record.lines.iter().enumerate() {
         let What::Filmed { node, intent } = one.what else { continue };
         let submissions = submissions.get(&(node, intent)).map(Vec::as_slice).unwrap_or_default();
-        // A video that nobody asked this node for is found by another rule.
+        // Another rule finds a video that was not requested from this node.
         let Some(call) = submissions.iter().rev().find(|call| call.began <= one.at) else { continue };
         filmed.push(call.line);
         let known = known.entry(call.key).or_default();
@@ -80,7 +80,7 @@ fn known<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Known> {
         known.complete += u64::from(!is_left(record, call));
     }
     for call in submissions.into_values().flatten() {
-        // What a gateway has begun to ask for counts, also where it leaves it.
+        // Once a gateway has started a request, it counts, even if the gateway abandons it.
         if !filmed.contains(&call.line) && is_left(record, call) {
             let known = known.entry(call.key).or_default();
             known.begun += 1;
@@ -90,13 +90,13 @@ fn known<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Known> {
     known
 }
 
-/// Whether the gateway of a submission was killed before it can have heard that the upstream took the video on. While it hung, it heard
-/// nothing.
+/// Whether the gateway of a submission was killed before it can have learned that the upstream accepted the video. While it hung,
+/// it learned nothing.
 fn is_unheard(record: &Record<'_>, call: &Call<'_>, filmed: u64) -> bool {
     record.troubles.iter().any(|end| {
-        // The fault is written down before it is done: what is on its way may arrive after that.
+        // The fault is recorded before it happens: data in transit may arrive after that.
         let is_killed = end.fault == Fault::Killed { node: call.node } && filmed <= end.to;
-        // One that has answered has heard.
+        // A gateway that has responded has learned of it.
         let is_answered = call.answer.is_some_and(|answer| !matches!(answer.got, Got::Lost { .. }));
         let hung = record.troubles.iter().filter(|one| one.fault == Fault::Paused { node: call.node });
         let hung: u64 = hung.map(|one| one.to.min(end.from).saturating_sub(one.from.max(filmed))).sum();
@@ -104,8 +104,8 @@ fn is_unheard(record: &Record<'_>, call: &Call<'_>, filmed: u64) -> bool {
     })
 }
 
-/// Whether a gateway may have left a submission in the middle: it stopped, or its lease had run out, since it hung or did not reach its
-/// store. One that has told a task, or refused the submission as the client's fault, has not.
+/// Whether a gateway may have abandoned a submission: it stopped, or its lease expired because it hung or could not reach its
+/// store. A gateway that has reported a task, or rejected the submission as the client's fault, has not.
 fn is_left(record: &Record<'_>, call: &Call<'_>) -> bool {
     let Some(answer) = call.answer else { return true };
     if call.succeeded() || call.refused().is_some_and(|status| status < 500) {

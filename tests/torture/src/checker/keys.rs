@@ -1,4 +1,4 @@
-//! A key is refused everywhere soon after its revocation, and accepted everywhere soon after it was made.
+//! A key is rejected everywhere soon after its revocation, and accepted everywhere soon after its creation.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::record::{Call, Record, report};
 use super::{SECOND, Violation};
 use crate::history::{Asked, Fault};
 
-/// Within this time every node knows of a change.
+/// Every node knows of a change within this time.
 const KNOWN: u64 = 2 * SECOND;
 
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
@@ -35,7 +35,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     }
 }
 
-/// A call that begins two seconds after the revocation is refused. While the store is away, no node can be told.
+/// A call that begins two seconds after the revocation is rejected. While the store is away, no node can learn of it.
 fn refused(record: &Record<'_>, revocation: &Call<'_>, call: &Call<'_>, violations: &mut Vec<Violation>) {
     let Some(known) = revocation.answer.map(|answer| answer.at) else { return };
     let back = record.store_was_back(call.node, known, known + KNOWN).unwrap_or(known);
@@ -47,8 +47,8 @@ fn refused(record: &Record<'_>, revocation: &Call<'_>, call: &Call<'_>, violatio
     }
 }
 
-/// A call that begins two seconds after the key was made is not refused for it. A node that hangs, or cannot ask the
-/// store, does not know yet.
+/// A call that begins two seconds after the key was created is not rejected because of it. A node that hangs, or cannot reach the
+/// store, does not know of the key yet.
 fn accepted(record: &Record<'_>, creation: &Call<'_>, call: &Call<'_>, violations: &mut Vec<Violation>) {
     let (Some(made), Some(answer)) = (creation.answer, call.answer) else { return };
     let is_hindered = |fault| match fault {

@@ -1,4 +1,4 @@
-//! No key takes more than it may, but for what was in flight.
+//! No key exceeds its limits, except by requests in flight.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,19 @@ use super::{Promises, SECOND, Violation};
 use crate::expected::{self, UNIT};
 use crate::history::{ALONE, Asked, Fault, Got, Limits};
 
-/// After this time what one node spends counts on all, by the store: it is written twice a second and read every second.
+/// After this time one node's spending counts on all nodes, through the store: it is written twice a second and read every
+/// second.
 const COUNTED: u64 = 5 * SECOND;
-/// After this time what an answer took counts for all nodes: it is told at once, beside the requests.
+/// After this time a response's usage counts for all nodes: it is sent immediately, alongside the requests.
 const TOLD: u64 = 2 * SECOND;
-/// Within this time gateways use counters that are back, and a pause more, which is as long as the first one after a loss, and twice as
-/// long as the last one where a connection did not last, up to the longest.
+/// Gateways use restored counters within this time plus a pause. After a loss, that is the first pause; each time a
+/// connection doesn't last, it doubles, up to the longest.
 const RECONNECTING: u64 = 2_500_000;
 const FIRST_PAUSE: u64 = SECOND / 2;
 const LONGEST_PAUSE: u64 = 4 * SECOND;
-/// A connection that lasts so long is followed by the first pause.
+/// After a connection that lasted this long, the first pause applies again.
 const LASTING: u64 = 10 * SECOND;
-/// How a call is refused whose key has used its budget up.
+/// How a call is rejected whose key has used up its budget.
 const USED_UP: &str = "insufficient_quota";
 /// A minute.
 const MINUTE: u64 = 60 * SECOND;
@@ -71,7 +72,7 @@ struct Budget {
     most: u64,
     /// What is spent.
     of: &'static str,
-    /// How much of it these tokens are, read and written.
+    /// How much of it these input and output tokens are.
     spent: fn((u64, u64)) -> u64,
 }
 
@@ -91,7 +92,7 @@ fn budgets(limits: &Limits) -> impl Iterator<Item = Budget> {
     tokens.into_iter().chain(money)
 }
 
-/// No call is refused for a budget while all that may have been spent of it is less, also by answers that were cut short.
+/// No call is rejected for a budget while everything that may have been spent, including truncated responses, is below it.
 fn starves(
     record: &Record<'_>,
     name: &str,
@@ -115,7 +116,7 @@ fn starves(
     }
 }
 
-/// No call is accepted when what was spent long enough ago is the whole budget.
+/// No call is accepted when the whole budget was spent long enough ago.
 fn spends(
     record: &Record<'_>,
     name: &str,
@@ -125,8 +126,8 @@ fn spends(
 ) {
     for call in calls {
         let before = call.began.saturating_sub(COUNTED);
-        // A node that could not ask its store, or has just been started or woken, does not know all. One that is cut off, or hangs,
-        // in the middle of a change keeps others from theirs.
+        // A node that could not reach its store, or was just started or resumed, does not know everything. One that is cut off,
+        // or hangs, in the middle of a transaction blocks those of others.
         let is_hindered = |fault| match fault {
             Fault::Killed { node }
             | Fault::Stopped { node }
@@ -161,13 +162,13 @@ fn spends(
 /// Who counts calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Counting {
-    /// A process of a node, by how often that had been started anew before.
+    /// A process of a node, by the number of earlier restarts.
     Process { node: usize, starts: usize },
-    /// The counters, since they were away so often. The node alone has none.
+    /// The counters, by the number of times they were away. The node alone has none.
     Together { since: usize },
 }
 
-/// A rule of calls that were counted in one place: why a limit does not hold, and the lines that show it.
+/// A rule for calls that were counted in one place: why a limit does not hold, and the lines that show it.
 type Rule = fn(&Record<'_>, u64, Vec<&Call<'_>>) -> Option<(String, Vec<usize>)>;
 
 /// The calls that were counted in one place: by each process, and by all together where they count together.
@@ -187,8 +188,8 @@ fn counted<'r, 'h>(
     counted.into_values()
 }
 
-/// A limit a minute refills evenly, and all of a minute may be used at once: between any two moments there are as many
-/// calls as that, at most. A call was counted at some moment between its beginning and its end.
+/// A per-minute limit refills evenly, and a full minute's worth may be used at once: that is the maximum number of calls between
+/// any two moments, plus the refill. A call was counted at some moment between its beginning and its end.
 fn outpaces(_: &Record<'_>, limit: u64, mut calls: Vec<&Call<'_>>) -> Option<(String, Vec<usize>)> {
     calls.sort_by_key(|call| call.began);
     for (place, first) in calls.iter().enumerate() {
@@ -207,8 +208,8 @@ fn outpaces(_: &Record<'_>, limit: u64, mut calls: Vec<&Call<'_>>) -> Option<(St
     None
 }
 
-/// A limit of tokens refills in the same way. What an answer takes is known when it ends, so that calls are accepted until all of it
-/// is taken, and not any more then.
+/// A token limit refills in the same way. The usage of a response is known when it ends, so calls are accepted until everything
+/// is used up, and then rejected.
 fn takes_more(record: &Record<'_>, limit: u64, mut calls: Vec<&Call<'_>>) -> Option<(String, Vec<usize>)> {
     calls.sort_by_key(|call| call.began);
     let known = |call: &&Call<'_>| {
@@ -234,7 +235,7 @@ fn takes_more(record: &Record<'_>, limit: u64, mut calls: Vec<&Call<'_>>) -> Opt
     None
 }
 
-/// When what a call took counts for all nodes; none if it may not have been told.
+/// When a call's usage counts for all nodes; none if it may not have been reported.
 fn told(record: &Record<'_>, call: &Call<'_>) -> Option<u64> {
     let ended = call.answer?.at;
     let told = ended + TOLD;
@@ -242,13 +243,13 @@ fn told(record: &Record<'_>, call: &Call<'_>) -> Option<u64> {
     (!record.is_troubled(ended, told, is_lost)).then_some(told)
 }
 
-/// The tokens that a text took, read and written.
+/// The input and output tokens that a text used.
 fn tokens(call: &Call<'_>) -> Option<(u64, u64)> {
     let Asked::Chat { intent, .. } = call.asked else { return None };
     Some(expected::tokens(*intent))
 }
 
-/// Of a budget that is counted in one place, no call is accepted once answers took all of it.
+/// For a budget that is counted in one place, no call is accepted once responses have used all of it.
 fn overspends(
     record: &Record<'_>,
     budget: &Budget,
@@ -265,7 +266,7 @@ fn overspends(
     })
 }
 
-/// While the upstream answers a call, it has a place.
+/// A call holds a slot while the upstream answers it.
 fn crowds(record: &Record<'_>, limit: u64, calls: Vec<&Call<'_>>) -> Option<(String, Vec<usize>)> {
     let mut times: Vec<(u64, u64, &Call<'_>)> = Vec::new();
     for call in calls {
@@ -285,7 +286,7 @@ fn crowds(record: &Record<'_>, limit: u64, calls: Vec<&Call<'_>>) -> Option<(Str
     None
 }
 
-/// How often the node of a call had been started anew before.
+/// How many times a call's node had been restarted before.
 fn starts(record: &Record<'_>, call: &Call<'_>) -> usize {
     let ends = record.troubles.iter().filter(|one| match one.fault {
         Fault::Killed { node } | Fault::Stopped { node } => node == call.node && one.to <= call.began,
@@ -294,7 +295,7 @@ fn starts(record: &Record<'_>, call: &Call<'_>) -> usize {
     ends.count()
 }
 
-/// Whether a fault keeps a node from telling the counters what it knows, or from knowing it.
+/// Whether a fault prevents a node from sending what it knows to the counters, or from learning it.
 fn is_of_node(fault: Fault, of: usize) -> bool {
     match fault {
         Fault::Killed { node }
@@ -310,8 +311,8 @@ fn is_without_counters(node: usize, fault: Fault) -> bool {
     node != ALONE && matches!(fault, Fault::Counters { .. })
 }
 
-/// What counted a call for all nodes; none if its node may have judged alone: the counters were away, or it had just been
-/// started, woken or cut off, or has none.
+/// What counted a call for all nodes; none if its node may have decided alone: the counters were away, or it was just started,
+/// resumed or cut off, or has none.
 fn together(record: &Record<'_>, call: &Call<'_>) -> Option<Counting> {
     if call.node == ALONE {
         return None;
@@ -322,7 +323,7 @@ fn together(record: &Record<'_>, call: &Call<'_>) -> Option<Counting> {
     });
     let (mut back, mut pause) = (0, FIRST_PAUSE);
     for one in hindered {
-        // The pauses grow with each loss: the connection began at some time until `back`.
+        // The pauses grow with each loss: the connection began at some time before `back`.
         pause = if one.from < back + LASTING { (pause * 2).min(LONGEST_PAUSE) } else { FIRST_PAUSE };
         back = back.max(one.to.saturating_add(pause + RECONNECTING));
     }

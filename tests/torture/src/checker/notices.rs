@@ -1,6 +1,6 @@
-//! Section 6: each end is told at least once where somebody is to be told, under one id, signed, and as it is. It is told again
-//! only for a reason: after a refusal, or where a fault kept a gateway from writing down that it was acknowledged. So there are
-//! no more attempts than refusals and such faults, and one.
+//! Section 6: each end is delivered at least once if a receiver was named, with one ID, signed, and with the right contents. It
+//! is delivered again only for a reason: after a rejection, or if a fault prevented a gateway from recording the acknowledgment.
+//! So the number of attempts is at most the number of rejections and such faults, plus one.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use super::record::{Record, essence, is_final, report};
 use super::{SECOND, Violation};
 use crate::history::{ALONE, Asked, Fault, Got, What};
 
-/// Within this time a gateway writes down what came of an attempt.
+/// A gateway records the result of an attempt within this time.
 const NOTED: u64 = 2 * SECOND;
-/// For this long nobody else makes an attempt at least: whoever makes one has a lease of 30 s, and ten of them for it.
+/// For at least this long no other gateway makes an attempt: an attempt has a lease of 30 s, and may use ten of them.
 const HELD: u64 = 20 * SECOND;
-/// The shortest pause after a refusal: a fifth less than nodes are told.
+/// The shortest pause after a rejection: a fifth less than the nodes' configured pause.
 const PAUSE: u64 = 160_000;
 
 /// An attempt that reached its receiver.
@@ -67,7 +67,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     }
 }
 
-/// An attempt after another one has its reason in that one, so that each reason is one of one attempt.
+/// The reason for an attempt is an earlier attempt, so each reason explains only one attempt.
 fn again(
     record: &Record<'_>,
     task: &str,
@@ -89,8 +89,8 @@ fn again(
     }
 }
 
-/// Whether the gateway of an attempt may not have written down that it was acknowledged: it ended, or could not use its store. While
-/// it hung, it wrote nothing.
+/// Whether the gateway of an attempt may not have recorded the acknowledgment: it ended, or could not use its store. While it
+/// hung, it wrote nothing.
 fn may_be_unnoted(record: &Record<'_>, attempt: &Told<'_>) -> bool {
     let Told { at, node, .. } = *attempt;
     let mut noted = at + NOTED;
@@ -106,8 +106,8 @@ fn may_be_unnoted(record: &Record<'_>, attempt: &Told<'_>) -> bool {
         || clock_was_wrong(record, node, at, noted)
 }
 
-/// Whether the clock of a node was wrong by which its leases and pauses go, shortly before or between these times: that of the one
-/// with SQLite. Others go by the clock of the database.
+/// Whether the clock that a node uses for its leases and pauses was wrong, shortly before or between these times: that of the
+/// node with SQLite. The others use the clock of the database.
 fn clock_was_wrong(record: &Record<'_>, node: usize, from: u64, to: u64) -> bool {
     let is_wrong = |fault| matches!(fault, Fault::Clock { node: ALONE, .. });
     node == ALONE && record.is_troubled(from.saturating_sub(NOTED), to, is_wrong)

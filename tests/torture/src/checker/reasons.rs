@@ -1,4 +1,4 @@
-//! A refusal as the client's fault has a reason: all that clients ask for in a run is valid.
+//! A rejection as the client's fault has a reason: everything that clients request in a run is valid.
 
 use std::collections::HashMap;
 
@@ -18,13 +18,13 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     }
 }
 
-/// What can be a reason.
+/// Possible reasons.
 struct Known<'h> {
-    /// The limits of keys that were made.
+    /// The limits of the created keys.
     limits: HashMap<&'h str, Limits>,
     /// When an idempotency key was first used.
     once: HashMap<&'h str, usize>,
-    /// When a key was first to be revoked.
+    /// When the first attempt to revoke a key began.
     revoking: HashMap<&'h str, usize>,
 }
 
@@ -44,23 +44,23 @@ impl<'h> Known<'h> {
         Self { limits, once, revoking }
     }
 
-    /// Whether the history has a reason for a status; or other rules ask for it.
+    /// Whether the history has a reason for a status, or another rule checks it.
     fn is_a_reason(&self, call: &Call<'_>, status: u16) -> bool {
         let is_before = |lines: &HashMap<&str, usize>, name: &str| {
             lines.get(name).is_some_and(|first| *first < call.line)
         };
         if let (409, Some(name)) = (status, call.asked.once()) {
-            // One of before, with the same idempotency key, is in progress. `repeats` judges whether it had ended.
+            // An earlier call with the same idempotency key is in progress. `repeats` judges whether it had ended.
             return is_before(&self.once, name);
         }
         match (status, call.asked) {
-            // `keys` judges those that are made and revoked.
+            // `keys` judges those that are created and revoked.
             (401, _) => ![DEFAULT, DEFAULT_ALONE].contains(&call.key) && self.limits.contains_key(call.key),
             // `limits` judges whether they are used up.
             (429, _) => self.limits.get(call.key).is_some_and(|limits| *limits != Limits::default()),
             // `answers` and `tasks` judge what is not found.
             (404, Asked::Retrieve { .. } | Asked::LookUp { .. }) | (_, Asked::Fetch { .. }) => true,
-            // An earlier revocation, whose answer was lost, is done.
+            // An earlier revocation, whose response was lost, has taken effect.
             (404, Asked::RevokeKey { name }) => is_before(&self.revoking, name),
             _ => false,
         }

@@ -1,4 +1,4 @@
-//! A history as the rules read it: calls with their answers, and faults with their times.
+//! A history as the rules read it: calls with their responses, and faults with their times.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use super::{SECOND, Violation};
 use crate::clients;
 use crate::history::{ALONE, Asked, Fault, Got, Line, What};
 
-/// How long usage waits in memory at most, before it is written: half a second, and what writing takes.
+/// The longest time that usage waits in memory before it is written: half a second, plus the write itself.
 const UNWRITTEN: u64 = 2 * SECOND;
-/// How long clients wait for an answer.
+/// How long clients wait for a response.
 const PATIENCE: u64 = clients::PATIENCE.as_secs() * SECOND;
-/// How long gateways may take to use a store again that is back.
+/// How long gateways may take to use a restored store again.
 pub(super) const RECONNECTING: u64 = 6 * SECOND;
-/// A gateway that waits longer for its store goes on without it, and does not ask it for some seconds.
+/// A gateway that waits longer for its store continues without it, and does not try it again for some seconds.
 const WAITS: u64 = SECOND;
 
 /// A call.
@@ -42,7 +42,7 @@ impl Call<'_> {
         std::iter::once(self.line).chain(self.answer.map(|answer| answer.line)).collect()
     }
 
-    /// The status of a refusal.
+    /// The status of a rejection.
     pub(super) fn refused(&self) -> Option<u16> {
         match self.answer?.got {
             Got::Refused { status, .. } => Some(*status),
@@ -50,7 +50,7 @@ impl Call<'_> {
         }
     }
 
-    /// The id of the answer.
+    /// The ID of the response.
     pub(super) fn told(&self) -> Option<&str> {
         match self.answer?.got {
             Got::Task { task } => Some(task["id"].as_str().unwrap_or_default()),
@@ -59,14 +59,14 @@ impl Call<'_> {
         }
     }
 
-    /// Whether the client left before the gateway said anything.
+    /// Whether the client disconnected before the gateway sent anything.
     pub(super) fn gave_up(&self) -> bool {
         self.answer.is_some_and(|answer| {
             matches!(answer.got, Got::Lost { .. }) && answer.at.saturating_sub(self.began) >= PATIENCE
         })
     }
 
-    /// Whether the gateway did what it was asked for.
+    /// Whether the gateway did what was requested.
     pub(super) fn succeeded(&self) -> bool {
         self.answer.is_some_and(|answer| !matches!(answer.got, Got::Refused { .. } | Got::Lost { .. }))
     }
@@ -85,7 +85,7 @@ pub(super) struct Record<'h> {
     pub(super) lines: &'h [Line],
     pub(super) calls: Vec<Call<'h>>,
     pub(super) troubles: Vec<Trouble>,
-    /// When the upstream began and ended to answer each intent: none where it was asked more than once, or did not end.
+    /// When the upstream began and finished its response to each intent: none if it got more than one request, or did not finish.
     answering: HashMap<u64, Answering>,
 }
 
@@ -139,7 +139,7 @@ impl<'h> Record<'h> {
         Self { lines, calls, troubles, answering }
     }
 
-    /// From when to when the upstream answered an intent, if it was asked once.
+    /// When the upstream started and finished answering an intent, if it got one request.
     pub(super) fn answering(&self, intent: u64) -> Option<(u64, u64)> {
         let answering = self.answering.get(&intent).filter(|one| one.times == 1)?;
         Some((answering.begun, answering.ended?))
@@ -151,19 +151,19 @@ impl<'h> Record<'h> {
         Some((place, self.lines[place].at))
     }
 
-    /// Whether a fault of a kind was there at some time between these two.
+    /// Whether a fault of a kind was active at some time between these two.
     pub(super) fn is_troubled(&self, from: u64, to: u64, of_kind: impl Fn(Fault) -> bool) -> bool {
         self.troubles.iter().any(|one| of_kind(one.fault) && one.from <= to && from <= one.to)
     }
 
-    /// When a node could use its store again that was away, or cut off, at some time between these two.
+    /// When a node's store became usable again, after it was away or cut off, at some time between these two.
     pub(super) fn store_was_back(&self, node: usize, from: u64, to: u64) -> Option<u64> {
         let away = self.troubles.iter().filter(|one| is_without_store(node, one.fault));
         let away = away.map(|one| (one.from, one.to.saturating_add(RECONNECTING)));
         away.filter(|(begun, back)| *begun <= to && from <= *back).map(|(_, back)| back).max()
     }
 
-    /// Whether a node asked its store during a call: one that found it away, or hung, does not ask for some seconds.
+    /// Whether a node used its store during a call: one that found it away, or hung, does not try it for some seconds.
     pub(super) fn asked_the_store(&self, call: &Call<'_>) -> bool {
         let Some(answer) = call.answer else { return false };
         let from = call.began.saturating_sub(RECONNECTING);
@@ -171,7 +171,7 @@ impl<'h> Record<'h> {
             && !self.is_troubled(from, answer.at, |fault| fault == Fault::Paused { node: call.node })
     }
 
-    /// Whether the node of a call was so slow, then or shortly before, that it may have given its store up.
+    /// Whether the node of a call was so slow, then or shortly before, that it may have given up on its store.
     pub(super) fn was_slow(&self, call: &Call<'_>) -> bool {
         let Some(answer) = call.answer else { return true };
         let since = call.began.saturating_sub(RECONNECTING);
@@ -181,9 +181,9 @@ impl<'h> Record<'h> {
         })
     }
 
-    /// Whether what a node knew at a time may not have been in the store when it ended: a gateway that is killed has not
-    /// written the last of it, and it writes nothing while its store is away or it hangs. One that is told to stop writes
-    /// what it knows, if the store is there.
+    /// Whether what a node knew at a time may not have been in the store when it ended: a killed gateway has not written the last
+    /// of it, and a gateway writes nothing while its store is away or it hangs. A gateway that shuts down writes what it knows,
+    /// if the store is available.
     pub(super) fn may_be_unwritten(&self, node: usize, at: u64) -> bool {
         self.troubles.iter().any(|end| match end.fault {
             Fault::Killed { node: of } if of == node => {
@@ -198,8 +198,8 @@ impl<'h> Record<'h> {
         })
     }
 
-    /// When the process of a node began that has what an earlier one told at a time and left in its spool, as the store was away.
-    /// None: none had to.
+    /// When the node's process started that has what an earlier process reported at a time and left in its spool, because the
+    /// store was away. None: no process had to.
     pub(super) fn was_taken_over(&self, node: usize, at: u64, until: u64) -> Option<u64> {
         let ends = self.troubles.iter().filter(|one| one.from <= until && at <= one.to);
         let ends = ends.filter(
@@ -208,15 +208,15 @@ impl<'h> Record<'h> {
         ends.map(|one| one.to).max().filter(|_| self.may_be_unwritten(node, at))
     }
 
-    /// Whether the spool of a node had no room for what it told at a time, and its process ended.
+    /// Whether a node's spool had no room for what it reported at a time, and its process ended.
     pub(super) fn is_lost_with_its_process(&self, node: usize, at: u64) -> bool {
         node == ALONE
             && self.may_be_unwritten(node, at)
             && self.is_troubled(at.saturating_sub(WAITS), at, |fault| fault == Fault::Disk)
     }
 
-    /// Since when a node may not have written what it knows, where that is this time at least: faults before widen it,
-    /// each by what was not written when it began.
+    /// Since when a node may not have written what it knows, if at least this long: earlier faults extend it, each by what was
+    /// not written when it began.
     fn unwritten_since(&self, node: usize, mut since: u64, until: u64) -> u64 {
         loop {
             let before = self.troubles.iter().filter(|one| {
@@ -245,8 +245,8 @@ fn is_without_store(node: usize, fault: Fault) -> bool {
     }
 }
 
-/// A task object as all who see it must see it: without the host of the file's address, which is that of the node, and
-/// without the estimate of the submission.
+/// A task object as every observer must see it: without the host of the file's URL, which is the node's, and without the estimate
+/// in the response to the submission.
 pub(super) fn essence(task: &Value) -> Value {
     let mut output = task["output"].clone();
     if let Some(url) = output["url"].as_str() {
@@ -257,11 +257,11 @@ pub(super) fn essence(task: &Value) -> Value {
         "error": task["error"] })
 }
 
-/// How far a task is: a state comes after those with lower numbers. None: it is no state of section 3.
+/// How far a task is: a state comes after those with lower numbers. None: it is not a state of section 3.
 pub(super) fn rank(task: &Value) -> Option<u8> {
     match task["status"].as_str()? {
         "pending" => Some(0),
-        // The answer to a submission, which alone has an estimate, always says so; the task may still have to wait.
+        // The response to a submission, the only one with an estimate, always says processing; the task may still have to wait.
         "processing" if !task["estimated_time"].is_null() => Some(0),
         "processing" => Some(1),
         "completed" | "failed" => Some(2),
@@ -269,7 +269,7 @@ pub(super) fn rank(task: &Value) -> Option<u8> {
     }
 }
 
-/// Whether a task has come to its end.
+/// Whether a task has ended.
 pub(super) fn is_final(task: &Value) -> bool {
     rank(task) == Some(2)
 }

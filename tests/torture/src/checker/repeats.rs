@@ -1,5 +1,5 @@
-//! Idempotency keys: what is repeated with the same one has the answer of before, and is not carried out again. A gateway without its
-//! store knows its own answers alone, which the store has soon after it is back.
+//! Idempotency keys: a repeated request with the same key gets the original response, and is not executed again. A gateway
+//! without its store knows only its own responses, which reach the store soon after it is back.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,9 +7,10 @@ use super::record::{Call, Record, report};
 use super::{Promises, SECOND, Violation};
 use crate::history::{Asked, Fault, What};
 
-/// For this long at least a key waits for a gateway that has died: its lease is 30 s, and is taken before the upstream is asked.
+/// For at least this long a key waits for a gateway that has died: its lease is 30 s, and is taken before the request to the
+/// upstream.
 const LEASE: u64 = 25 * SECOND;
-/// Within this time a store that is used again has the answers that were told without it.
+/// A restored store has the responses that were reported without it within this time.
 const HANDED_OVER: u64 = 6 * SECOND;
 
 pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Vec<Violation>) {
@@ -34,14 +35,14 @@ pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Ve
         let begun = begun.get(intent).map(Vec::as_slice).unwrap_or_default();
         let key = Key { record, promises, once, calls: &calls, begun };
         key.has_one_answer(violations);
-        // How many videos the upstream makes is judged with their tasks.
+        // The rules for tasks judge how many videos the upstream makes.
         if calls[0].asked.text().is_some() {
             key.is_asked_once(violations);
         }
     }
 }
 
-/// The upstream begins to answer a node, or takes its video on.
+/// The upstream starts to answer a node, or accepts its video.
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     line: usize,
@@ -55,14 +56,14 @@ struct Key<'r, 'h> {
     promises: Promises,
     once: &'r str,
     calls: &'r [&'r Call<'h>],
-    /// How often the upstream was asked.
+    /// How often the upstream got a request.
     begun: &'r [Begun],
 }
 
 impl Key<'_, '_> {
-    /// No client is told another answer, nor that there is none yet once one was told.
+    /// No client gets a different response, nor an "in progress" once a response was reported.
     fn has_one_answer(&self, violations: &mut Vec<Violation>) {
-        // Who was told each answer first. Later its gateway has it from its own memory, whatever the store knows.
+        // Which process reported each response first. Later, its gateway has the response in memory, whatever the store knows.
         let mut firsts: Vec<&Call<'_>> = Vec::new();
         let mut known = HashSet::new();
         for (place, call) in self.calls.iter().enumerate() {
@@ -95,7 +96,7 @@ impl Key<'_, '_> {
         }
     }
 
-    /// The upstream is asked again only where a fault explains it.
+    /// The upstream gets another request only if a fault explains it.
     fn is_asked_once(&self, violations: &mut Vec<Violation>) {
         for pair in self.begun.windows(2) {
             let (Some(before), Some(call)) = (self.asked_by(pair[0]), self.asked_by(pair[1])) else {
@@ -111,7 +112,8 @@ impl Key<'_, '_> {
         }
     }
 
-    /// The call for which a node asked the upstream: the last one there that was not told that another one is in progress.
+    /// The call for which a node sent a request to the upstream: the last one there that was not rejected because another one is
+    /// in progress.
     fn asked_by(&self, begun: Begun) -> Option<&Call<'_>> {
         let is_it = |call: &&&Call<'_>| {
             let ended = call.answer.map_or(u64::MAX, |answer| answer.at);
@@ -121,7 +123,7 @@ impl Key<'_, '_> {
         self.calls.iter().rev().find(is_it).copied()
     }
 
-    /// Whether the upstream may be asked by a call after another one has asked it, at these times.
+    /// Whether a call may send a request to the upstream after another call has done so, at these times.
     fn may_ask_again(&self, (before, asked): (&Call<'_>, u64), (call, again): (&Call<'_>, u64)) -> bool {
         if !self.is_one_process(before, call) && !self.is_shared(before, call) {
             return true;
@@ -129,18 +131,18 @@ impl Key<'_, '_> {
         let (node, ended) = (before.node, before.answer.map_or(u64::MAX, |answer| answer.at));
         let met = |fault| self.record.is_troubled(asked, ended, |one| one == fault);
         let is_free = met(Fault::Stopped { node }) || met(Fault::Killed { node }) && again - asked >= LEASE;
-        // A client that leaves gives the key back.
+        // A client that disconnects releases the key.
         before.gave_up() || before.told().is_none() && is_free
     }
 
-    /// Whether its node got another question with the same key at the same time, which is in progress while the store is asked.
+    /// Whether its node got another request with the same key at the same time, which is in progress while the store is queried.
     fn is_beside_another(&self, call: &Call<'_>) -> bool {
         let ended = |one: &Call<'_>| one.answer.map_or(u64::MAX, |answer| answer.at);
         let mut others = self.calls.iter().filter(|other| other.line != call.line && other.node == call.node);
         others.any(|other| other.began <= ended(call) && call.began <= ended(other))
     }
 
-    /// Whether the answer to a call was made by the process that told it: of those that it has from the store it remembers none.
+    /// Whether the response to a call was made by the process that reported it: responses from the store are not cached.
     fn has_made(&self, call: &Call<'_>) -> bool {
         let told = call.answer.map_or(0, |answer| answer.at);
         let is_it =
@@ -161,7 +163,7 @@ impl Key<'_, '_> {
         self.record.is_troubled(from, to, is_end)
     }
 
-    /// Whether a call finds in the store what another one has left there.
+    /// Whether a call finds in the store what another call has left there.
     fn is_shared(&self, before: &Call<'_>, call: &Call<'_>) -> bool {
         self.promises.shared_replays
             && (self.have_asked(before, call) || self.has_asked(call) && self.was_handed_over(before, call))
@@ -175,8 +177,9 @@ impl Key<'_, '_> {
         self.record.asked_the_store(call) && !self.record.was_slow(call)
     }
 
-    /// Whether the store has the answer that was told without it when a call begins: it was back for long enough before, and so was the
-    /// gateway if it was killed; that did not hang meanwhile, and no other one has asked the upstream in between.
+    /// Whether the store has a response that was reported without it when a call begins: the store was back long enough before,
+    /// and so was the gateway if it was killed; it did not hang meanwhile, and no other gateway has called the upstream in
+    /// between.
     fn was_handed_over(&self, before: &Call<'_>, call: &Call<'_>) -> bool {
         let (Some(answer), Some(_)) = (before.answer, before.told()) else { return false };
         let node = before.node;

@@ -1,4 +1,4 @@
-//! The service is back after the last fault: every node does all that it is for, tells the end of every task, and gives its file.
+//! The service is back after the last fault: every node does all its work, reports the end of every task, and serves its file.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     gives_files(record, &late, line, violations);
 }
 
-/// What a node does, and the calls that ask for it.
+/// What a node does, and the calls for it.
 type Service = (&'static str, fn(&Asked) -> bool);
 
 /// What every node does.
@@ -53,7 +53,7 @@ fn answers(call: &Call<'_>, quiet: u64, violations: &mut Vec<Violation>) {
     report(violations, "service is back", why, call.lines());
 }
 
-/// Every node of its store tells the end of a task.
+/// Every node of its store reports the end of a task.
 fn tells_ends(record: &Record<'_>, late: &[&Call<'_>], line: usize, violations: &mut Vec<Violation>) {
     let mut look_ups: HashMap<(&str, usize), &Call<'_>> = HashMap::new();
     for call in late {
@@ -75,7 +75,7 @@ fn tells_ends(record: &Record<'_>, late: &[&Call<'_>], line: usize, violations: 
     }
 }
 
-/// Every node of its store gives the file of a completed task, which is in its place and not only recorded.
+/// Every node of its store serves the file of a completed task, which exists and is not only recorded.
 fn gives_files(record: &Record<'_>, late: &[&Call<'_>], line: usize, violations: &mut Vec<Violation>) {
     let (mut completed, mut given) = (HashSet::new(), HashMap::new());
     for call in &record.calls {
@@ -104,7 +104,7 @@ fn gives_files(record: &Record<'_>, late: &[&Call<'_>], line: usize, violations:
     }
 }
 
-/// The nodes that share the store of one.
+/// The nodes that share a node's store.
 fn nodes_with(node: usize) -> Range<usize> {
     if node == ALONE { ALONE..ALONE + 1 } else { 0..ALONE }
 }

@@ -1,5 +1,5 @@
-//! Section 3: an accepted task is known from then on, only goes forward, and ends once. Its file is there and is the
-//! right one. Nothing is made that nobody asked for.
+//! Section 3: an accepted task is known from then on, only moves forward, and ends once. Its file exists and is the right one.
+//! Nothing is made that was not requested.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,10 +11,10 @@ use crate::expected;
 use crate::history::{Asked, Got, What};
 use crate::load;
 
-/// How long files are there at least.
+/// The minimum time that files exist.
 const FILES_LAST: u64 = load::FILES_LAST.as_secs() * SECOND;
 
-/// A state that somebody was told, at some moment between two.
+/// A state that was reported, at some moment between two.
 struct Seen<'h> {
     from: u64,
     to: u64,
@@ -42,7 +42,7 @@ fn seen_by_task<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Vec<Seen<'h>>> {
         let id = task["id"].as_str().unwrap_or_default();
         seen.entry(id).or_default().push(Seen { from, to, line, task });
     };
-    // A submission that is repeated is told what the first one was.
+    // A repeated submission gets the response of the first one.
     let mut submitted: HashMap<&str, u64> = HashMap::new();
     for call in &record.calls {
         let began = match call.asked {
@@ -61,14 +61,14 @@ fn seen_by_task<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Vec<Seen<'h>>> {
     }
     for (number, line) in record.lines.iter().enumerate() {
         if let What::Delivered { task, .. } = &line.what {
-            // The end was kept before it was told.
+            // The end was stored before it was reported.
             add(line.at, line.at, number, task);
         }
     }
     seen
 }
 
-/// The submissions that were accepted, by task.
+/// The accepted submissions, by task.
 pub(super) fn accepted<'r, 'h>(record: &'r Record<'h>) -> BTreeMap<&'h str, &'r Call<'h>> {
     let mut accepted = BTreeMap::new();
     for call in &record.calls {
@@ -80,7 +80,7 @@ pub(super) fn accepted<'r, 'h>(record: &'r Record<'h>) -> BTreeMap<&'h str, &'r 
     accepted
 }
 
-/// Of two states that were told one after the other, the later one is not behind; and nothing follows an end.
+/// Of two states reported one after the other, the later one is not behind; and nothing follows an end.
 fn goes_forward(id: &str, seen: &[Seen<'_>], violations: &mut Vec<Violation>) {
     let (mut by_beginning, mut by_end): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) = (Vec::new(), Vec::new());
     for one in seen {
@@ -116,7 +116,7 @@ fn goes_forward(id: &str, seen: &[Seen<'_>], violations: &mut Vec<Violation>) {
     }
 }
 
-/// It has come to the end that follows from what was asked for.
+/// It has reached the end that follows from the request.
 fn ends(id: &str, submission: &Call<'_>, seen: &[Seen<'_>], violations: &mut Vec<Violation>) {
     let Some(end) = seen.iter().find(|one| is_final(one.task)) else {
         return report(violations, "task ends", format!("{id} has no end"), submission.lines());
@@ -129,7 +129,7 @@ fn ends(id: &str, submission: &Call<'_>, seen: &[Seen<'_>], violations: &mut Vec
     }
 }
 
-/// The file of a completed task is never missing and never another one, and was read at least once.
+/// The file of a completed task is never missing and never a different one, and was read at least once.
 fn file(
     record: &Record<'_>,
     id: &str,
@@ -149,8 +149,8 @@ fn file(
             Some(Got::File { .. }) => {
                 report(violations, "file is right", format!("the file of {id} is another"), fetch.lines());
             }
-            // A store that cannot be asked is 503 (decision 0052), and so is a file that is recorded and missing: after the last fault,
-            // no node has a reason for it.
+            // A store that cannot be reached gives a 503 (decision 0052), and so does a file that is recorded and missing: after
+            // the last fault, no node has a reason for it.
             Some(Got::Refused { status, .. })
                 if *status < 500
                     && !may_have_expired(submission, fetch.answer.map_or(u64::MAX, |answer| answer.at)) =>
@@ -172,7 +172,7 @@ pub(super) fn may_have_expired(submission: &Call<'_>, at: u64) -> bool {
     at >= told.saturating_add(FILES_LAST)
 }
 
-/// Whoever was told of a task finds it.
+/// A reported task can be found.
 fn stays_known(record: &Record<'_>, accepted: &BTreeMap<&str, &Call<'_>>, violations: &mut Vec<Violation>) {
     for call in &record.calls {
         let Asked::LookUp { task } = call.asked else { continue };
@@ -184,8 +184,8 @@ fn stays_known(record: &Record<'_>, accepted: &BTreeMap<&str, &Call<'_>>, violat
     }
 }
 
-/// Nothing is done twice, and what is told is made: the upstream has one video for each task that a client was told, and at most one
-/// more for each submission of which nobody knows what became.
+/// Nothing is done twice, and everything reported is made: the upstream has one video for each task that a client was told of,
+/// and at most one more for each submission with an unknown outcome.
 fn made_once(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let mut wanted: BTreeMap<u64, Wanted<'_>> = BTreeMap::new();
     for call in &record.calls {
@@ -218,12 +218,12 @@ fn made_once(record: &Record<'_>, violations: &mut Vec<Violation>) {
     }
 }
 
-/// What was asked for, and made, of the video of an intent.
+/// What was requested, and made, for the video of an intent.
 #[derive(Default)]
 struct Wanted<'h> {
-    /// The tasks that clients were told.
+    /// The tasks that clients were told of.
     told: HashSet<&'h str>,
-    /// Submissions of which nobody knows whether they were accepted.
+    /// Submissions that may or may not have been accepted.
     unknown: usize,
     /// Videos at the upstream.
     made: usize,

@@ -1,4 +1,4 @@
-//! Histories written by hand: a sound one, and ones that are wrong in each way.
+//! Hand-written histories: a sound one, and ones that are wrong in each way.
 
 mod answers;
 mod films;
@@ -23,7 +23,7 @@ fn cut(node: usize) -> Fault {
     Fault::Cut { node, whole: false, silent: true }
 }
 
-/// A history that is being written. Times are in milliseconds.
+/// A history being written. Times are in milliseconds.
 #[derive(Default)]
 struct Script {
     lines: Vec<Line>,
@@ -58,7 +58,7 @@ impl Script {
         self.call(times, who, Asked::Chat { intent, stream: false, once: None }, got)
     }
 
-    /// A chat that succeeds, and what the upstream told of it.
+    /// A chat that succeeds, and the upstream's record of it.
     fn answered(&mut self, times: (u64, u64), who: (usize, &str), intent: u64) -> &mut Self {
         self.upstream(times.0, who.0, intent);
         self.chat(times, who, intent, text(intent))
@@ -74,7 +74,7 @@ impl Script {
         self.call(times, (0, "default"), Asked::Submit { intent, once: None, told: false }, got)
     }
 
-    /// All submissions until now have this idempotency key.
+    /// All submissions so far have this idempotency key.
     fn once(&mut self, name: &str) -> &mut Self {
         for line in &mut self.lines {
             if let What::Called { asked: Asked::Submit { once, .. }, .. } = &mut line.what {
@@ -107,7 +107,7 @@ impl Script {
         self.line(90_000, What::Counted { key, model, requests, complete, input, output, estimated, cost })
     }
 
-    /// `complete`: how many of them were answered whole.
+    /// `complete`: how many of them got a complete response.
     fn films_counted(&mut self, key: &str, requests: u64, complete: u64) -> &mut Self {
         let (key, model) = (key.to_owned(), FILM.to_owned());
         let (input, output, cost, estimated) = (0, 0, 0, requests - complete);
@@ -125,7 +125,7 @@ impl Script {
         assert_eq!(self.judged(Promises::default()).0, []);
     }
 
-    /// Breaks this rule alone, and names these lines.
+    /// Breaks only this rule, and names these lines.
     #[track_caller]
     fn breaks(&mut self, rule: &str) {
         self.breaks_with(rule, Promises::default());
@@ -145,12 +145,12 @@ fn text(intent: u64) -> Got {
     Got::Text { id: format!("id-{intent}"), text: expected::text(intent), input, output }
 }
 
-/// A question for a response.
+/// A request for a response.
 fn respond(intent: u64) -> Asked {
     Asked::Respond { intent, once: None }
 }
 
-/// A question for the response that `text` tells.
+/// A request for the response that `text` reports.
 fn retrieve(intent: u64) -> Asked {
     Asked::Retrieve { intent, id: format!("id-{intent}") }
 }
@@ -179,7 +179,7 @@ fn file(intent: u64) -> Got {
     Got::File { digest: expected::digest(&expected::video(intent)) }
 }
 
-/// A task that is accepted, seen on its way, ends, and has its file.
+/// A task that is accepted, observed in progress, ends, and has its file.
 fn sound() -> Script {
     let mut script = Script::default();
     script.submit((0, 10), GOOD, told("a", "pending"));
@@ -215,7 +215,7 @@ mod tasks {
         sound().look_up((65, 75), "a", told("a", "processing")).is_sound();
         sound().look_up((71, 75), "a", told("a", "processing")).breaks("task goes forward");
         sound().look_up((31, 35), "a", told("a", "pending")).breaks("task goes forward");
-        // The end was told first.
+        // The end was reported first.
         sound()
             .delivered(40, "m", task("a", "completed"))
             .look_up((41, 50), "a", told("a", "processing"))
@@ -444,7 +444,7 @@ mod usage {
             ended(end, &[3, 4]).is_sound();
             ended(end, &[3]).breaks("usage is counted");
             ended(end, &[3, 4, 4]).breaks("usage is counted");
-            // Nor is the store an excuse, or that the gateway hung.
+            // Neither the store nor a hung gateway is an excuse.
             for away in [Fault::Store, Fault::Paused { node: 0 }] {
                 ended(end, &[3, 4]).fault(away, 9_900, 10_150).is_sound();
                 ended(end, &[3]).fault(away, 9_900, 10_150).breaks("usage is counted");

@@ -1,5 +1,5 @@
-//! Usage of texts: what the store counts is what the upstream answered, also where a gateway was killed, but for answers that were cut
-//! short, which are estimated.
+//! Usage of texts: the store counts what the upstream answered, even if a gateway was killed, except for truncated responses,
+//! which are estimated.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,11 +8,11 @@ use super::{Answered, Violation};
 use crate::expected::{self, TEXT};
 use crate::history::What;
 
-/// Most tokens that a gateway estimates for an answer that it did not see whole, beyond those that the upstream would
-/// have told.
+/// The most tokens that a gateway estimates for a response that it did not see completely, beyond those that the upstream would
+/// have reported.
 const ESTIMATE: u64 = 200;
 
-/// Requests, tokens, read and written, and money, in billionths.
+/// Requests, input and output tokens, and money, in billionths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sums {
     requests: u64,
@@ -42,11 +42,11 @@ impl Sums {
 /// What is known of the usage of a key.
 #[derive(Debug, Default)]
 struct Known {
-    /// What clients were told as a whole.
+    /// What clients received completely.
     answered: Sums,
-    /// Of these, requests that the store may not have had when their gateway ended.
+    /// Of these, requests that may not have been in the store when their gateway ended.
     endangered: u64,
-    /// What may be counted besides, at most.
+    /// The most that may be counted besides.
     uncertain: Sums,
     lines: Vec<usize>,
 }
@@ -85,7 +85,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Ans
     answered
 }
 
-/// How often the upstream was asked for each intent.
+/// How often the upstream got a request for each intent.
 pub(super) fn seen_by_upstream(record: &Record<'_>) -> HashMap<u64, u64> {
     let mut seen = HashMap::new();
     for line in record.lines {
@@ -97,7 +97,7 @@ pub(super) fn seen_by_upstream(record: &Record<'_>) -> HashMap<u64, u64> {
 }
 
 impl Known {
-    /// `calls`: those with one intent. An answer that is given again counts no more. `times`: how often the upstream was asked.
+    /// `calls`: those with one intent. A repeated response doesn't count again. `times`: how often the upstream got a request.
     fn add(&mut self, record: &Record<'_>, calls: &[&Call<'_>], intent: u64, times: u64) {
         let mut told = HashSet::new();
         for call in calls {
@@ -117,20 +117,21 @@ impl Known {
     }
 }
 
-/// How often calls with one intent may count beside answers that came whole. `times`: how often the upstream was asked.
+/// How often calls with one intent may count in addition to complete responses. `times`: how often the upstream got a request.
 fn uncertain(calls: &[&Call<'_>], told: u64, times: u64) -> u64 {
-    // What a gateway has begun to ask for counts by an estimate, also where its client leaves before the upstream reads it.
+    // Once a gateway has started a request, it counts by an estimate, even if its client disconnects before the upstream reads
+    // it.
     let left = calls.iter().filter(|call| call.gave_up()).count() as u64;
     times.max(told + left) - told
 }
 
-/// Most tokens, read and written, that count for an answer that was cut short.
+/// The most input and output tokens that count for a truncated response.
 fn estimated(intent: u64) -> (u64, u64) {
     let (input, output) = expected::tokens(intent);
     (input + ESTIMATE, output + ESTIMATE)
 }
 
-/// Most tokens, read and written, that a call took. `seen`: how often the upstream was asked for each intent.
+/// The most input and output tokens that a call used. `seen`: how often the upstream got a request for each intent.
 pub(super) fn most(call: &Call<'_>, seen: &HashMap<u64, u64>) -> (u64, u64) {
     let Some(intent) = call.asked.text() else { return (0, 0) };
     let (mut input, mut output) = if call.succeeded() { expected::tokens(intent) } else { (0, 0) };

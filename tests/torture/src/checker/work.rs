@@ -1,4 +1,4 @@
-//! A run did something: a service that refuses all breaks no promise, and is of no use to anybody.
+//! A run did something: a service that rejects everything breaks no promise, and is useless.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,8 +6,8 @@ use super::record::{Call, Record, is_final, report};
 use super::{SECOND, Violation};
 use crate::history::{ALONE, Asked, Got, What};
 
-/// What is done in a run, and the seconds within which it is done once on average, at least: two busy cores do six times
-/// as much, or more.
+/// What is done in a run, and the longest average interval in seconds between two of its kind: two busy cores do six times as
+/// much, or more.
 const LEAST: [(&str, u64); 8] = [
     (TEXTS, 1),
     (RETRIEVED, 10),
@@ -20,7 +20,7 @@ const LEAST: [(&str, u64); 8] = [
 ];
 /// The same for the texts of each node.
 const TEXTS_OF_NODE: u64 = 5;
-/// The same for what is done with the node that shares nothing, which is not counted above.
+/// The same for work with the node that shares nothing, which is not counted above.
 const LEAST_ALONE: [(&str, u64); 3] = [(RETRIEVED, 45), (MADE, 45), (REVOKED, 45)];
 
 const TEXTS: &str = "texts are answered";
@@ -34,7 +34,7 @@ const NOTICES: &str = "notifications are acknowledged";
 const EACH: &str = "every node works";
 const ALONE_WORKS: &str = "the node alone works";
 
-/// What counts is done while there are faults. A history that did not get as far as their end is none of a run.
+/// What counts is done while there are faults. A history that ends before they do is not that of a run.
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let Some((line, quiet)) = record.quiet() else { return };
     // Until the first call, gateways were started.
@@ -78,7 +78,7 @@ fn done(record: &Record<'_>, until: u64) -> BTreeMap<&'static str, u64> {
         let is_apart = call.node == ALONE && LEAST_ALONE.iter().any(|(apart, _)| *apart == kind);
         *done.entry(kind).or_default() += u64::from(!is_apart);
     }
-    // An end counts once, however often it was told.
+    // An end counts once, however often it was reported.
     let mut ends = HashSet::new();
     for call in &record.calls {
         if let Some(answer) = call.answer

@@ -1,4 +1,4 @@
-//! What clients do with keys: they make and revoke them, and use up those with limits.
+//! What clients do with keys: they create and revoke them, and use up those with limits.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ const COST_A_DAY: u64 = 7;
 const REQUESTS_A_MINUTE: u64 = 30;
 const TOKENS_A_MINUTE: u64 = 500;
 const PLACES: u64 = 2;
-/// After so many refusals, the next key is made.
+/// After this many rejections, the next key is created.
 const MAX_REFUSED: usize = 40;
 /// How long a revoked key is tried.
 const TRYING: Duration = Duration::from_secs(5);
@@ -51,7 +51,7 @@ fn name(kind: &str, number: u32, is_alone: bool) -> String {
 }
 
 impl Load {
-    /// Makes keys, uses them, revokes them, and goes on trying them. `is_alone`: at the node that shares nothing.
+    /// Creates keys, uses them, revokes them, and keeps trying them. `is_alone`: at the node that shares nothing.
     pub(super) async fn change_keys(self: Arc<Self>, mut random: StdRng, is_alone: bool) {
         let mut number = 0;
         while !self.stop.load(Ordering::Relaxed) {
@@ -80,8 +80,8 @@ impl Load {
         }
     }
 
-    /// Uses keys with limits up, and goes on trying them to the end: of those of the nodes that share counters all kinds at once,
-    /// of those of the node alone one after the other.
+    /// Uses up keys with limits, and keeps trying them to the end: all kinds at once at the nodes that share counters, one after
+    /// the other at the node alone.
     pub(super) async fn use_up(self: Arc<Self>, mut random: StdRng) {
         let mut another = || StdRng::seed_from_u64(random.random());
         let shared = kinds().map(|kind| self.use_limited(vec![kind], another(), false));
@@ -89,7 +89,7 @@ impl Load {
         join(join_all(shared), alone).await;
     }
 
-    /// `kinds`: which keys are made in turn.
+    /// `kinds`: which keys are created in turn.
     async fn use_limited(&self, kinds: Vec<Kind>, mut random: StdRng, is_alone: bool) {
         let mut made: Option<(Kind, String)> = None;
         let (mut number, mut refused) = (0, 0);

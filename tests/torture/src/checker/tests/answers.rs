@@ -38,11 +38,11 @@ fn a_stored_response_that_is_not_found_is_found() {
     missed(times, 10_005).is_sound();
     missed(times, 10_011).breaks("response stays");
     missed(times, 20_000).breaks("response stays");
-    // It was told when it was written: what happens then is no excuse.
+    // It was reported when it was written: what happens then is no excuse.
     for fault in [Fault::Killed { node: 0 }, Fault::Killed { node: 1 }, Fault::Store, cut(0), cut(1)] {
         missed(times, 13_000).fault(fault, 10_200, 12_000).breaks("response stays");
     }
-    // Before, its node did not get at the store, or had not for a while.
+    // Before, its node could not reach the store, or had not for a while.
     let away = [Fault::Store, cut(0), Fault::Paused { node: 0 }];
     for fault in away {
         missed(times, 10_500).fault(fault, 5_000, 9_000).is_sound();
@@ -52,7 +52,7 @@ fn a_stored_response_that_is_not_found_is_found() {
     for fault in [cut(1), Fault::Paused { node: 1 }] {
         missed(times, 10_500).fault(fault, 5_000, 9_000).breaks("response stays");
     }
-    // The next process hands over what the one before told alone.
+    // The next process hands over what only the previous one had reported.
     let killed = |asked: u64, until: u64| {
         let mut script = missed(times, asked);
         script.fault(cut(0), 9_000, 12_000).fault(Fault::Killed { node: 0 }, 11_000, until);
@@ -90,7 +90,7 @@ fn a_response_of_the_node_alone_is_there_after_it_was_killed() {
     for fault in [Fault::Disk, Fault::Store, Fault::Clock { node: ALONE, by_ms: -240_000 }] {
         missed(fault).breaks("response stays");
     }
-    // It was told while the disk was full, and lost with the process.
+    // It was reported while the disk was full, and lost with the process.
     missed(Fault::Killed { node: ALONE }).fault(Fault::Store, 5_000, 11_000).breaks("response stays");
     missed(Fault::Killed { node: ALONE }).fault(Fault::Disk, 5_000, 11_000).is_sound();
 }

@@ -1,8 +1,8 @@
-//! Videos that were counted otherwise than the upstream made them.
+//! Videos whose usage differs from what the upstream made.
 
 use super::*;
 
-/// A task that was told, and a submission of which the client was told this.
+/// A task that was reported, and a submission to which the client got this response.
 fn two(got: Got) -> Script {
     let mut script = sound();
     let asked = Asked::Submit { intent: BAD, once: None, told: false };
@@ -10,7 +10,7 @@ fn two(got: Got) -> Script {
     script
 }
 
-/// The second one is at the upstream, too.
+/// The upstream has the second one, too.
 fn made(got: Got) -> Script {
     let mut script = two(got);
     script.line(20_100, What::Filmed { node: 0, intent: BAD });
@@ -27,7 +27,7 @@ fn a_video_that_is_not_counted_or_counted_twice_is_found() {
     // Each key has its own.
     sound().films_counted("other", 1, 1).breaks("videos are counted");
     sound().films_counted("default", 1, 1).films_counted("other", 1, 1).breaks("videos are counted");
-    // A row of texts is none of videos.
+    // A row for texts doesn't count as one for videos.
     sound().counted("default", &[]).breaks("videos are counted");
 }
 
@@ -74,12 +74,12 @@ fn a_video_may_be_missing_only_where_its_gateway_was_killed_before_it_can_have_h
     killed(0, 20_400, lost()).films_counted("default", 2, 2).is_sound();
     killed(0, 20_400, lost()).films_counted("default", 3, 2).breaks("videos are counted");
     killed(0, 20_400, lost()).films_counted("default", 0, 0).breaks("videos are counted");
-    // Another one, before the upstream took it on, or long after; and one that had answered.
+    // Another one, before the upstream accepted it, or long after; and one that had responded.
     one(killed(1, 20_400, lost())).breaks("videos are counted");
     one(killed(0, 19_400, lost())).breaks("videos are counted");
     one(killed(0, 21_200, lost())).breaks("videos are counted");
     one(killed(0, 20_400, refused(503))).breaks("videos are counted");
-    // It heard nothing while it hung.
+    // It learned nothing while it hung.
     one(killed(0, 23_900, lost())).breaks("videos are counted");
     let hung = |node: usize| {
         let mut script = one(killed(0, 23_900, lost()));
@@ -97,7 +97,7 @@ fn what_a_gateway_leaves_in_the_middle_may_count_as_begun() {
             script.fault(fault, 20_010, 20_400);
             script
         };
-        // It was not at the upstream yet.
+        // It had not reached the upstream yet.
         left(two(lost())).films_counted("default", 1, 1).is_sound();
         left(two(lost())).films_counted("default", 2, 1).is_sound();
         left(two(lost())).films_counted("default", 2, 2).breaks("videos are counted");
@@ -107,7 +107,7 @@ fn what_a_gateway_leaves_in_the_middle_may_count_as_begun() {
         conflict.call((19_000, 19_500), (1, "default"), again(), lost());
         conflict.call((20_000, 20_500), (0, "default"), again(), refused(409));
         left(conflict).films_counted("default", 2, 1).breaks("videos are counted");
-        // It was, and counts.
+        // It had, and counts.
         left(made(lost())).films_counted("default", 2, 1).is_sound();
         left(made(lost())).films_counted("default", 1, 1).breaks("videos are counted");
     }

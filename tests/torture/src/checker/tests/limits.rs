@@ -71,13 +71,13 @@ fn a_budget_that_counters_knew_to_be_spent_is_found_two_seconds_later() {
     };
     spent_by(0, 2_100).is_sound();
     spent_by(0, 2_201).breaks("budget holds");
-    // Others learn it by the counters alone, in so short a time.
+    // Only through the counters can others learn of it in such a short time.
     spent_by(1, 2_201).is_sound();
     spent_by(1, 2_201).breaks_with("budget holds", SHARED);
     for fault in [Fault::Killed { node: 0 }, Fault::Counters { hang: true }, Fault::Paused { node: 1 }] {
         assert_eq!(spent_by(1, 2_201).fault(fault, 1_000, 1_100).judged(SHARED).0, [], "{fault:?}");
     }
-    // What else breaks keeps nobody from telling it.
+    // Other faults don't prevent it from reporting the usage.
     for fault in [Fault::Killed { node: 2 }, Fault::Store, cut(0)] {
         spent_by(1, 2_201).fault(fault, 1_000, 1_100).breaks_with("budget holds", SHARED);
     }
@@ -96,16 +96,16 @@ fn a_refusal_for_a_budget_that_is_not_used_up_is_found() {
     after_one(in_tokens(0), used_up()).is_sound();
     after_one(in_tokens(1), used_up()).breaks("budget is there");
     after_one(in_money(1), used_up()).breaks("budget in money is there");
-    // For another reason: what is in progress may use it up.
+    // For another reason: requests in progress may use it up.
     after_one(in_tokens(1), refused(429)).is_sound();
     let mut script = in_money(1);
     for (time, intent) in (1..).zip([30, 31, 32, 33]) {
         script.answered((time * 100, time * 100 + 50), (0, "k"), intent);
     }
     script.chat((9_000, 9_010), (1, "k"), 4, used_up()).is_sound();
-    // Nothing was spent, also where all were refused.
+    // Nothing was spent, even if all were rejected.
     in_money(1).chat((9_000, 9_010), (1, "k"), 4, used_up()).breaks("budget in money is there");
-    // What was cut short may have taken it; of what came later, nothing has.
+    // A truncated response may have used it; later ones have not.
     let cut_short = |at: u64| {
         let mut script = in_money(1);
         script.upstream(at, 0, 30).chat((at, at + 10), (0, "k"), 30, lost());
@@ -132,7 +132,7 @@ fn more_calls_than_a_limit_a_minute_allows_are_found() {
     let shared = SHARED;
     assert_eq!(calls(7, 2).judged(shared).0, []);
     calls(8, 2).breaks_with("limit a minute holds", shared);
-    // Without the counters, each node counts alone, and begins anew with them.
+    // Without the counters, each node counts alone, and starts over with them.
     for hang in [false, true] {
         let away =
             |mut calls: Script, from, to| calls.fault(Fault::Counters { hang }, from, to).judged(shared).0;
@@ -146,7 +146,7 @@ fn more_calls_than_a_limit_a_minute_allows_are_found() {
     let whole = Fault::Cut { node: 1, whole: true, silent: false };
     assert_eq!(calls(8, 2).fault(whole, 50, 120).judged(shared).0, []);
     assert_ne!(calls(8, 2).fault(cut(1), 50, 120).judged(shared).0, []);
-    // A process begins with all of a minute.
+    // A process starts with a full minute.
     let mut script = calls(7, 1);
     for call in 0..7 {
         script.answered((900 + call, 901 + call), (0, "k"), 200 + call);
@@ -176,8 +176,8 @@ fn a_call_after_all_tokens_of_a_minute_were_taken_is_found() {
     }
 }
 
-/// Three calls of a key that may make two at once, one after another from this time on, in seconds. `longer`: the first one is
-/// answered until the last one is.
+/// Three calls of a key that may make two at once, one after another starting at this time, in seconds. `longer`: the response to
+/// the first one lasts as long as the last one's.
 fn three_at_once(from: u64, nodes: [usize; 3], longer: bool) -> Script {
     let mut script = limited(Limits { concurrent_requests: Some(2), ..NONE });
     for (intent, node) in (from * 10..).zip(nodes) {
@@ -228,14 +228,14 @@ fn the_node_alone_counts_by_itself_and_no_counters_excuse_it() {
     calls(7).is_sound();
     calls(8).breaks_with("limit a minute holds", SHARED);
     calls(8).fault(Fault::Counters { hang: true }, 50, 120).breaks_with("limit a minute holds", SHARED);
-    // Another process begins anew.
+    // Another process starts over.
     let mut anew = calls(7);
     for call in 0..7 {
         anew.answered((9_000 + call, 9_001 + call), (ALONE, "k"), 200 + call);
     }
     anew.fault(Fault::Killed { node: ALONE }, 500, 600);
     assert_eq!(anew.judged(SHARED).0, []);
-    // It knows what it has spent, also where it was killed before.
+    // It knows what it has spent, even if it was killed before.
     let spent = |fault: Fault| {
         let mut script = within(20);
         script.answered((100, 200), (ALONE, "k"), 3).answered((12_000, 12_010), (ALONE, "k"), 4);
@@ -244,7 +244,7 @@ fn the_node_alone_counts_by_itself_and_no_counters_excuse_it() {
     };
     spent(Fault::Killed { node: ALONE }).breaks("budget holds");
     spent(Fault::Counters { hang: false }).breaks("budget holds");
-    // What others meet is no excuse.
+    // Faults of other nodes are no excuse.
     let mut script = spent(Fault::Counters { hang: false });
     script.fault(Fault::Killed { node: 1 }, 11_000, 11_500).breaks("budget holds");
 }

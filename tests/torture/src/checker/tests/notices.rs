@@ -1,4 +1,4 @@
-//! Notifications that did not arrive, are wrong, or were told more often than anything explains.
+//! Notifications that did not arrive, are wrong, or were sent more often than anything explains.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn awaited() -> Script {
     script
 }
 
-/// An attempt of a node to tell its end.
+/// A node's attempt to report its end.
 fn attempt(node: usize, acknowledged: bool) -> What {
     What::Delivered { node, id: "m".to_owned(), problem: None, acknowledged, task: task("a", "failed") }
 }
@@ -59,7 +59,7 @@ fn a_notification_that_is_told_again_though_it_was_acknowledged_is_found() {
     let again = |node: usize| attempts(&[(10_000, node, true), (40_000, 2, true)]);
     let rule = "notification is told once";
     again(1).breaks(rule);
-    // Its gateway ended, or could not write it down; another one is no reason, nor is what came long before or after.
+    // Its gateway ended, or could not record it; another gateway is no reason, nor is anything long before or after.
     for fault in [Fault::Killed { node: 1 }, Fault::Stopped { node: 1 }, cut(1), Fault::Store] {
         again(1).fault(fault, 11_000, 13_000).is_sound();
         again(1).fault(fault, 1_000, 2_000).breaks(rule);
@@ -70,7 +70,7 @@ fn a_notification_that_is_told_again_though_it_was_acknowledged_is_found() {
         again(1).fault(fault, 9_000, 13_000).breaks(rule);
     }
     again(ALONE).fault(Fault::Disk, 11_000, 13_000).is_sound();
-    // A lease is longer than a gateway hangs; what ends it then is a reason.
+    // A lease lasts longer than a gateway hangs; what ends it then is a reason.
     again(1).fault(Fault::Paused { node: 1 }, 11_000, 16_000).breaks(rule);
     let hung = |node: usize| {
         let mut script = again(1);
@@ -97,7 +97,7 @@ fn wrong_clocks_are_no_reason_to_tell_again_unless_it_is_the_clock_of_leases() {
 
 #[test]
 fn an_attempt_has_one_reason_and_waits_for_it() {
-    // A refusal, and a pause.
+    // A rejection, and a pause.
     attempts(&[(10_000, 0, false), (10_200, 1, false), (10_700, 2, true)]).is_sound();
     attempts(&[(10_000, 0, false), (10_100, 1, true)]).breaks("notification waits");
     attempts(&[(10_000, 0, false), (10_200, 1, true), (10_400, 2, true)]).breaks("notification is told once");

@@ -1,4 +1,4 @@
-//! Refusals without a reason.
+//! Rejections without a reason.
 
 use super::*;
 use crate::clients::{DEFAULT, DEFAULT_ALONE};
@@ -7,7 +7,7 @@ fn once(name: &str) -> Asked {
     Asked::Submit { intent: 3, once: Some(name.to_owned()), told: false }
 }
 
-/// A key that was made with these limits.
+/// A key that was created with these limits.
 fn made(limits: Limits) -> Script {
     let mut script = Script::default();
     let asked = Asked::CreateKey { name: "k".to_owned(), limits };
@@ -40,7 +40,7 @@ fn a_key_of_the_configuration_that_is_not_known_is_found() {
     for who in [(0, DEFAULT), (ALONE, DEFAULT_ALONE), (1, "never made")] {
         made(Limits::default()).chat((5_000, 5_010), who, 3, refused(401)).breaks("refusal has a reason");
     }
-    // Another node has not heard of it yet.
+    // Another node has not learned of it yet.
     made(Limits::default()).chat((500, 510), (1, "k"), 3, refused(401)).is_sound();
     let key = Asked::CreateKey { name: "other".to_owned(), limits: Limits::default() };
     Script::default().call((0, 10), (0, "admin"), key, refused(401)).breaks("refusal has a reason");

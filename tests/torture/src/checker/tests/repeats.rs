@@ -1,22 +1,22 @@
-//! Texts with idempotency keys that were answered, or carried out, more than once.
+//! Texts with idempotency keys that were answered, or executed, more than once.
 
 use super::*;
 
 const SHARED: Promises = Promises { shared_replays: true, shared_limits: false };
 
-/// A history of questions with one key.
+/// A history of requests with one key.
 #[derive(Default)]
 struct Keyed(Script);
 
 impl Keyed {
-    /// A node asks the upstream, and tells this.
+    /// A node sends a request to the upstream, and reports this.
     fn asks(self, at: u64, node: usize, got: Got) -> Self {
         let mut keyed = self.tells(at, node, got);
         keyed.0.line(at, What::Begun { node, intent: 3 }).upstream(at + 5, node, 3);
         keyed
     }
 
-    /// A node tells this, and asks nobody.
+    /// A node reports this without sending a request.
     fn tells(mut self, at: u64, node: usize, got: Got) -> Self {
         let asked = Asked::Chat { intent: 3, stream: false, once: Some("x".to_owned()) };
         self.0.call((at, at + 10), (node, "default"), asked, got);
@@ -47,7 +47,7 @@ impl Keyed {
     }
 }
 
-/// The text, of this answer of the upstream.
+/// The text, of this response of the upstream.
 fn answer(id: &str) -> Got {
     let Got::Text { text, input, output, .. } = text(3) else { unreachable!("it is a text") };
     Got::Text { id: id.to_owned(), text, input, output }
@@ -70,7 +70,7 @@ fn an_answer_that_is_given_again_is_sound_and_counts_once() {
 #[test]
 fn two_answers_to_one_key_are_found() {
     for node in [0, 1] {
-        // Somebody else has asked the upstream for it: one answer alone is judged.
+        // Another call has requested it from the upstream: only one response is judged.
         first().tells(10_020, node, answer("b")).breaks("repeated once");
         for by_ms in [20_000, -240_000] {
             let clocks = |keyed: Keyed| {
@@ -85,16 +85,16 @@ fn two_answers_to_one_key_are_found() {
     }
     for away in [Fault::Store, cut(0), cut(1), Fault::Paused { node: 0 }, Fault::Paused { node: 1 }] {
         first().tells(10_020, 1, answer("b")).fault(away, 9_000, 10_015).is_sound();
-        // One process knows what it has told.
+        // One process knows what it has reported.
         first().tells(10_020, 0, answer("b")).fault(away, 9_000, 10_015).breaks("repeated once");
     }
     first().tells(10_020, 1, answer("b")).fault(cut(2), 9_000, 10_015).breaks("repeated once");
-    // Each goes on to give what it gave before.
+    // Each one keeps giving the response that it gave before.
     let two = || first().asks(10_020, 1, answer("b")).fault(cut(0), 9_000, 10_015);
     two().tells(30_000, 0, answer("a")).tells(30_000, 2, answer("b")).is_sound();
     two().tells(30_000, 1, answer("a")).breaks("repeated once");
     two().tells(30_000, 2, answer("c")).breaks("repeated once");
-    // What it has from the store it has not without it.
+    // What it has from the store, it doesn't have without it.
     let again = || first().tells(10_020, 1, answer("a")).asks(20_000, 1, answer("b"));
     again().fault(cut(1), 19_000, 21_000).is_sound();
     again().fault(cut(0), 19_000, 21_000).breaks_all(&["repeated once", "asked once"]);
@@ -138,7 +138,7 @@ fn an_upstream_that_is_asked_again_without_a_fault_is_found() {
         Keyed::default().asks(10_000, 0, lost()).asks(10_020, node, answer("a")).breaks("asked once");
     }
     let again = |at: u64, node: usize| Keyed::default().asks(10_000, 0, lost()).asks(at, node, answer("a"));
-    // The key of a gateway that died waits for the end of its lease; one that stops gives it back.
+    // The key of a gateway that died waits for the end of its lease; a gateway that shuts down releases it.
     for node in [0, 1] {
         again(40_000, node).fault(Fault::Killed { node: 0 }, 10_006, 11_000).is_sound();
         again(30_000, node).fault(Fault::Killed { node: 0 }, 10_006, 11_000).breaks("asked once");
@@ -151,7 +151,7 @@ fn an_upstream_that_is_asked_again_without_a_fault_is_found() {
         again(10_020, 1).fault(fault, 8_000, 10_015).is_sound();
     }
     again(10_020, 0).fault(cut(0), 8_000, 10_015).breaks("asked once");
-    // A client that has left.
+    // A client that has disconnected.
     let left = |patience: u64| {
         let mut keyed = Keyed::default();
         let asked = Asked::Chat { intent: 3, stream: false, once: Some("x".to_owned()) };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::clients::{DEFAULT, DEFAULT_ALONE};
 
-/// When the faults are over, and a time when gateways must be back, in milliseconds.
+/// When the faults are over, and when gateways must be back, in milliseconds.
 const QUIET: u64 = 45_000;
 const LATER: u64 = 54_000;
 /// The first video. None of those that follow has a large file, which takes long to make.
@@ -23,10 +23,10 @@ fn look_up(task: &str) -> Asked {
     Asked::LookUp { task: task.to_owned() }
 }
 
-/// Where a run goes wrong: a call at this time, at this node, is told something else.
+/// Where a run goes wrong: a call at this time, at this node, gets a different response.
 type Twist = fn(u64, usize, &Asked) -> Option<Got>;
 
-/// A run in which everything was done, each second, and at each node at the end.
+/// A run in which everything was done, every second, and at each node at the end.
 fn run() -> Script {
     let mut script = Script::default();
     for second in 0..QUIET / 1000 {
@@ -39,7 +39,7 @@ fn run() -> Script {
         script.call((at, at + 10), who(0), respond(intent), text(intent));
         script.call((at + 20, at + 30), who(1), retrieve(intent), text(intent));
         let name = format!("key-{second}");
-        // Each other second at the node alone.
+        // Every other second, at the node alone.
         let node = if second % 2 == 1 { ALONE } else { 0 };
         let (intent, of_node) = (25_000 + second, who(ALONE));
         if node == ALONE {
@@ -67,7 +67,7 @@ fn create(name: &str, limits: Limits) -> Asked {
 }
 
 impl Script {
-    /// A video that is made and told, and which every node of its store tells at the end.
+    /// A video that is made and reported, and that every node of its store reports at the end.
     fn film(&mut self, at: u64, node: usize, intent: u64) -> &mut Self {
         let (id, end) = (format!("task-{intent}"), end_of(intent));
         self.line(at, What::Filmed { node, intent });
@@ -186,7 +186,7 @@ fn each_thing_that_is_not_done_in_a_run_is_found() {
     script.breaks("notifications are acknowledged");
 }
 
-/// Look-ups are refused in the run, but those of the videos with this end.
+/// Polls are rejected during the run, except those of the videos with this end.
 fn unless_it(at: u64, asked: &Asked, end: &str) -> Option<Got> {
     let Asked::LookUp { task } = asked else { return None };
     let intent: u64 = task.rsplit_once('-')?.1.parse().ok()?;
@@ -195,7 +195,7 @@ fn unless_it(at: u64, asked: &Asked, end: &str) -> Option<Got> {
 
 #[test]
 fn a_part_of_the_work_is_enough_as_machines_are_slow() {
-    // Each third second.
+    // Every third second.
     let mut script = run().twisted(|at, _, _| (at < QUIET && at / 1000 % 3 > 0).then(|| refused(503)));
     script.is_sound();
 }
@@ -222,7 +222,7 @@ fn a_call_that_fails_long_after_the_last_fault_is_found() {
 
 #[test]
 fn a_file_that_a_node_does_not_give_after_the_last_fault_is_found() {
-    // It is recorded and not in its place.
+    // It is recorded but its file is missing.
     let missing: [Twist; 2] = [
         |at, node, asked| {
             (matches!(asked, Asked::Fetch { .. }) && at > LATER + 100 && node == 1).then(|| refused(503))
@@ -235,7 +235,7 @@ fn a_file_that_a_node_does_not_give_after_the_last_fault_is_found() {
         let found = run().twisted(missing).broken();
         assert_eq!(found, BTreeSet::from(["every node gives the file", "service is back"]));
     }
-    // Nobody asked for it.
+    // It was never requested.
     let mut script = run();
     script.lines.retain(|line| {
         !matches!(line.what, What::Called { node: 2, asked: Asked::Fetch { .. }, .. } if line.at > LATER * 1000)
@@ -256,7 +256,7 @@ fn a_key_whose_limit_is_reached_after_the_last_fault_is_no_failure() {
 #[test]
 fn a_node_that_does_a_part_of_its_work_no_more_is_found() {
     for node in 0..=ALONE {
-        // It is not asked for texts, or refuses them.
+        // It gets no requests for texts, or rejects them.
         let mut script = run();
         script.lines.retain(|line| {
             let What::Called { node: of, asked: Asked::Chat { .. }, .. } = line.what else { return true };
@@ -273,7 +273,7 @@ fn a_node_that_does_a_part_of_its_work_no_more_is_found() {
 
 #[test]
 fn a_node_that_does_not_tell_the_end_of_a_task_is_found() {
-    // It was not asked.
+    // It got no request.
     for (task, node) in [("task-30004", 0), ("task-30007", 2), ("task-50003", ALONE)] {
         let mut script = run();
         script.lines.retain(|line| {
@@ -285,19 +285,19 @@ fn a_node_that_does_not_tell_the_end_of_a_task_is_found() {
         let broken = script.broken();
         assert!(broken.contains("every node tells the end"), "{broken:?}");
     }
-    // One refuses all of them.
+    // One rejects all of them.
     let mut script = run().twisted(|at, node, asked| {
         let is_it = matches!(asked, Asked::LookUp { .. }) && node == 1 && at > QUIET;
         is_it.then(|| refused(503))
     });
     let all = BTreeSet::from(["every node serves", "every node tells the end", "service is back"]);
     assert_eq!(script.broken(), all);
-    // It is behind for ever.
+    // It stays behind forever.
     let behind = told("task-30010", "processing");
     let mut script = run();
     script.call((60_000, 60_010), who(1), look_up("task-30010"), behind);
     assert_eq!(script.broken(), BTreeSet::from(["every node tells the end", "task goes forward"]));
-    // A later answer is what counts.
+    // A later response is what counts.
     let mut script = run();
     script.call((53_500, 53_510), who(1), look_up("task-30010"), refused(503)).breaks("service is back");
 }

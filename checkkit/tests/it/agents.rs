@@ -242,7 +242,7 @@ async fn smoke(name: &str, options: Options) -> (Check, Evidence, Vec<String>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_script_ends_in_the_verdict_it_should() {
+async fn every_script_gets_the_expected_verdict() {
     let scripts = scripts();
     assert!(scripts.len() >= 30);
     let playing = scripts.iter().map(|script| async move {
@@ -263,7 +263,7 @@ async fn every_script_ends_in_the_verdict_it_should() {
 }
 
 #[tokio::test]
-async fn missing_program_is_a_matter_of_configuration() {
+async fn missing_program_is_a_configuration_error() {
     let folder = tempfile::tempdir().expect("a folder");
     for program in [folder.path().join("missing"), "no-such-agent-on-the-path".into()] {
         let (check, evidence, wrong) = smoke("missing", options(program)).await;
@@ -277,7 +277,7 @@ async fn missing_program_is_a_matter_of_configuration() {
 }
 
 #[tokio::test]
-async fn program_that_cannot_be_executed_is_a_matter_of_configuration() {
+async fn non_executable_program_is_a_configuration_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("agent");
     std::fs::write(&path, "no program").expect("written");
@@ -298,7 +298,7 @@ fn processes_with(text: &str) -> Vec<String> {
 /// No agent process survives, neither past its time limit nor as an orphan in its own session.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_an_agent_outlives_its_run() {
+async fn no_agent_process_outlives_its_run() {
     for (index, body) in [
         "sleep MARK & message \"$token\"; completed",
         "setsid sleep MARK & sleep 0.2; message \"$token\"; completed",
@@ -319,7 +319,7 @@ async fn nothing_of_an_agent_outlives_its_run() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn interrupted_run_ends_its_agent_at_once() {
+async fn interrupting_a_run_stops_its_agent_immediately() {
     let mark = format!("{}.77", 8_000_000 + std::process::id());
     let (_folder, path) = program(&format!("trap '' TERM; setsid sleep {mark} & sleep {mark}"));
     let mut options = options(path);
@@ -354,7 +354,7 @@ async fn interrupted_run_ends_its_agent_at_once() {
 
 /// The report contains the names of the variables passed through, never their values; a value that the agent repeats is redacted.
 #[tokio::test]
-async fn environment_is_handed_on_by_name() {
+async fn environment_variables_are_passed_through_by_name() {
     let (_folder, path) = program("message \"$token $HOME_PAGE $CARGO_PKG_DESCRIPTION\"; completed");
     let mut options = options(path);
     options.agent_env =

@@ -13,7 +13,7 @@ use crate::server::{Route, Server};
 use crate::{key, valid_document};
 
 #[tokio::test]
-async fn interrupted_run_has_a_whole_report_at_once() {
+async fn interrupted_run_returns_a_complete_report_immediately() {
     // The first model's stream never begins.
     let server = Server::start(|request| match request.route() {
         Route::Stream => reply(&json!({ "raw": "", "end": "hang" }), request),
@@ -62,7 +62,7 @@ async fn interrupted_run_has_a_whole_report_at_once() {
 }
 
 #[tokio::test]
-async fn run_that_is_cancelled_before_it_begins_sends_nothing() {
+async fn run_canceled_before_it_starts_sends_nothing() {
     let server = Server::start(good).await;
     let mut options = Options::new(server.url());
     options.agent_mode = AgentMode::AllModels;
@@ -78,7 +78,7 @@ async fn run_that_is_cancelled_before_it_begins_sends_nothing() {
 }
 
 #[tokio::test]
-async fn progress_tells_of_every_cell_in_the_order_of_the_report() {
+async fn progress_reports_every_cell_in_report_order() {
     let server = Server::start(good).await;
     let mut options = Options::new(server.url());
     options.models = vec!["model-terra".to_owned(), "model-sol".to_owned()];
@@ -162,7 +162,7 @@ async fn evidence_shows_expected_observed_and_the_exchange() {
 
 /// For callers that poll for events instead of passing a callback.
 #[tokio::test(flavor = "multi_thread")]
-async fn run_in_the_background_tells_the_same_and_can_be_cancelled() {
+async fn background_run_reports_the_same_and_can_be_canceled() {
     let server = Server::start(|request| match request.route() {
         Route::Stream => reply(&json!({ "raw": "", "end": "hang" }), request),
         _ => good(request),
@@ -197,7 +197,7 @@ async fn run_in_the_background_tells_the_same_and_can_be_cancelled() {
 
 /// Ours: a panic of the run is retained for the caller that collects its result.
 #[test]
-fn run_in_the_background_that_panics_leaves_an_internal_error_behind() {
+fn background_run_that_panics_returns_an_internal_error() {
     let options = json!({ "endpoint": "http://127.0.0.1:1", "models": ["model-sol"] });
     let options = Options::read(&options.to_string()).expect("options");
     let kit = CheckKit::new(options, &key()).expect("within bounds");
@@ -210,7 +210,7 @@ fn run_in_the_background_that_panics_leaves_an_internal_error_behind() {
 }
 
 #[test]
-fn options_are_read_from_json_and_unknown_members_are_refused() {
+fn options_are_parsed_from_json_and_unknown_members_rejected() {
     let all = json!({
         "endpoint": "http://h", "base_path": "/v2", "models": ["model-sol"], "full": true, "agent_mode": "one-model",
         "timeout_ms": 1000, "agent_timeout_ms": 5000, "agent_program": "a", "agent_env": ["LANG"],

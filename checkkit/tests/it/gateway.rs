@@ -92,7 +92,7 @@ const FAULTS: &[(&str, &[(CheckId, &str)])] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_fault_of_the_gateway_fails_the_right_cells_with_the_right_category() {
+async fn each_gateway_fault_fails_the_right_cells_with_the_right_category() {
     let runs = FAULTS.iter().map(|(fault, expected)| async move {
         let config = Config { faults: fault.parse().expect("a fault"), ..on_loopback() };
         let report = report_against(config, |options| {

@@ -267,7 +267,7 @@ async fn run_against(behaviours: Arc<Vec<Behaviour>>) -> Result<(), TestCaseErro
 }
 
 #[test]
-fn whatever_a_service_does_the_report_is_valid_and_no_secret_gets_out() {
+fn any_service_behavior_yields_a_valid_report_without_secrets() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let mut runner = TestRunner::new(Config { cases: CASES, failure_persistence: None, ..Config::default() });
     let strategy = prop::collection::vec(behaviour(), 4);
@@ -279,7 +279,7 @@ fn whatever_a_service_does_the_report_is_valid_and_no_secret_gets_out() {
 
 /// A stream with one letter per event: no single event contains the key, but together they do.
 #[tokio::test]
-async fn key_spelled_out_by_a_stream_is_not_kept_as_evidence() {
+async fn key_spelled_out_across_stream_events_is_redacted_from_evidence() {
     let server = Server::start(|request| {
         let events: Vec<Value> = request
             .key()

@@ -20,7 +20,7 @@ fn defaults_are_within_bounds() {
 }
 
 #[test]
-fn bounds_of_the_time_limits_are_those_of_the_section() {
+fn time_limit_bounds_match_the_specification() {
     for (timeout, agent_timeout, expected) in [
         (1000, 5000, 0),
         (120_000, 300_000, 0),
@@ -41,7 +41,7 @@ fn bounds_of_the_time_limits_are_those_of_the_section() {
 }
 
 #[test]
-fn faulty_options_say_what_is_wrong_and_what_to_do() {
+fn invalid_options_report_the_problem_and_the_fix() {
     type Change = fn(&mut Options);
     let cases: &[(&str, Change)] = &[
         ("endpoint is not a valid URL", |options| options.endpoint = "gateway".to_owned()),
@@ -104,7 +104,7 @@ fn faulty_options_say_what_is_wrong_and_what_to_do() {
 }
 
 #[test]
-fn key_in_an_option_is_refused_and_not_quoted() {
+fn key_in_an_option_is_rejected_without_quoting_it() {
     let cases: [fn(&mut Options); 4] = [
         |options| options.endpoint = format!("https://h/{CANARY}/x"),
         |options| options.base_path = format!("/{CANARY}"),
@@ -127,7 +127,7 @@ fn short_key_may_be_part_of_an_option() {
 
 /// Evidence is redacted as it arrives; this is how far redaction can look ahead.
 #[test]
-fn key_longer_than_redaction_looks_ahead_is_refused_and_not_quoted() {
+fn key_longer_than_the_redaction_window_is_rejected_without_quoting_it() {
     let key = ApiKey::new("sk".repeat(3000)).expect("visible ASCII");
     let refused = CheckKit::new(Options::new("https://h"), &key).expect_err("refused");
     assert_eq!(refused.problems, ["the API key is longer than 4096 characters"]);
@@ -135,7 +135,7 @@ fn key_longer_than_redaction_looks_ahead_is_refused_and_not_quoted() {
 
 /// 2.12: the configuration in the report is the one that the run was given.
 #[tokio::test]
-async fn configuration_and_environment_stand_in_the_report() {
+async fn report_contains_configuration_and_environment() {
     let server = Server::start(good).await;
     let mut options = Options::new(format!("{}/gate/", server.url()));
     options.base_path = "/api/v2/".to_owned();
@@ -170,7 +170,7 @@ async fn configuration_and_environment_stand_in_the_report() {
 
 /// Models other than those of 2.12 come from a profile, and the validator accepts the same ones.
 #[tokio::test]
-async fn profile_stands_for_kit_name_and_models() {
+async fn profile_sets_kit_name_and_models() {
     let server = Server::start(good).await;
     let profile = Profile::read(br#"{"kit_name": "our-kit", "models": ["a/b:1", "c"]}"#).expect("a profile");
     let mut options = Options::new(server.url());
@@ -186,7 +186,7 @@ async fn profile_stands_for_kit_name_and_models() {
 
 /// The request is exactly what the check's definition specifies.
 #[tokio::test]
-async fn requests_are_exactly_those_of_the_definitions() {
+async fn requests_match_the_check_definitions_exactly() {
     let server = Server::start(good).await;
     let mut options = Options::new(server.url());
     options.models = vec!["model-sol".to_owned()];
@@ -222,7 +222,7 @@ async fn requests_are_exactly_those_of_the_definitions() {
 }
 
 #[tokio::test]
-async fn agent_mode_says_on_which_models_the_agent_runs() {
+async fn agent_mode_selects_the_models_the_agent_runs_on() {
     let server = Server::start(good).await;
     for (mode, expected) in [
         (AgentMode::Skipped, [Status::Skip; 3]),

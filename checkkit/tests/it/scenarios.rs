@@ -44,7 +44,7 @@ fn scenarios() -> Vec<(String, Value)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_scenario_ends_in_the_verdict_it_should() {
+async fn every_scenario_gets_the_expected_verdict() {
     let scenarios = scenarios();
     let names: BTreeSet<&String> = scenarios.iter().map(|(name, _)| name).collect();
     assert_eq!(names.len(), scenarios.len(), "names are unique");

@@ -58,7 +58,7 @@ fn outcome(command: &mut Command) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn compatible_gateway_passes_and_everything_asked_for_is_written() {
+fn compatible_gateway_passes_and_all_requested_files_are_written() {
     let gateway = Serving::start(&["--key", "gw-canary-0123456789"], None);
     let place = Place::new();
     let (code, out, err) = outcome(&mut check(
@@ -119,7 +119,7 @@ fn failed_check_exits_with_1_and_is_annotated() {
 
 /// What failed in the baseline may fail; everything else may not.
 #[test]
-fn baseline_holds_expected_failures() {
+fn baseline_allows_known_failures() {
     let faulty = Serving::start(&["--fault", "no_tool_call@create_response"], None);
     let worse =
         Serving::start(&["--fault", "no_tool_call@create_response,stream_error@create_response"], None);
@@ -137,7 +137,7 @@ fn baseline_holds_expected_failures() {
 }
 
 #[test]
-fn skipped_checks_fail_only_when_told_to() {
+fn skipped_checks_fail_only_on_request() {
     let gateway = Serving::start(&[], None);
     let place = Place::new();
     let out = place.path("r.json");
@@ -147,7 +147,7 @@ fn skipped_checks_fail_only_when_told_to() {
 }
 
 #[test]
-fn report_on_standard_output_is_alone_there() {
+fn report_on_standard_output_is_the_only_output() {
     let gateway = Serving::start(&[], None);
     let (code, out, err) = outcome(&mut check(&gateway, &["--only", "models_endpoint", "--out", "-"]));
     assert_eq!(code, Some(0), "{err}");
@@ -156,7 +156,7 @@ fn report_on_standard_output_is_alone_there() {
 }
 
 #[test]
-fn page_or_junit_on_standard_output_is_alone_there() {
+fn page_or_junit_on_standard_output_is_the_only_output() {
     let gateway = Serving::start(&[], None);
     for (option, start) in [("--html", "<!DOCTYPE html>"), ("--junit", "<?xml")] {
         let place = Place::new();
@@ -182,7 +182,7 @@ fn report_may_replace_its_own_baseline() {
 
 /// Report commands never overwrite the files that they read.
 #[test]
-fn report_is_not_replaced_by_what_is_made_of_it() {
+fn report_is_not_overwritten_by_output_made_from_it() {
     let place = Place::new();
     let file = place.path("r.json");
     assert_eq!(run(&["report", "new", "--out", &file]).status.code(), Some(0));
@@ -206,7 +206,7 @@ fn report_is_not_replaced_by_what_is_made_of_it() {
 }
 
 #[test]
-fn nothing_to_judge_and_too_many_jobs_are_wrong_usage() {
+fn nothing_to_check_and_too_many_jobs_are_usage_errors() {
     let place = Place::new();
     let file = place.path("e.ndjson");
     std::fs::write(&file, "\n").expect("written");
@@ -283,7 +283,7 @@ fn profile_names_kit_and_models() {
 /// A disk that is full when the run ends.
 #[cfg(target_os = "linux")]
 #[test]
-fn report_that_cannot_be_written_exits_with_3_and_is_not_lost() {
+fn unwritable_report_exits_with_3_and_is_not_lost() {
     let gateway = Serving::start(&[], None);
     let (code, out, err) =
         outcome(&mut check(&gateway, &["--only", "models_endpoint", "--out", "/dev/full"]));
@@ -354,7 +354,7 @@ fn interrupted_run_exits_with_130_and_leaves_a_valid_report() {
 }
 
 #[test]
-fn unreachable_service_fails_every_cell_and_still_makes_a_report() {
+fn unreachable_service_fails_every_cell_and_still_produces_a_report() {
     let place = Place::new();
     let out: PathBuf = place.path("r.json").into();
     let mut command = gatewright();

@@ -88,7 +88,7 @@ fn in_folder(folder: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_starting_file_is_right_and_not_written_over() {
+fn the_initial_file_is_valid_and_never_overwritten() {
     let folder = tempfile::tempdir().expect("a folder");
     let transcripts = [
         in_folder(folder.path(), &["config", "init"]),
@@ -100,7 +100,7 @@ fn the_starting_file_is_right_and_not_written_over() {
 }
 
 #[test]
-fn a_check_tells_each_problem_with_its_place() {
+fn a_check_reports_each_problem_with_its_location() {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
     write(
@@ -131,7 +131,7 @@ fn the_schema_of_configuration_files_is_a_json_schema() {
 
 /// The file's key is required, and not printed.
 #[test]
-fn a_gateway_runs_by_its_file() {
+fn a_gateway_runs_from_its_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("gatewright.toml");
     std::fs::write(&file, RIGHT).expect("written");
@@ -143,7 +143,7 @@ fn a_gateway_runs_by_its_file() {
 
 /// Flags and variables take precedence over the file.
 #[test]
-fn flags_go_before_the_file() {
+fn flags_take_precedence_over_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("gatewright.toml");
     std::fs::write(&file, RIGHT.replace("127.0.0.1:0", "nowhere:0")).expect("written");
@@ -153,14 +153,14 @@ fn flags_go_before_the_file() {
 }
 
 #[test]
-fn a_file_that_is_wrong_does_not_start_a_gateway() {
+fn an_invalid_file_does_not_start_a_gateway() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("a.toml"), RIGHT.replace("kind", "knid")).expect("written");
     assert_snapshot!(in_folder(folder.path(), &["serve", "--config", "a.toml"]));
 }
 
 #[test]
-fn a_changed_file_is_read_again_and_a_broken_one_is_not_used() {
+fn a_changed_file_is_reloaded_and_a_broken_one_ignored() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("gatewright.toml");
     std::fs::write(&file, RIGHT).expect("written");
@@ -185,7 +185,7 @@ fn a_changed_file_is_read_again_and_a_broken_one_is_not_used() {
 }
 
 #[test]
-fn a_changed_log_is_told_to_wait_for_the_next_start() {
+fn changed_log_settings_are_reported_to_need_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("gatewright.toml");
     std::fs::write(&file, RIGHT).expect("written");
@@ -202,7 +202,7 @@ fn a_changed_log_is_told_to_wait_for_the_next_start() {
 
 /// A writer that has not finished, or a disk that was full.
 #[test]
-fn a_file_that_is_emptied_or_loses_its_providers_is_not_used() {
+fn an_emptied_file_or_one_without_providers_is_ignored() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("gatewright.toml");
     let text = RIGHT.replace("\"simulator\"", "\"chat\"\nbase_url = \"http://127.0.0.1:9/v1\"");
@@ -222,7 +222,7 @@ fn a_file_that_is_emptied_or_loses_its_providers_is_not_used() {
 
 /// The secret appears after the file that names it.
 #[test]
-fn a_refused_file_is_read_again_when_a_secret_appears_that_it_names() {
+fn a_rejected_file_is_reloaded_when_its_missing_secret_appears() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("gatewright.toml");
     std::fs::write(&file, RIGHT).expect("written");
@@ -242,7 +242,7 @@ fn a_refused_file_is_read_again_when_a_secret_appears_that_it_names() {
 
 #[cfg(unix)]
 #[test]
-fn a_hangup_reads_the_file_again_and_other_signals_stop() {
+fn sighup_reloads_the_file_and_other_signals_stop() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("gatewright.toml");
     std::fs::write(&file, RIGHT).expect("written");
@@ -282,7 +282,7 @@ fn ask_until(over: &AtomicBool, address: &str) -> usize {
 
 #[cfg(unix)]
 #[test]
-fn hangups_under_load_take_the_new_file_and_fail_no_request() {
+fn sighups_under_load_apply_the_new_file_without_failing_requests() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("gatewright.toml");
     std::fs::write(&file, RIGHT).expect("written");
@@ -319,7 +319,7 @@ fn hangups_under_load_take_the_new_file_and_fail_no_request() {
 /// Both ways to change a key: a watched secret file, and a signal.
 #[cfg(unix)]
 #[test]
-fn a_changed_key_is_in_use_at_once_and_the_one_before_is_refused() {
+fn a_changed_key_applies_immediately_and_the_old_one_is_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, secret) = (folder.path().join("gatewright.toml"), folder.path().join("key"));
     let text = RIGHT.replace("{ env = \"MY_KEY\" }", "{ file = \"key\" }");
@@ -368,7 +368,7 @@ fn a_gateway_serves_tls_beside_plain_http() {
 
 /// Each kind lists its models in its own format; an upstream that lists none does not hide the others.
 #[test]
-fn the_models_that_upstreams_offer_are_listed_beside_those_of_the_file() {
+fn models_offered_by_upstreams_are_listed_next_to_configured_ones() {
     let folder = tempfile::tempdir().expect("a folder");
     let served = folder.path().join("served.toml");
     std::fs::write(&served, RIGHT).expect("written");

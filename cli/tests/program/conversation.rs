@@ -74,7 +74,7 @@ impl Talk {
 }
 
 #[test]
-fn answers_stream_and_what_was_said_can_be_saved() {
+fn responses_stream_and_the_conversation_can_be_saved() {
     let gateway = Serving::start(&[], None);
     let mut talk = Talk::begin(&gateway);
     talk.says("count to 4");
@@ -119,7 +119,7 @@ fn answers_stream_and_what_was_said_can_be_saved() {
 }
 
 #[test]
-fn an_interrupt_stops_the_answer_and_not_the_program() {
+fn an_interrupt_stops_the_response_but_not_the_program() {
     // Responses take some time, so that there is something to interrupt.
     let gateway = Serving::start(&["--fault", "drip=1@create_chat_completion"], None);
     let mut talk = Talk::begin(&gateway);
@@ -138,7 +138,7 @@ fn an_interrupt_stops_the_answer_and_not_the_program() {
 }
 
 #[test]
-fn two_interrupts_at_the_prompt_leave() {
+fn two_interrupts_at_the_prompt_exit() {
     let gateway = Serving::start(&[], None);
     let mut talk = Talk::begin(&gateway);
     talk.sees("> ");
@@ -155,7 +155,7 @@ fn two_interrupts_at_the_prompt_leave() {
 }
 
 #[test]
-fn a_failure_is_told_and_the_conversation_goes_on() {
+fn a_failure_is_reported_and_the_conversation_continues() {
     let gateway = Serving::start(&[], None);
     let mut talk = Talk::begin(&gateway);
     talk.says("/model model-slo");
@@ -177,7 +177,7 @@ fn a_failure_is_told_and_the_conversation_goes_on() {
 }
 
 #[test]
-fn history_is_kept_for_its_owner_alone_and_only_if_it_is_wanted() {
+fn history_is_private_to_its_owner_and_opt_in() {
     let gateway = Serving::start(&[], None);
     let mut talk = Talk::begin(&gateway);
     talk.says("count to 3");
@@ -207,7 +207,7 @@ fn history_is_kept_for_its_owner_alone_and_only_if_it_is_wanted() {
 }
 
 #[test]
-fn lines_go_on_after_a_backslash() {
+fn a_backslash_continues_a_line() {
     let gateway = Serving::start(&[], None);
     let mut talk = Talk::begin(&gateway);
     talk.says("say a line\\");

@@ -96,45 +96,45 @@ fn nothing_accepted_is_lost_at_any_step_last_part() {
 
 /// 2.10: a key that was returned to somebody works, and a name is never lost.
 #[test]
-fn a_key_that_was_made_works_wherever_the_gateway_stops() {
-    scenes::a_key_that_was_made_works(&Scene::in_folder());
+fn a_created_key_works_wherever_the_gateway_stops() {
+    scenes::a_created_key_works(&Scene::in_folder());
 }
 
 #[test]
-fn a_key_that_was_revoked_is_refused_wherever_the_gateway_stops() {
-    scenes::a_key_that_was_revoked_is_refused(&Scene::in_folder());
+fn a_revoked_key_is_rejected_wherever_the_gateway_stops() {
+    scenes::a_revoked_key_is_rejected(&Scene::in_folder());
 }
 
 #[test]
-fn a_key_that_was_rotated_has_one_secret_wherever_the_gateway_stops() {
-    scenes::a_key_that_was_rotated_has_one_secret(&Scene::in_folder());
+fn a_rotated_key_has_one_secret_wherever_the_gateway_stops() {
+    scenes::a_rotated_key_has_one_secret(&Scene::in_folder());
 }
 
 #[test]
-fn a_repeated_request_has_one_answer_wherever_the_gateway_stops() {
-    scenes::a_request_that_is_repeated_with_its_key_has_one_answer(&Scene::in_folder());
+fn a_repeated_request_gets_one_response_wherever_the_gateway_stops() {
+    scenes::a_request_repeated_with_its_key_gets_one_response(&Scene::in_folder());
 }
 
 #[test]
-fn a_response_that_was_told_is_stored_wherever_the_gateway_stops() {
-    scenes::a_response_that_was_told_is_stored(&Scene::in_folder());
+fn a_reported_response_is_stored_wherever_the_gateway_stops() {
+    scenes::a_reported_response_is_stored(&Scene::in_folder());
 }
 
 #[test]
-fn a_response_that_an_upstream_holds_is_found_wherever_the_gateway_stops() {
+fn a_response_stored_upstream_is_found_wherever_the_gateway_stops() {
     let (upstream, config) = scenes::upstream_of_responses();
-    scenes::a_held_response_that_was_told_is_found(&Scene::in_folder_with(config), &upstream);
+    scenes::a_reported_response_stored_upstream_is_found(&Scene::in_folder_with(config), &upstream);
 }
 
 #[test]
-fn a_response_that_was_deleted_stays_so_wherever_the_gateway_stops() {
-    scenes::a_response_that_was_deleted_stays_so(&Scene::in_folder());
+fn a_deleted_response_stays_deleted_wherever_the_gateway_stops() {
+    scenes::a_deleted_response_stays_deleted(&Scene::in_folder());
 }
 
 #[cfg(unix)]
 #[test]
-fn a_configuration_that_was_pushed_is_used_wherever_the_gateway_stops() {
-    scenes::a_configuration_that_was_pushed_is_used(&Scene::sharing_in_folder());
+fn a_pushed_configuration_is_used_wherever_the_gateway_stops() {
+    scenes::a_pushed_configuration_is_used(&Scene::sharing_in_folder());
 }
 
 #[test]
@@ -143,62 +143,62 @@ fn usage_counts_once_wherever_the_gateway_stops() {
 }
 
 #[test]
-fn usage_that_is_taken_over_counts_once_wherever_the_gateway_stops() {
-    scenes::usage_that_is_taken_over_counts_once(&Scene::in_folder());
+fn usage_taken_over_counts_once_wherever_the_gateway_stops() {
+    scenes::usage_taken_over_counts_once(&Scene::in_folder());
 }
 
 /// The journal, from the request that it records to its removal.
 #[cfg(unix)]
 #[test]
-fn usage_counts_once_wherever_the_gateway_stops_that_removes_its_journal() {
+fn usage_counts_once_wherever_the_gateway_stops_while_removing_its_journal() {
     let scene = Scene::in_folder().at_steps_of("usage/journal.rs").at_every(1);
-    scenes::usage_counts_once_when_the_gateway_ends(&scene, 6);
+    scenes::usage_counts_once_when_the_gateway_shuts_down(&scene, 6);
 }
 
 /// The spool, from the first item to the removal of the last one.
 #[cfg(unix)]
 #[test]
-fn what_was_told_without_the_store_is_told_again_wherever_the_gateway_stops() {
-    scenes::what_was_told_without_the_store_is_told_again(&Scene::in_folder().at_steps_of("store/spool"));
+fn responses_sent_without_the_store_are_repeated_wherever_the_gateway_stops() {
+    scenes::responses_sent_without_the_store_are_repeated(&Scene::in_folder().at_steps_of("store/spool"));
 }
 
 /// Reported images are complete, and unreported ones are removed.
 #[test]
-fn images_that_were_told_are_whole_wherever_the_gateway_stops() {
-    scenes::images_that_were_told_are_whole(&Scene::in_folder_with(scenes::pictures()), 20);
+fn reported_images_are_complete_wherever_the_gateway_stops() {
+    scenes::reported_images_are_complete(&Scene::in_folder_with(scenes::pictures()), 20);
 }
 
 /// Part of its file may be on the disk when the gateway stops.
 #[test]
-fn a_film_of_an_upstream_is_whole_wherever_the_gateway_stops() {
+fn a_film_from_an_upstream_is_complete_wherever_the_gateway_stops() {
     let scene = Scene::in_folder_with(scenes::upstream_of_films()).at_every(5);
-    scenes::a_film_of_an_upstream_is_kept_whole(&scene, 30);
+    scenes::a_film_from_an_upstream_is_stored_completely(&scene, 30);
 }
 
 /// The same before and after each request that changes the bucket where files are stored.
 #[test]
-fn images_in_a_bucket_that_were_told_are_whole_wherever_the_gateway_stops() {
+fn reported_images_in_a_bucket_are_complete_wherever_the_gateway_stops() {
     let scene = Scene::in_folder_with(scenes::pictures()).with_bucket();
-    scenes::images_that_were_told_are_whole(&scene, 16);
+    scenes::reported_images_are_complete(&scene, 16);
 }
 
 #[test]
-fn a_film_of_an_upstream_in_a_bucket_is_whole_wherever_the_gateway_stops() {
+fn a_film_from_an_upstream_in_a_bucket_is_complete_wherever_the_gateway_stops() {
     let scene = Scene::in_folder_with(scenes::upstream_of_films()).with_bucket();
-    scenes::a_film_of_an_upstream_is_kept_whole(&scene, 12);
+    scenes::a_film_from_an_upstream_is_stored_completely(&scene, 12);
 }
 
 /// 6: manual redelivery, too.
 #[test]
-fn a_notification_is_told_again_wherever_the_gateway_stops() {
-    scenes::a_notification_that_is_to_be_told_again_is_told_again(&Scene::in_folder());
+fn a_notification_is_redelivered_wherever_the_gateway_stops() {
+    scenes::a_notification_due_for_redelivery_is_redelivered(&Scene::in_folder());
 }
 
 /// 3: the gateway that takes over may stop, too.
 #[cfg(unix)]
 #[test]
-fn a_task_ends_once_wherever_the_gateway_stops_that_takes_it_over() {
-    scenes::a_task_that_is_taken_over_twice_ends_once(None, (1..).step_by(stride(23)));
+fn a_task_ends_once_wherever_the_gateway_taking_it_over_stops() {
+    scenes::a_task_taken_over_twice_ends_once(None, (1..).step_by(stride(23)));
 }
 
 #[cfg(unix)]
@@ -210,72 +210,72 @@ mod postgres {
 
     /// Another gateway of the store answers for the one that stops.
     #[test]
-    fn what_a_gateway_told_stays_so_for_others_wherever_it_stops() {
+    fn reported_changes_persist_for_other_gateways_wherever_one_stops() {
         let server = Postgres::start();
         let scene = Scene::on_server(server.url(), String::new());
-        scenes::a_key_that_was_made_works(&scene);
-        scenes::a_key_that_was_revoked_is_refused(&scene);
-        scenes::a_request_that_is_repeated_with_its_key_has_one_answer(&scene);
-        scenes::a_response_that_was_told_is_stored(&scene);
+        scenes::a_created_key_works(&scene);
+        scenes::a_revoked_key_is_rejected(&scene);
+        scenes::a_request_repeated_with_its_key_gets_one_response(&scene);
+        scenes::a_reported_response_is_stored(&scene);
         scenes::usage_counts_once(&scene);
-        scenes::a_notification_that_is_to_be_told_again_is_told_again(&scene);
+        scenes::a_notification_due_for_redelivery_is_redelivered(&scene);
     }
 
     #[test]
-    fn keys_and_responses_that_a_gateway_changed_stay_so_for_others_wherever_it_stops() {
+    fn changed_keys_and_responses_persist_for_other_gateways_wherever_one_stops() {
         let server = Postgres::start();
         let (upstream, config) = scenes::upstream_of_responses();
         let scene = Scene::on_server(server.url(), config);
-        scenes::a_key_that_was_rotated_has_one_secret(&scene);
-        scenes::a_response_that_was_deleted_stays_so(&scene);
-        scenes::a_held_response_that_was_told_is_found(&scene, &upstream);
+        scenes::a_rotated_key_has_one_secret(&scene);
+        scenes::a_deleted_response_stays_deleted(&scene);
+        scenes::a_reported_response_stored_upstream_is_found(&scene, &upstream);
     }
 
     #[test]
-    fn a_configuration_that_was_pushed_is_used_by_others_wherever_the_gateway_stops() {
+    fn a_pushed_configuration_is_used_by_other_gateways_wherever_one_stops() {
         let server = Postgres::start();
-        scenes::a_configuration_that_was_pushed_is_used(&Scene::sharing_on_server(server.url()));
+        scenes::a_pushed_configuration_is_used(&Scene::sharing_on_server(server.url()));
     }
 
     #[test]
-    fn a_gateway_starts_with_a_whole_shared_configuration_wherever_one_stopped_that_copied_it() {
+    fn a_gateway_starts_with_a_complete_shared_configuration_wherever_one_stopped_copying_it() {
         let server = Postgres::start();
-        scenes::a_gateway_starts_with_a_whole_configuration(server.url());
+        scenes::a_gateway_starts_with_a_complete_configuration(server.url());
     }
 
     /// The file records are on the server, the files in a folder.
     #[test]
-    fn files_that_a_gateway_told_are_whole_for_others_wherever_it_stops() {
+    fn reported_files_are_complete_for_other_gateways_wherever_one_stops() {
         let server = Postgres::start();
-        scenes::images_that_were_told_are_whole(&Scene::on_server(server.url(), scenes::pictures()), 20);
+        scenes::reported_images_are_complete(&Scene::on_server(server.url(), scenes::pictures()), 20);
     }
 
     #[test]
-    fn a_video_that_a_gateway_accepted_is_whole_for_others_wherever_it_stops() {
+    fn an_accepted_video_is_complete_for_other_gateways_wherever_one_stops() {
         let server = Postgres::start();
         let scene = Scene::on_server(server.url(), String::new()).at_every(13);
-        scenes::a_video_of_the_simulator_is_kept(&scene, 20);
+        scenes::a_video_from_the_simulator_is_stored(&scene, 20);
     }
 
     #[test]
-    fn a_film_of_an_upstream_is_whole_for_others_wherever_the_gateway_stops() {
+    fn a_film_from_an_upstream_is_complete_for_other_gateways_wherever_one_stops() {
         let server = Postgres::start();
         let scene = Scene::on_server(server.url(), scenes::upstream_of_films()).at_every(23);
-        scenes::a_film_of_an_upstream_is_kept_whole(&scene, 20);
+        scenes::a_film_from_an_upstream_is_stored_completely(&scene, 20);
     }
 
     /// Its journal is in a folder.
     #[test]
-    fn usage_that_is_taken_over_counts_once_wherever_the_gateway_stops() {
+    fn usage_taken_over_counts_once_wherever_the_gateway_stops() {
         let server = Postgres::start();
         let scene = Scene::on_server(server.url(), String::new()).at_every(13);
-        scenes::usage_that_is_taken_over_counts_once(&scene);
+        scenes::usage_taken_over_counts_once(&scene);
     }
 
     /// 3: the gateway that takes over may stop, too.
     #[test]
-    fn a_task_ends_once_wherever_the_gateway_stops_that_takes_it_over() {
+    fn a_task_ends_once_wherever_the_gateway_taking_it_over_stops() {
         let server = Postgres::start();
-        scenes::a_task_that_is_taken_over_twice_ends_once(Some(server.url()), (1..).step_by(stride(7)));
+        scenes::a_task_taken_over_twice_ends_once(Some(server.url()), (1..).step_by(stride(7)));
     }
 }

@@ -36,7 +36,7 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn gateway_that_works_is_found_to_work() {
+fn working_gateway_passes_every_step() {
     let gateway = Serving::start(&["--key", "canary-0123456789"], None);
     let home = tempfile::tempdir().expect("a folder");
     let (code, document) = examined(&mut doctor(&gateway.url, "canary-0123456789", &home));
@@ -64,7 +64,7 @@ fn gateway_that_works_is_found_to_work() {
 }
 
 #[test]
-fn each_protocol_is_called_where_that_is_asked_for() {
+fn each_protocol_is_called_on_request() {
     let gateway = Serving::start(&["--key", "k"], None);
     let home = tempfile::tempdir().expect("a folder");
     let (code, document) = examined(doctor(&gateway.url, "k", &home).arg("--call"));
@@ -82,7 +82,7 @@ fn each_protocol_is_called_where_that_is_asked_for() {
 }
 
 #[test]
-fn model_that_there_is_not_is_told_once_with_the_one_that_was_meant() {
+fn unknown_model_is_reported_once_with_a_suggestion() {
     let gateway = Serving::start(&["--key", "k"], None);
     let home = tempfile::tempdir().expect("a folder");
     let (code, document) =
@@ -96,7 +96,7 @@ fn model_that_there_is_not_is_told_once_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn key_that_is_refused_is_told_with_what_to_do() {
+fn rejected_key_is_reported_with_advice() {
     let gateway = Serving::start(&["--key", "right"], None);
     let home = tempfile::tempdir().expect("a folder");
     let (code, document) = examined(&mut doctor(&gateway.url, "canary-wrong-0123456789", &home));
@@ -114,7 +114,7 @@ fn key_that_is_refused_is_told_with_what_to_do() {
 }
 
 #[test]
-fn gateway_that_is_not_there_is_told_with_what_to_do() {
+fn unreachable_gateway_is_reported_with_advice() {
     let home = tempfile::tempdir().expect("a folder");
     for (url, name, advice) in [
         ("http://127.0.0.1:9", "connection", "gatewright serve"),
@@ -130,7 +130,7 @@ fn gateway_that_is_not_there_is_told_with_what_to_do() {
 
 /// A server that accepts connections and sends nothing.
 #[test]
-fn silence_takes_no_longer_than_each_step_may() {
+fn silent_server_takes_no_longer_than_the_step_timeouts() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let home = tempfile::tempdir().expect("a folder");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -146,7 +146,7 @@ fn silence_takes_no_longer_than_each_step_may() {
 }
 
 #[test]
-fn what_is_wrong_on_this_machine_is_told() {
+fn problems_on_this_machine_are_reported() {
     let gateway = Serving::start(&["--key", "k"], None);
     let home = tempfile::tempdir().expect("a folder");
     std::fs::write(home.path().join("gatewright.toml"), "[server]\nlisen = [\"127.0.0.1:0\"]\n")
@@ -169,7 +169,7 @@ fn what_is_wrong_on_this_machine_is_told() {
 
 /// The checks of a gateway need no key; the checks of a key do.
 #[test]
-fn without_a_key_the_way_and_the_gateway_are_examined_all_the_same() {
+fn without_a_key_the_network_and_the_gateway_are_still_checked() {
     let gateway = Serving::start(&["--key", "k"], None);
     let home = tempfile::tempdir().expect("a folder");
     let (code, document) = examined(doctor(&gateway.url, "", &home).env_remove("GATEWRIGHT_API_KEY"));
@@ -228,7 +228,7 @@ fn serving_over_tls(home: &tempfile::TempDir, name: &str) -> (Serving, u16) {
 
 /// A certificate of an unknown authority, then with that authority, and one that expires soon.
 #[test]
-fn certificate_is_told_with_its_chain_and_its_end() {
+fn certificate_is_reported_with_its_chain_and_expiry() {
     let home = tempfile::tempdir().expect("a folder");
     let (_gateway, port) = serving_over_tls(&home, "localhost");
     let url = format!("https://localhost:{port}");

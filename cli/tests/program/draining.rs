@@ -110,7 +110,7 @@ fn under_way_at_sigterm(grace: &str, goes_on: bool) -> [String; 2] {
 }
 
 #[test]
-fn a_request_and_a_stream_under_way_at_sigterm_are_completed() {
+fn a_request_and_a_stream_in_progress_at_sigterm_complete() {
     let [whole, stream] = under_way_at_sigterm("300", true);
     assert!(whole.starts_with("HTTP/1.1 200 ") && whole.ends_with('}'), "{whole}");
     assert!(whole.contains("\"whole\""), "{whole}");
@@ -119,7 +119,7 @@ fn a_request_and_a_stream_under_way_at_sigterm_are_completed() {
 }
 
 #[test]
-fn a_request_and_a_stream_that_outlast_the_grace_after_sigterm_are_cut_and_look_whole_to_nobody() {
+fn a_request_and_a_stream_exceeding_the_grace_period_are_visibly_cut() {
     let [whole, stream] = under_way_at_sigterm("0", false);
     assert_eq!(whole, "");
     assert!(stream.contains("\"first\"") && !stream.contains("[DONE]"), "{stream}");

@@ -19,7 +19,7 @@ fn table() -> BTreeMap<i32, String> {
 }
 
 #[test]
-fn each_code_of_the_table_is_met_and_none_is_missing() {
+fn each_exit_code_of_the_table_occurs_and_none_is_missing() {
     let gateway = Serving::start(&[], None);
     let code =
         |command: &mut Command| command.stdin(Stdio::null()).output().expect("it starts").status.code();
@@ -76,7 +76,7 @@ fn closed(gateway: &Serving) -> Option<i32> {
 }
 
 #[test]
-fn the_doctor_and_help_keep_to_the_table() {
+fn the_doctor_and_help_follow_the_table() {
     assert_eq!(run(&["doctor", "--base-url", "nonsense"]).status.code(), Some(1));
     assert_eq!(run(&["--help"]).status.code(), Some(0));
     assert_eq!(gatewright().arg("--color=purple").output().expect("it starts").status.code(), Some(2));

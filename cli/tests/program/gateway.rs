@@ -135,7 +135,7 @@ fn models_are_listed() {
 }
 
 #[test]
-fn answer_is_written_with_a_final_newline() {
+fn response_is_written_with_a_final_newline() {
     let gateway = Serving::start(&[], None);
     assert_eq!(gateway.told(&["chat", "say hello to the world"]), "hello to the world\n");
     assert_eq!(gateway.told(&["chat", "--model", "model-cedar", "count to 3"]), "1, 2, 3\n");
@@ -179,7 +179,7 @@ fn images_are_saved() {
 
 /// The extension names the file's format: any other is rejected before the request is sent, or paid for.
 #[test]
-fn image_or_video_whose_name_says_another_format_is_refused_before_the_call() {
+fn image_or_video_name_with_a_wrong_extension_is_rejected_before_the_call() {
     let gateway = Serving::start(&[], None);
     for (command, name, right) in [("image", "cat.jpg", "cat.png"), ("video", "cat.mov", "cat.mp4")] {
         let folder = tempfile::tempdir().expect("a folder");
@@ -199,7 +199,7 @@ fn image_or_video_whose_name_says_another_format_is_refused_before_the_call() {
 }
 
 #[test]
-fn size_that_is_none_is_told_with_the_form_in_words() {
+fn invalid_size_is_reported_with_the_expected_format() {
     let gateway = Serving::start(&[], None);
     let message = gateway.complained(1, &["image", "a cat", "-o", "cat.png", "--size", "big"]);
     assert!(message.contains("size is \"big\", not WIDTHxHEIGHT, such as 1024x1024"), "{message}");
@@ -207,7 +207,7 @@ fn size_that_is_none_is_told_with_the_form_in_words() {
 
 /// The status of a response that had begun doesn't tell what broke it.
 #[test]
-fn answer_that_breaks_off_is_told_in_a_sentence_and_what_had_arrived_is_printed() {
+fn truncated_response_is_printed_and_reported_in_one_sentence() {
     let cases = [
         (
             "truncate=3",
@@ -232,7 +232,7 @@ fn answer_that_breaks_off_is_told_in_a_sentence_and_what_had_arrived_is_printed(
 }
 
 #[test]
-fn model_that_there_is_not_is_told_with_the_one_that_was_meant() {
+fn unknown_model_is_reported_with_a_suggestion() {
     let gateway = Serving::start(&[], None);
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("a").to_str().expect("a path").to_owned();
@@ -247,7 +247,7 @@ fn model_that_there_is_not_is_told_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn word_that_a_flag_does_not_take_is_told_with_those_that_it_takes() {
+fn invalid_flag_value_is_reported_with_the_valid_ones() {
     let gateway = Serving::start(&[], None);
     let message = gateway.complained(2, &["image", "a cat", "-o", "a.png", "--quality", "hdd"]);
     assert!(message.contains("[possible values: standard, hd]") && message.contains("'hd'"), "{message}");
@@ -257,7 +257,7 @@ fn word_that_a_flag_does_not_take_is_told_with_those_that_it_takes() {
 
 /// Piped input is the prompt; empty input is an error.
 #[test]
-fn prompt_that_is_piped_needs_no_dash() {
+fn piped_prompt_needs_no_dash() {
     let gateway = Serving::start(&[], None);
     for (input, code, out) in [("say hello there", 0, "hello there\n"), (" \n", 2, "")] {
         let mut command = gateway.command(&["chat"]);
@@ -270,7 +270,7 @@ fn prompt_that_is_piped_needs_no_dash() {
 }
 
 #[test]
-fn refused_image_leaves_no_file_and_names_the_limit() {
+fn rejected_image_leaves_no_file_and_names_the_limit() {
     let gateway = Serving::start(&[], None);
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("cat.png");
@@ -285,7 +285,7 @@ fn refused_image_leaves_no_file_and_names_the_limit() {
 
 /// 2.6, 2.7, 3: submitted, waited for, saved.
 #[test]
-fn video_is_waited_for_and_saved() {
+fn video_is_awaited_and_saved() {
     let gateway = Serving::start(&[], None);
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("wave.mp4");
@@ -296,7 +296,7 @@ fn video_is_waited_for_and_saved() {
 }
 
 #[test]
-fn failed_video_says_why_and_leaves_no_file() {
+fn failed_video_reports_the_reason_and_leaves_no_file() {
     let gateway = Serving::start(&[], None);
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("wave.mp4");
@@ -308,7 +308,7 @@ fn failed_video_says_why_and_leaves_no_file() {
 }
 
 #[test]
-fn errors_of_the_gateway_reach_the_person() {
+fn gateway_errors_reach_the_user() {
     let gateway = Serving::start(&[], None);
     let message = gateway.complained(1, &["chat", "--model", "model-mars", "hi"]);
     assert!(message.starts_with("gatewright: chat.completions.create: status 404: "), "{message}");
@@ -320,7 +320,7 @@ fn errors_of_the_gateway_reach_the_person() {
 }
 
 #[test]
-fn gateway_that_is_not_there_is_named() {
+fn unreachable_gateway_is_named() {
     let output = gatewright()
         .args(["models", "--base-url", "http://127.0.0.1:1"])
         .env("GATEWRIGHT_API_KEY", "k")
@@ -332,7 +332,7 @@ fn gateway_that_is_not_there_is_named() {
 
 /// The key comes from the argument or the file, else from the environment, else it is generated.
 #[test]
-fn key_of_the_gateway() {
+fn gateway_key_comes_from_argument_file_or_environment() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("key");
     std::fs::write(&file, "of-the-file\n").expect("written");
@@ -347,7 +347,7 @@ fn key_of_the_gateway() {
 
 /// The gateway's own variable takes precedence over the clients' variable.
 #[test]
-fn key_of_the_gateway_from_its_own_variable() {
+fn gateway_key_variable_takes_precedence_over_the_client_variable() {
     let mut command = gatewright();
     command.args(["serve", "--listen", "127.0.0.1:0", "--json"]).stdout(Stdio::piped());
     command.env("GATEWRIGHT_SERVE_KEY", "its-own").env("GATEWRIGHT_API_KEY", "another");
@@ -387,7 +387,7 @@ fn a_short_key_of_a_flag_or_a_variable_is_warned_about_without_the_key() {
 }
 
 #[test]
-fn one_key_for_clients_and_administrators_is_refused_wherever_it_is_from() {
+fn same_key_for_clients_and_administrators_is_rejected_from_any_source() {
     let mut command = gatewright();
     command.args(["serve", "--listen", "127.0.0.1:0", "--key", "canary-of-everyone"]);
     let output = command.env("GATEWRIGHT_SERVE_ADMIN_KEY", "canary-of-everyone").output().expect("it starts");
@@ -399,7 +399,7 @@ fn one_key_for_clients_and_administrators_is_refused_wherever_it_is_from() {
 /// A variable that isn't valid text is an error, not the same as an unset one; the gateway's own takes precedence here, too.
 #[cfg(unix)]
 #[test]
-fn key_that_is_not_unicode_is_a_matter_of_usage() {
+fn non_unicode_key_is_a_usage_error() {
     use std::os::unix::ffi::OsStrExt as _;
 
     let garbled = std::ffi::OsStr::from_bytes(b"canary\xff");
@@ -418,7 +418,7 @@ fn key_that_is_not_unicode_is_a_matter_of_usage() {
 
 /// A problem with a key is reported without the key.
 #[test]
-fn unusable_key_is_a_matter_of_usage() {
+fn unusable_key_is_a_usage_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("key");
     let path = file.to_str().expect("a path");
@@ -440,7 +440,7 @@ fn unusable_key_is_a_matter_of_usage() {
 /// 2.6, 3: tasks that a shutdown ends are reported.
 #[cfg(unix)]
 #[test]
-fn tasks_that_a_stop_ends_are_told() {
+fn tasks_ended_by_a_shutdown_are_reported() {
     let mut gateway = Serving::start(&["--shutdown-grace", "0"], None);
     let body = r#"{"model":"video_model_1","prompt":"a wave","duration":15}"#;
     let request = format!(
@@ -464,7 +464,7 @@ fn tasks_that_a_stop_ends_are_told() {
 }
 
 #[test]
-fn address_without_host_or_port_is_told_with_one_that_has_both() {
+fn address_without_host_or_port_is_reported_with_a_valid_example() {
     let gateway = Serving::start(&[], None);
     for given in ["18719", ":18719", "localhost", "127.0.0.1:port"] {
         let message = gateway.complained(2, &["serve", "--listen", given]);
@@ -498,7 +498,7 @@ fn both_signals_stop_the_gateway_with_0() {
 /// Without --json, the output shows the address and, only if it was generated, the key.
 #[cfg(unix)]
 #[test]
-fn announcement_for_people_shows_a_key_and_a_webhook_secret_only_if_they_were_made() {
+fn text_announcement_shows_key_and_webhook_secret_only_if_generated() {
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     for (key, shown) in [(Some("our-own-key"), false), (None, true)] {
         let mut command = gatewright();

@@ -74,7 +74,7 @@ fn version_is_the_package_s() {
 }
 
 #[test]
-fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
+fn wrong_usage_exits_with_2_and_names_the_problem() {
     let cases: [(&str, &[&str]); 6] = [
         ("no command", &[]),
         ("unknown command", &["report", "invalidate"]),
@@ -94,13 +94,13 @@ fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
 
 /// The key is never an argument of a command that calls a gateway: it would show in process lists.
 #[test]
-fn key_is_no_argument_of_client_commands() {
+fn client_commands_have_no_key_argument() {
     for command in [&["models", "--key", "k"][..], &["chat", "hi", "--api-key", "k"]] {
         assert_eq!(run(command).status.code(), Some(2), "{command:?}");
     }
 }
 
 #[test]
-fn missing_key_is_a_matter_of_configuration() {
+fn missing_key_is_a_configuration_error() {
     assert_snapshot!(transcript(&run(&["models"])));
 }

@@ -160,7 +160,7 @@ fn asked(gateway: &Serving) -> (u16, Duration) {
 }
 
 #[test]
-fn clients_that_do_not_read_hold_up_nobody_else_at_an_upstream_of_http_2() {
+fn clients_that_do_not_read_block_no_other_client_of_an_http_2_upstream() {
     let folder = tempfile::tempdir().expect("a folder");
     let upstream = Upstream::start(folder.path(), 200);
     let gateway = gateway(folder.path(), &upstream);
@@ -177,7 +177,7 @@ fn clients_that_do_not_read_hold_up_nobody_else_at_an_upstream_of_http_2() {
 }
 
 #[test]
-fn requests_beyond_what_an_upstream_of_http_2_takes_on_a_connection_are_sent_over_another_one() {
+fn requests_beyond_an_http_2_upstreams_stream_limit_use_another_connection() {
     let folder = tempfile::tempdir().expect("a folder");
     let upstream = Upstream::start(folder.path(), 2);
     let gateway = gateway(folder.path(), &upstream);

@@ -149,17 +149,17 @@ fn import(yaml: &str) -> String {
 }
 
 #[test]
-fn a_configuration_of_another_gateway_becomes_ours_and_what_is_left_out_is_listed() {
+fn another_gateways_configuration_is_converted_and_omissions_are_listed() {
     assert_snapshot!(import(CONFIG));
 }
 
 #[test]
-fn what_has_another_form_is_listed_by_its_place_and_without_its_value() {
+fn unconvertible_settings_are_listed_by_location_without_their_values() {
     assert_snapshot!(import(ODD));
 }
 
 #[test]
-fn deployments_come_in_the_order_and_with_the_weights_that_they_have_there() {
+fn deployments_retain_their_order_and_weights() {
     let deployments = [
         ("shared", "a", "weight: 9"),
         ("shared", "b", "weight: 1"),
@@ -181,7 +181,7 @@ fn deployments_come_in_the_order_and_with_the_weights_that_they_have_there() {
 }
 
 #[test]
-fn what_other_gateways_leave_to_names_and_paths_is_understood() {
+fn settings_implied_by_names_and_paths_are_recognized() {
     let yaml = "model_list:
 - {model_name: answers, litellm_params: {model: openai/responses/gpt-5}}
 - {model_name: own, litellm_params: {model: anthropic/claude-x, api_base: 'https://own.example/v1/messages', max_tokens: 8192}}
@@ -196,7 +196,7 @@ fn what_other_gateways_leave_to_names_and_paths_is_understood() {
 }
 
 #[test]
-fn a_file_of_which_nothing_is_left_is_told() {
+fn a_file_with_nothing_to_import_is_reported() {
     assert_snapshot!(import("model_list: [{model_name: a, litellm_params: {model: azure/b}}]"), @"
     exit code 0
     --- stdout
@@ -208,7 +208,7 @@ fn a_file_of_which_nothing_is_left_is_told() {
 }
 
 #[test]
-fn notes_beyond_the_most_are_counted() {
+fn notes_beyond_the_maximum_are_counted() {
     let mut yaml = "model_list: [{model_name: a, litellm_params: {model: openai/a}}]\n".to_owned();
     for number in 0..203 {
         writeln!(yaml, "other_{number}: canary").expect("writing to a string succeeds");
@@ -219,7 +219,7 @@ fn notes_beyond_the_most_are_counted() {
 }
 
 #[test]
-fn what_is_no_such_configuration_is_refused_and_nothing_of_it_shown() {
+fn an_invalid_configuration_is_rejected_without_showing_its_contents() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let below = vec![format!("*a{}", level - 1); 10].join(", ");

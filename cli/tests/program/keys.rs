@@ -193,14 +193,14 @@ fn usage_is_reported_as_a_table_json_and_csv_from_both_places() {
 }
 
 #[test]
-fn no_more_than_one_place_is_meant() {
+fn more_than_one_place_is_rejected() {
     let arguments = ["usage", "--data", "a", "--url", "http://b"];
     let output = gatewright().args(arguments).output().expect("the program starts");
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
 }
 
 #[test]
-fn without_a_place_the_folder_of_the_variable_or_of_the_user_is_meant() {
+fn without_a_place_the_folder_of_the_variable_or_the_user_is_used() {
     let (home, other) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let run = |arguments: &[&str], variable: Option<&Path>| {
         let mut command = gatewright();
@@ -230,7 +230,7 @@ fn without_a_place_the_folder_of_the_variable_or_of_the_user_is_meant() {
 /// No data folder is configured, as on most machines.
 #[cfg(unix)]
 #[test]
-fn without_a_place_the_folder_of_data_in_the_home_of_the_user_is_meant() {
+fn without_a_place_the_data_folder_in_the_users_home_is_used() {
     let home = tempfile::tempdir().expect("a folder");
     let run = |arguments: &[&str]| {
         let mut command = gatewright();
@@ -246,13 +246,13 @@ fn without_a_place_the_folder_of_data_in_the_home_of_the_user_is_meant() {
 }
 
 #[test]
-fn variable_that_is_set_to_nothing_is_as_if_it_were_not_set() {
+fn empty_variable_counts_as_unset() {
     let variables = [("GATEWRIGHT_SERVE_DATA", ""), ("GATEWRIGHT_SERVE_CONFIG", "")];
     assert!(Serving::try_start(&["--key", "k"], &variables).is_some());
 }
 
 #[test]
-fn serve_keeps_in_the_folder_of_the_user_if_it_is_told_so_and_tells_a_new_secret_alone() {
+fn serve_stores_data_in_the_users_folder_on_request_and_prints_only_a_new_secret() {
     let home = tempfile::tempdir().expect("a folder");
     let variables = [("XDG_DATA_HOME", home.path().to_str().expect("a path"))];
     let mut secrets = Vec::new();

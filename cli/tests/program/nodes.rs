@@ -78,21 +78,21 @@ fn comes_back(video_time: &str) -> String {
 
 /// 3: a gateway that hangs loses its tasks to another one. It notices when it resumes.
 #[test]
-fn a_node_that_hangs_loses_its_lease_and_finds_that_it_did() {
+fn a_hung_node_loses_its_lease_and_notices() {
     let log = comes_back("1h");
     assert!(log.contains("another gateway took over the video task"), "{log}");
 }
 
 /// 3: it may be about to end the task itself.
 #[test]
-fn a_node_that_comes_back_too_late_does_nothing_twice() {
+fn a_node_that_resumes_too_late_does_nothing_twice() {
     let log = comes_back("500ms");
     assert!(!log.contains("panicked"), "{log}");
 }
 
 /// 3: leases expire by the store's clock, whatever a gateway's clock says.
 #[test]
-fn a_node_whose_clock_is_hours_ahead_leaves_its_tasks_to_others_when_it_dies() {
+fn a_dead_node_with_a_clock_hours_ahead_loses_its_tasks_to_others() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Postgres::start();
     let mut listening = Listening::of_all();
@@ -111,7 +111,7 @@ fn a_node_whose_clock_is_hours_ahead_leaves_its_tasks_to_others_when_it_dies() {
 
 /// 3, 8: files expire, and tasks time out, by the store's clock.
 #[test]
-fn a_node_whose_clock_is_hours_wrong_removes_no_file_and_ends_no_task_of_others() {
+fn a_node_with_a_clock_hours_off_removes_no_files_and_ends_no_foreign_tasks() {
     for by in ["7200000", "-7200000"] {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Postgres::start();
@@ -157,7 +157,7 @@ fn a_node_whose_clock_is_hours_wrong_removes_no_file_and_ends_no_task_of_others(
 
 /// A request that waited for a gateway that hung is checked against the current keys.
 #[test]
-fn a_key_that_was_revoked_while_a_node_hung_is_refused_when_it_comes_back() {
+fn a_key_revoked_while_a_node_hung_is_rejected_when_it_resumes() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Postgres::start();
     let node = node(folder.path(), &store, "node", "50ms");

@@ -23,7 +23,7 @@ fn logged(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_request_is_a_line_of_the_log_where_it_is_asked_for() {
+fn a_request_is_logged_as_one_line_on_request() {
     assert_eq!(logged(&[]), "");
     let text = logged(&["-v"]);
     assert_eq!(
@@ -66,7 +66,7 @@ fn collector() -> (String, std::thread::JoinHandle<Vec<u8>>) {
 }
 
 #[test]
-fn a_request_is_a_span_that_continues_the_trace_of_its_client() {
+fn a_request_span_continues_the_clients_trace() {
     let (endpoint, collecting) = collector();
     let mut gateway = Serving::start(&["--otlp-endpoint", &endpoint], None);
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -106,7 +106,7 @@ fn a_request_is_a_span_that_continues_the_trace_of_its_client() {
 }
 
 #[test]
-fn a_collector_that_is_no_address_is_a_wrong_usage() {
+fn an_invalid_collector_url_is_a_usage_error() {
     let output = run(&["serve", "--otlp-endpoint", "collector:4318"]);
     assert_eq!(output.status.code(), Some(2));
     let error = String::from_utf8(output.stderr).expect("text");

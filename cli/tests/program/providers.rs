@@ -22,7 +22,7 @@ fn the_list_has_a_line_for_each_provider() {
 }
 
 #[test]
-fn what_is_shown_of_a_provider_is_a_configuration() {
+fn a_shown_provider_is_a_valid_configuration() {
     let folder = tempfile::tempdir().expect("a folder");
     for provider in ["openai", "anthropic", "azure-openai"] {
         let file = folder.path().join(format!("{provider}.toml"));
@@ -55,7 +55,7 @@ fn a_gateway_in_front_of_a_provider_needs_its_name_and_its_key() {
 }
 
 #[test]
-fn a_name_that_is_none_is_told_with_the_nearest() {
+fn an_unknown_name_is_reported_with_the_nearest_one() {
     let output = run(&["providers", "opnai"]);
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -39,7 +39,7 @@ fn stop(mut terminal: PtySession) -> String {
 }
 
 #[test]
-fn a_request_is_a_short_line_on_a_terminal() {
+fn a_request_prints_a_short_line_on_a_terminal() {
     let (mut terminal, address) = serving(&["--color", "never"], &[]);
     ask(&address, &["chat", "say hello"]);
     terminal.exp_regex(r"[0-9:]{8}Z 200 POST /v1/chat/completions  model-sol  ").expect("a line");
@@ -49,7 +49,7 @@ fn a_request_is_a_short_line_on_a_terminal() {
 }
 
 #[test]
-fn lines_are_in_colours_and_quiet_has_none() {
+fn lines_are_colored_and_quiet_prints_none() {
     let (mut terminal, address) = serving(&[], &[]);
     ask(&address, &["models"]);
     terminal.exp_string("\u{1b}[32m200\u{1b}[0m GET").expect("a green status");

@@ -10,7 +10,7 @@ use insta::assert_snapshot;
 use crate::{gatewright, run, transcript};
 
 #[test]
-fn completions_of_five_shells_name_commands_and_options() {
+fn completions_for_five_shells_name_commands_and_options() {
     for (shell, sign) in [
         ("bash", "complete -F _gatewright"),
         ("zsh", "#compdef gatewright"),
@@ -64,7 +64,7 @@ fn manual_has_a_page_for_each_command_and_is_the_same_each_time() {
 }
 
 #[test]
-fn colours_are_written_where_they_are_asked_for() {
+fn colors_are_written_on_request() {
     let coloured = |arguments: &[&str], variables: &[(&str, &str)]| {
         let mut command = gatewright();
         let output = command.args(arguments).envs(variables.iter().copied()).output().expect("it starts");
@@ -87,7 +87,7 @@ fn colours_are_written_where_they_are_asked_for() {
 }
 
 #[test]
-fn wrong_words_are_told_with_what_was_meant() {
+fn wrong_words_are_reported_with_a_suggestion() {
     let cases: [&[&str]; 5] = [
         &["chekc"],
         &["serve", "--lisen", "127.0.0.1:0"],
@@ -105,7 +105,7 @@ fn wrong_words_are_told_with_what_was_meant() {
 }
 
 #[test]
-fn model_of_a_check_that_there_is_not_is_told_with_the_one_that_was_meant() {
+fn unknown_model_of_a_check_is_reported_with_a_suggestion() {
     let mut command = gatewright();
     command.args(["check", "--base-url", "http://127.0.0.1:9", "--models", "model-slo"]);
     let output = command.env("GATEWRIGHT_API_KEY", "a-key").output().expect("it starts");

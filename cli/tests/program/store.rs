@@ -56,7 +56,7 @@ fn a_backup_of_a_folder_in_use_is_a_data_folder() {
 }
 
 #[test]
-fn what_is_exported_can_be_imported_into_an_empty_store() {
+fn an_export_can_be_imported_into_an_empty_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let (data, other) = (folder.path().join("data"), folder.path().join("other"));
     let file = folder.path().join("store.ndjson");
@@ -95,7 +95,7 @@ mod postgres {
     use super::{gatewright, keys, text, told, used};
 
     #[test]
-    fn a_data_folder_moves_to_a_server_and_is_looked_after_there() {
+    fn a_data_folder_moves_to_a_server_and_is_maintained_there() {
         let folder = tempfile::tempdir().expect("a folder");
         let (data, file) = (folder.path().join("data"), folder.path().join("store.ndjson"));
         drop(used(&data));
@@ -134,7 +134,7 @@ mod postgres {
 
 /// A server is Postgres; an SQLite database is named by its folder.
 #[test]
-fn an_address_of_another_database_is_refused_without_its_text() {
+fn a_url_of_another_database_is_rejected_without_quoting_it() {
     for command in [&["store", "check"][..], &["store", "export", "-"], &["store", "migrate"]] {
         let mut asked = gatewright();
         asked.args(command).arg("--store").env("GATEWRIGHT_SERVE_STORE_URL", "sqlite://canary/a.db");
@@ -147,7 +147,7 @@ fn an_address_of_another_database_is_refused_without_its_text() {
 }
 
 #[test]
-fn damage_is_told() {
+fn damage_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     let (gateway, _) = used(&data);

@@ -55,7 +55,7 @@ fn assert_harmless(output: &Output, said: &str) {
 }
 
 #[test]
-fn an_error_of_a_service_does_not_steer_the_terminal() {
+fn a_service_error_does_not_control_the_terminal() {
     let message = in_json(&format!("go{STEERING}\n away"));
     let url = service(400, "application/json", format!(r#"{{"error":{{"message":"{message}"}}}}"#));
     let folder = tempfile::tempdir().expect("a folder");
@@ -70,7 +70,7 @@ fn an_error_of_a_service_does_not_steer_the_terminal() {
 }
 
 #[test]
-fn the_list_of_models_does_not_steer_the_terminal() {
+fn the_model_list_does_not_control_the_terminal() {
     let id = in_json(&format!("m{STEERING}"));
     let list = format!(
         r#"{{"object":"list","data":[{{"id":"{id}","object":"model","created":1,"owned_by":"{id}"}}]}}"#
@@ -80,7 +80,7 @@ fn the_list_of_models_does_not_steer_the_terminal() {
 }
 
 #[test]
-fn the_failure_of_a_video_does_not_steer_the_terminal() {
+fn a_video_failure_does_not_control_the_terminal() {
     let message = in_json(&format!("no{STEERING}"));
     let task = format!(
         r#"{{"id":"vid_1","status":"failed","error":{{"message":"{message}"}},"created":1,"model":"m"}}"#
@@ -94,7 +94,7 @@ fn the_failure_of_a_video_does_not_steer_the_terminal() {
 /// A terminal of util-linux's `script`; its own line ends are `\r\n`.
 #[cfg(target_os = "linux")]
 #[test]
-fn what_is_shown_on_a_terminal_does_not_steer_it_and_what_is_piped_is_as_it_came() {
+fn text_is_escaped_on_a_terminal_and_unchanged_in_a_pipe() {
     let text = in_json(&format!("hello{STEERING}\n"));
     let chunk = |text: &str, reason: &str| {
         format!(

@@ -40,7 +40,7 @@ fn journals(folder: &Path) -> usize {
 }
 
 #[test]
-fn a_gateway_that_is_killed_has_counted_each_answer() {
+fn a_killed_gateway_has_counted_each_response() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut answered = (0, 0);
     for _ in 0..3 {
@@ -62,7 +62,7 @@ fn a_gateway_that_is_killed_has_counted_each_answer() {
 }
 
 #[test]
-fn a_gateway_that_is_killed_while_its_store_is_away_has_counted_each_answer() {
+fn a_gateway_killed_while_its_store_is_away_has_counted_each_response() {
     let folder = tempfile::tempdir().expect("a folder");
     let [database, away] = ["gatewright.db", "away.db"].map(|name| folder.path().join(name));
     let gateway = serve(folder.path());

@@ -31,7 +31,7 @@ pub(super) async fn serve_http2(
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_http_2_gets_one_connection_for_all() {
+async fn an_http_2_server_gets_one_connection_for_all_requests() {
     let (server, tls) = with_tls(&[b"h2", b"http/1.1"], 0).await;
     let pool = Pool::new(server.uri("https"), tls, settings());
     let asked: Vec<_> = (0..50)
@@ -53,7 +53,7 @@ async fn begun(pool: &Pool, path: &str) -> http::Response<Body> {
 }
 
 #[tokio::test]
-async fn who_stops_reading_over_http_2_stops_nobody_else() {
+async fn a_stalled_http_2_reader_blocks_no_other_request() {
     let (server, tls) = with_tls(&[b"h2"], 0).await;
     let pool = Pool::new(server.uri("https"), tls, settings());
     let mut unread = Vec::new();
@@ -75,7 +75,7 @@ async fn who_stops_reading_over_http_2_stops_nobody_else() {
 }
 
 #[tokio::test]
-async fn requests_beyond_what_a_server_takes_at_once_on_a_connection_get_another_one() {
+async fn requests_beyond_the_stream_limit_use_another_connection() {
     let (server, tls) = with_streams(&[b"h2"], 0, 2).await;
     let pool = Pool::new(server.uri("https"), tls, settings());
     let mut open = Vec::new();
@@ -93,7 +93,7 @@ async fn requests_beyond_what_a_server_takes_at_once_on_a_connection_get_another
 }
 
 #[tokio::test]
-async fn a_crowd_that_comes_at_once_keeps_to_what_the_server_takes() {
+async fn a_burst_of_requests_respects_the_servers_stream_limit() {
     let (server, tls) = with_streams(&[b"h2"], 0, 4).await;
     let pool = Pool::new(server.uri("https"), tls, settings());
     let asked: Vec<_> = (0..16)
@@ -110,7 +110,7 @@ async fn a_crowd_that_comes_at_once_keeps_to_what_the_server_takes() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_dropped_gives_its_place_back() {
+async fn a_dropped_request_releases_its_slot() {
     let (server, tls) = with_streams(&[b"h2"], 0, 1).await;
     let pool = Pool::new(server.uri("https"), tls, settings());
     let request = Request::builder().uri("/never").body(Bytes::new()).expect("a request");
@@ -142,7 +142,7 @@ async fn go_away(mut stream: TlsStream<TcpStream>, last: u8) {
 }
 
 #[tokio::test]
-async fn a_request_is_sent_anew_if_a_server_that_goes_away_has_not_worked_on_it() {
+async fn a_request_unprocessed_before_goaway_is_resent() {
     for (last, expected) in [(1, 2), (3, 1)] {
         let connections = Arc::new(AtomicUsize::new(0));
         let (server, tls) = over_tls(&[b"h2"], move |stream| {
@@ -178,7 +178,7 @@ fn an_http_2_connection_ends_with_the_runtime_that_drives_it() {
 }
 
 #[tokio::test]
-async fn an_http_2_connection_is_given_up_when_it_has_been_unused_for_too_long() {
+async fn an_http_2_connection_idle_for_too_long_is_closed() {
     let (server, tls) = with_tls(&[b"h2"], 0).await;
     let brief = Settings { idle_timeout: Duration::from_millis(200), ..settings() };
     let pool = Pool::new(server.uri("https"), tls.clone(), brief);

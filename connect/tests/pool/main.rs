@@ -104,7 +104,7 @@ async fn ask(pool: &Pool, path: &str) -> Result<String, Error> {
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again() {
+async fn a_connection_is_reused() {
     let server = server(|socket| echo(socket, 100)).await;
     let pool = pool(&server, settings());
     for path in ["/a", "/b?c=d", "/e"] {
@@ -138,7 +138,7 @@ async fn watched(body: &mut Body, held: &SocketGuard) -> Bytes {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_body_is_read_by_whoever_watches_its_connection_which_is_used_again() {
+async fn the_connections_watcher_reads_the_body_and_the_connection_is_reused() {
     let go_on = Arc::new(Notify::new());
     let telling = Arc::clone(&go_on);
     let server = server(move |socket| halves(socket, Arc::clone(&telling))).await;
@@ -172,7 +172,7 @@ async fn a_body_is_read_by_whoever_watches_its_connection_which_is_used_again() 
 }
 
 #[test]
-fn a_connection_is_not_used_in_another_runtime() {
+fn a_connection_is_not_reused_in_another_runtime() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (serving, one, other) = (tokio::runtime::Runtime::new().expect("a runtime"), runtime(), runtime());
     let server = serving.block_on(server(|socket| echo(socket, 100)));
@@ -187,7 +187,7 @@ fn a_connection_is_not_used_in_another_runtime() {
 }
 
 #[tokio::test]
-async fn a_connection_that_the_server_has_closed_is_not_used_again() {
+async fn a_connection_closed_by_the_server_is_not_reused() {
     let server = server(|socket| echo(socket, 1)).await;
     let pool = pool(&server, settings());
     for round in 1..=20 {
@@ -199,7 +199,7 @@ async fn a_connection_that_the_server_has_closed_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn a_connection_that_has_something_to_say_unasked_is_not_used_again() {
+async fn a_connection_with_unsolicited_data_is_not_reused() {
     let server = server(|mut socket| async move {
         let mut some = [0; 1024];
         drop(socket.read(&mut some).await);
@@ -218,7 +218,7 @@ async fn a_connection_that_has_something_to_say_unasked_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn unused_connections_are_few_and_are_closed_after_their_time() {
+async fn idle_connections_are_limited_and_closed_after_their_timeout() {
     let open = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&open);
     let server = server(move |socket| {
@@ -254,7 +254,7 @@ async fn unused_connections_are_few_and_are_closed_after_their_time() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_dropped_closes_its_connection() {
+async fn dropping_a_body_closes_its_connection() {
     let (sender, closed) = tokio::sync::oneshot::channel();
     let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
     let server = server(move |mut socket| {
@@ -276,7 +276,7 @@ async fn a_body_that_is_dropped_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn who_cannot_be_reached_is_told_from_who_does_not_answer() {
+async fn an_unreachable_server_is_distinguished_from_a_silent_one() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     drop(listener);
@@ -345,7 +345,7 @@ async fn over_tls<F: Future<Output = ()> + Send + 'static>(
 }
 
 #[tokio::test]
-async fn over_tls_connections_are_used_again_too() {
+async fn tls_connections_are_reused_too() {
     let (server, tls) = with_tls(&[b"http/1.1"], 3).await;
     let pool = Pool::new(server.uri("https"), tls, settings());
     for _ in 0..3 {
@@ -383,7 +383,7 @@ async fn closes_late(mut socket: TcpStream) {
 }
 
 #[tokio::test]
-async fn a_request_that_a_used_connection_loses_is_told_apart_and_can_be_sent_anew() {
+async fn a_request_lost_by_a_reused_connection_is_distinguished_and_can_be_resent() {
     for resets in [false, true] {
         let server = server(move |socket| closes_on_the_second(socket, resets)).await;
         let pool = pool(&server, settings());
@@ -406,14 +406,14 @@ async fn a_request_that_a_used_connection_loses_is_told_apart_and_can_be_sent_an
 }
 
 #[tokio::test]
-async fn a_connection_that_has_served_nothing_is_not_stale() {
+async fn a_connection_without_served_requests_is_not_stale() {
     let server = server(|socket| async move { drop(socket) }).await;
     let closed = ask(&pool(&server, settings()), "/").await.expect_err("it is closed");
     assert!(!matches!(closed, Error::Stale), "{closed:?}");
 }
 
 #[test]
-fn what_a_server_ends_while_nobody_drives_the_runtime_is_not_used_again() {
+fn a_connection_ended_while_the_runtime_is_idle_is_not_reused() {
     let serving = tokio::runtime::Runtime::new().expect("a runtime");
     let ours = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (plain, (over_tls, tls)) = serving
@@ -429,7 +429,7 @@ fn what_a_server_ends_while_nobody_drives_the_runtime_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_vouches_for_is_refused() {
+async fn an_untrusted_certificate_is_rejected() {
     let (server, _) = with_tls(&[b"http/1.1"], 1).await;
     let pool = Pool::new(server.uri("https"), client(RootCertStore::empty()), settings());
     let failed = ask(&pool, "/").await.expect_err("nobody vouches");

@@ -16,24 +16,24 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 #[cfg(unix)]
-pub(super) use self::files::a_video_of_the_simulator_is_kept;
+pub(super) use self::files::a_video_from_the_simulator_is_stored;
 pub(super) use self::files::{
-    a_film_of_an_upstream_is_kept_whole, contents, images_that_were_told_are_whole, pictures,
+    a_film_from_an_upstream_is_stored_completely, contents, pictures, reported_images_are_complete,
     upstream_of_films,
 };
 pub(super) use self::responses::{
-    a_held_response_that_was_told_is_found, a_response_that_was_deleted_stays_so,
-    a_response_that_was_told_is_stored, upstream_of_responses,
+    a_deleted_response_stays_deleted, a_reported_response_is_stored,
+    a_reported_response_stored_upstream_is_found, upstream_of_responses,
 };
 #[cfg(unix)]
 pub(super) use self::shared::{
-    a_configuration_that_was_pushed_is_used, a_gateway_starts_with_a_whole_configuration,
+    a_gateway_starts_with_a_complete_configuration, a_pushed_configuration_is_used,
 };
 #[cfg(unix)]
-pub(super) use self::spool::what_was_told_without_the_store_is_told_again;
+pub(super) use self::spool::responses_sent_without_the_store_are_repeated;
 #[cfg(unix)]
-pub(super) use self::usage::usage_counts_once_when_the_gateway_ends;
-pub(super) use self::usage::{usage_counts_once, usage_that_is_taken_over_counts_once};
+pub(super) use self::usage::usage_counts_once_when_the_gateway_shuts_down;
+pub(super) use self::usage::{usage_counts_once, usage_taken_over_counts_once};
 use super::stride;
 use crate::gateway::Serving;
 use crate::http::{Answer, ask};
@@ -260,7 +260,7 @@ fn becomes(gateway: &Serving, secret: &str, status: u16) {
     });
 }
 
-pub(super) fn a_key_that_was_made_works(scene: &Scene) {
+pub(super) fn a_created_key_works(scene: &Scene) {
     scene.at_each_step(5, |step| {
         let new = json!({ "name": format!("made-{step}") });
         let first = scene.stopping(step);
@@ -287,7 +287,7 @@ pub(super) fn a_key_that_was_made_works(scene: &Scene) {
     });
 }
 
-pub(super) fn a_key_that_was_revoked_is_refused(scene: &Scene) {
+pub(super) fn a_revoked_key_is_rejected(scene: &Scene) {
     scene.at_each_step(5, |step| {
         let name = format!("revoked-{step}");
         let first = scene.stopping(step);
@@ -307,7 +307,7 @@ pub(super) fn a_key_that_was_revoked_is_refused(scene: &Scene) {
     });
 }
 
-pub(super) fn a_key_that_was_rotated_has_one_secret(scene: &Scene) {
+pub(super) fn a_rotated_key_has_one_secret(scene: &Scene) {
     scene.at_each_step(5, |step| {
         let name = format!("rotated-{step}");
         let first = scene.stopping(step);
@@ -326,7 +326,7 @@ pub(super) fn a_key_that_was_rotated_has_one_secret(scene: &Scene) {
     });
 }
 
-pub(super) fn a_request_that_is_repeated_with_its_key_has_one_answer(scene: &Scene) {
+pub(super) fn a_request_repeated_with_its_key_gets_one_response(scene: &Scene) {
     scene.at_each_step(5, |step| {
         let film =
             json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
@@ -360,7 +360,7 @@ pub(super) fn a_request_that_is_repeated_with_its_key_has_one_answer(scene: &Sce
     });
 }
 
-pub(super) fn a_notification_that_is_to_be_told_again_is_told_again(scene: &Scene) {
+pub(super) fn a_notification_due_for_redelivery_is_redelivered(scene: &Scene) {
     let mut listening = Listening::of_all();
     let mut expected = Vec::new();
     scene.at_each_step(5, |step| {
@@ -396,10 +396,7 @@ pub(super) fn a_notification_that_is_to_be_told_again_is_told_again(scene: &Scen
 
 /// A gateway dies with a task, and the gateway that takes it over stops at a step: a third one ends the task, once.
 #[cfg(unix)]
-pub(super) fn a_task_that_is_taken_over_twice_ends_once(
-    url: Option<String>,
-    steps: impl Iterator<Item = u32>,
-) {
+pub(super) fn a_task_taken_over_twice_ends_once(url: Option<String>, steps: impl Iterator<Item = u32>) {
     let scene = Scene { url, ..Scene::in_folder() };
     let mut reached = 0;
     let mut listening = Listening::of_all();

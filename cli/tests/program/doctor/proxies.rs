@@ -113,7 +113,7 @@ fn text<'a>(finding: &'a Value, member: &str) -> &'a str {
 }
 
 #[test]
-fn tls_is_examined_behind_a_proxy_too() {
+fn tls_is_checked_behind_a_proxy_too() {
     let home = tempfile::tempdir().expect("a folder");
     let (_gateway, port) = serving_over_tls(&home, "gateway.test");
     let proxy = Proxy::start(&format!("127.0.0.1:{port}"), false);
@@ -139,7 +139,7 @@ fn tls_is_examined_behind_a_proxy_too() {
 }
 
 #[test]
-fn proxy_that_wants_a_password_is_told_with_what_to_do() {
+fn proxy_that_requires_a_password_is_reported_with_advice() {
     let home = tempfile::tempdir().expect("a folder");
     let (_gateway, port) = serving_over_tls(&home, "gateway.test");
     let proxy = Proxy::start(&format!("127.0.0.1:{port}"), true);
@@ -162,7 +162,7 @@ fn proxy_that_wants_a_password_is_told_with_what_to_do() {
 }
 
 #[test]
-fn gateway_without_tls_is_asked_through_the_proxy() {
+fn gateway_without_tls_is_called_through_the_proxy() {
     let gateway = Serving::start(&["--key", "k"], None);
     let home = tempfile::tempdir().expect("a folder");
     let server = gateway.url.strip_prefix("http://").expect("an address");
@@ -188,7 +188,7 @@ fn gateway_without_tls_is_asked_through_the_proxy() {
 }
 
 #[test]
-fn proxy_that_is_not_there_is_not_taken_for_the_gateway() {
+fn unreachable_proxy_is_not_mistaken_for_the_gateway() {
     let home = tempfile::tempdir().expect("a folder");
     for (proxy, name) in [("http://127.0.0.1:9", "connection"), ("http://no-such-host.invalid", "name")] {
         let mut command = doctor("https://gateway.test", "k", &home);

@@ -26,7 +26,7 @@ fn id(answer: &Answer) -> &str {
 
 /// 2.10: what clients were told during the outage remains true.
 #[test]
-fn what_a_gateway_told_without_its_database_outlives_kill_9() {
+fn responses_sent_without_the_database_survive_kill_9() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut store = Postgres::start();
     let data = folder.path().join("data");

@@ -67,7 +67,7 @@ fn until(what: &str, condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn three_gateways_behind_the_load_balancer_are_one() {
+fn three_gateways_behind_the_load_balancer_act_as_one() {
     let (store, counters) = (Postgres::start(), Redis::start());
     let folder = tempfile::tempdir().expect("a folder");
     let place = |name: &str| folder.path().join(name);

@@ -20,7 +20,7 @@ fn report_is_shown_as_a_matrix() {
 }
 
 #[test]
-fn document_that_is_no_report_is_named_with_its_faults() {
+fn invalid_report_is_named_with_its_violations() {
     for command in ["show", "html", "junit"] {
         let output = run_with_input(&["report", command, "-"], b"{\"kit\": 1}");
         assert_eq!(output.status.code(), Some(2), "{command}");
@@ -34,7 +34,7 @@ fn document_that_is_no_report_is_named_with_its_faults() {
 }
 
 #[test]
-fn page_links_the_evidence_from_where_it_is() {
+fn page_links_the_evidence_relative_to_its_location() {
     let folder = tempfile::tempdir().expect("a folder");
     let evidence = folder.path().join("run 1/evidence");
     std::fs::create_dir_all(&evidence).expect("a folder");
@@ -66,7 +66,7 @@ fn diff(from: &str, to: &str, options: &[&str]) -> std::process::Output {
 }
 
 #[test]
-fn diff_fails_on_what_it_is_told_to() {
+fn diff_fails_on_the_selected_changes() {
     let slower = ("\"duration_ms\": 340", "\"duration_ms\": 840");
     let model = ("model-sol-2026-01-01", "model-luna");
     let code = |(from, to), options: &[&str]| diff(from, to, options).status.code();
@@ -89,7 +89,7 @@ fn diff_fails_on_what_it_is_told_to() {
 }
 
 #[test]
-fn trend_draws_what_is_valid_and_names_the_rest() {
+fn trend_draws_valid_reports_and_names_the_rest() {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
     write("1.json", &minimal());
@@ -107,7 +107,7 @@ fn trend_draws_what_is_valid_and_names_the_rest() {
 }
 
 #[test]
-fn fmt_writes_the_canonical_form_and_check_only_says() {
+fn fmt_writes_the_canonical_form_and_check_only_reports() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("a.json");
     std::fs::write(&file, minimal().replace('\n', "")).expect("written");
@@ -123,7 +123,7 @@ fn fmt_writes_the_canonical_form_and_check_only_says() {
 }
 
 #[test]
-fn fmt_leaves_a_file_that_is_no_json_alone_and_writes_the_others() {
+fn fmt_skips_a_file_that_is_not_json_and_writes_the_others() {
     let folder = tempfile::tempdir().expect("a folder");
     let (broken, other) = (folder.path().join("a.json"), folder.path().join("b.json"));
     std::fs::write(&broken, "{,}").expect("written");
@@ -149,7 +149,7 @@ fn new_report_is_valid_and_in_canonical_form() {
 }
 
 #[test]
-fn schema_is_that_of_the_specification_with_the_profile_s_names() {
+fn schema_is_the_specifications_with_the_profiles_names() {
     let schema = |arguments: &[&str]| -> Value {
         let output = run(&[&["report", "schema"], arguments].concat());
         serde_json::from_slice(&output.stdout).expect("JSON")

@@ -62,7 +62,7 @@ fn json_format_prints_one_object_per_file() {
 }
 
 #[test]
-fn document_that_does_not_parse_is_invalid_and_the_rule_says_why() {
+fn unparsable_document_is_invalid_and_the_rule_explains_why() {
     let documents: [(&[u8], &str); 8] = [
         (b"", "empty"),
         (b"{", "syntax"),
@@ -93,7 +93,7 @@ fn advisories_count_only_when_strict() {
 }
 
 #[test]
-fn unreadable_file_exits_with_2_and_the_others_are_judged() {
+fn unreadable_file_exits_with_2_and_the_others_are_validated() {
     let output = run_with_input(&["report", "validate", "missing.json", "-"], b"[]");
     assert_snapshot!(transcript(&output));
     let folder = run(&["report", "validate", concat!(env!("CARGO_MANIFEST_DIR"), "/src")]);
@@ -102,7 +102,7 @@ fn unreadable_file_exits_with_2_and_the_others_are_judged() {
 
 /// `gatewright report validate … | head -1` must not end in a panic or a message.
 #[test]
-fn closed_pipe_is_taken_quietly() {
+fn closed_pipe_exits_quietly() {
     let mut child = gatewright()
         .args(["report", "validate", "-"])
         .stdin(Stdio::piped())
@@ -138,7 +138,7 @@ fn without(folder: &tempfile::TempDir, text: &str) -> String {
 }
 
 #[test]
-fn folder_stands_for_the_reports_below_it_in_order() {
+fn folder_expands_to_the_reports_below_it_in_order() {
     let folder = folder();
     for jobs in ["1", "8"] {
         let path = folder.path().to_string_lossy();
@@ -165,7 +165,7 @@ fn folder_stands_for_the_reports_below_it_in_order() {
 }
 
 #[test]
-fn findings_in_ndjson_have_the_line_of_the_file() {
+fn findings_in_ndjson_have_the_files_line_number() {
     let folder = folder();
     let file = folder.path().join("lines.ndjson");
     let output = run(&["report", "validate", "--quiet", file.to_str().expect("a path")]);
@@ -175,7 +175,7 @@ fn findings_in_ndjson_have_the_line_of_the_file() {
 }
 
 #[test]
-fn standard_input_may_hold_one_report_per_line() {
+fn standard_input_may_contain_one_report_per_line() {
     let input = format!("{{}}\n{}\n", minimal().replace('\n', " "));
     let output = run_with_input(
         &["report", "validate", "--ndjson", "--quiet", "--format=json", "-"],
@@ -187,7 +187,7 @@ fn standard_input_may_hold_one_report_per_line() {
 }
 
 #[test]
-fn pattern_stands_for_the_files_that_match() {
+fn pattern_expands_to_the_matching_files() {
     let folder = folder();
     let pattern = |pattern: &str| format!("{}/{pattern}", folder.path().display());
     let output = run(&["report", "validate", &pattern("[a]*.json"), &pattern("**/c.json")]);
@@ -213,7 +213,7 @@ fn sarif_of_many_documents_is_one_log() {
 }
 
 #[test]
-fn github_format_annotates_the_places() {
+fn github_format_annotates_the_locations() {
     let broken = minimal().replacen("\"1.0\"", "\"1.1\"", 1);
     let output = run_with_input(&["report", "validate", "--format=github", "-"], broken.as_bytes());
     assert_eq!(output.status.code(), Some(1));
@@ -223,7 +223,7 @@ fn github_format_annotates_the_places() {
 }
 
 #[test]
-fn profile_sets_the_kit_s_name_and_the_models() {
+fn profile_sets_the_kit_name_and_the_models() {
     let mut profile = tempfile::NamedTempFile::new().expect("a file");
     write!(profile, r#"{{"kit_name": "our-kit", "models": ["a"]}}"#).expect("written");
     let ours = minimal().replace("gatewright-checkkit", "our-kit").replace("model-sol", "a");
@@ -238,7 +238,7 @@ fn profile_sets_the_kit_s_name_and_the_models() {
 
 /// 4,000 documents through a window of a few: all of them are printed, in order.
 #[test]
-fn long_ndjson_is_judged_whole_and_in_order() {
+fn long_ndjson_is_validated_completely_and_in_order() {
     let line = minimal().replace('\n', " ") + "\n";
     let mut input = line.repeat(999);
     input.push_str("[]\n");
@@ -254,7 +254,7 @@ fn long_ndjson_is_judged_whole_and_in_order() {
 
 /// In every format, the number of unlisted findings is reported.
 #[test]
-fn every_format_says_what_is_not_listed() {
+fn every_format_reports_the_number_of_unlisted_findings() {
     let document = b"{\"checks\": [0, 0, 0]}";
     let validate = |format: &str| {
         let arguments = ["report", "validate", "--max-findings", "2", "--format", format, "-"];
@@ -276,7 +276,7 @@ fn every_format_says_what_is_not_listed() {
 }
 
 #[test]
-fn number_of_findings_to_list_is_bounded() {
+fn number_of_listed_findings_is_limited() {
     for number in ["0", "100001", "-1"] {
         let output = run_with_input(&["report", "validate", "--max-findings", number, "-"], b"{}");
         assert_eq!(output.status.code(), Some(2), "{number}");

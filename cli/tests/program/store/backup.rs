@@ -99,7 +99,7 @@ fn serve(data: &Path) -> Serving {
 
 /// A gateway was killed while its database was away, and has not been started since.
 #[test]
-fn a_backup_holds_what_waits_for_the_database() {
+fn a_backup_contains_writes_waiting_for_the_database() {
     let folder = tempfile::tempdir().expect("a folder");
     let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
     let (database, away) = (data.join("gatewright.db"), data.join("away"));
@@ -120,7 +120,7 @@ fn a_backup_holds_what_waits_for_the_database() {
 }
 
 #[test]
-fn a_backup_holds_all_that_clients_were_told_before_it_began() {
+fn a_backup_contains_everything_reported_before_it_began() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = |name: &str| folder.path().join(name);
     let (data, under_load, afterwards) = (place("data"), place("under-load"), place("afterwards"));

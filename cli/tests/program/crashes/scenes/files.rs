@@ -137,7 +137,7 @@ pub(in super::super) fn pictures() -> String {
 
 /// Two images take the space of two others until they expire: they are removed and the others written, while the gateway stops at
 /// one step after another.
-pub(in super::super) fn images_that_were_told_are_whole(scene: &Scene, least: u32) {
+pub(in super::super) fn reported_images_are_complete(scene: &Scene, least: u32) {
     let two = json!({ "model": "image_model_2", "prompt": "a comet", "n": 2, "size": "256x256" });
     let draw = |gateway: &Serving| client(gateway, KEY, "POST", "/v1/images/generations", &two);
     scene.at_each_step(least, |step| {
@@ -206,14 +206,14 @@ fn film() -> Vec<u8> {
 }
 
 /// The file of an upstream's video is fetched in parts, while the gateway stops at one step after another.
-pub(in super::super) fn a_film_of_an_upstream_is_kept_whole(scene: &Scene, least: u32) {
+pub(in super::super) fn a_film_from_an_upstream_is_stored_completely(scene: &Scene, least: u32) {
     let wish = json!({ "model": "film", "prompt": "a comet", "duration": 4 });
     a_video_that_was_accepted_is_kept(scene, least, wish, |files| files == [film()]);
 }
 
 /// The same where the gateway makes the video.
 #[cfg(unix)]
-pub(in super::super) fn a_video_of_the_simulator_is_kept(scene: &Scene, least: u32) {
+pub(in super::super) fn a_video_from_the_simulator_is_stored(scene: &Scene, least: u32) {
     let wish = json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
     a_video_that_was_accepted_is_kept(scene, least, wish, |files| files.len() == 1);
 }

@@ -7,7 +7,7 @@ use crate::gateway::Serving;
 use crate::http::ask;
 use crate::webhooks::wait_until;
 
-pub(in crate::crashes) fn what_was_told_without_the_store_is_told_again(scene: &Scene) {
+pub(in crate::crashes) fn responses_sent_without_the_store_are_repeated(scene: &Scene) {
     let data = scene.folder.path().join("data");
     let (database, away) = (data.join("gatewright.db"), data.join("away"));
     let waits = || {

@@ -68,7 +68,7 @@ pub(in super::super) fn usage_counts_once(scene: &Scene) {
 
 /// A gateway is asked to shut down, which removes its journal, and stops at a step.
 #[cfg(unix)]
-pub(in super::super) fn usage_counts_once_when_the_gateway_ends(scene: &Scene, least: u32) {
+pub(in super::super) fn usage_counts_once_when_the_gateway_shuts_down(scene: &Scene, least: u32) {
     let mut asked = Vec::new();
     // Whether each gateway that stopped during shutdown left its journal.
     let mut left = Vec::new();
@@ -95,7 +95,7 @@ pub(in super::super) fn usage_counts_once_when_the_gateway_ends(scene: &Scene, l
 }
 
 /// A gateway is killed before the store has the usage, and the gateway that takes over stops at a step.
-pub(in super::super) fn usage_that_is_taken_over_counts_once(scene: &Scene) {
+pub(in super::super) fn usage_taken_over_counts_once(scene: &Scene) {
     let mut asked = Vec::new();
     scene.at_each_step(15, |step| {
         let killed = scene.serve("killed", SHORT, &[]).expect("it starts");

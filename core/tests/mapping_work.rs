@@ -56,7 +56,7 @@ fn wide() -> Value {
 }
 
 #[test]
-fn a_body_in_another_spelling_is_copied_once_however_deep_or_wide() {
+fn a_body_in_another_spelling_is_copied_once_at_any_depth_or_width() {
     for (name, body) in [("deep", deep()), ("wide", wide())] {
         let (copy, _) = allocated(|| body.clone());
         let (cost, canonical) = allocated(|| limits::canonical(&operations::GENERATE_CONTENT, &body));

@@ -111,7 +111,7 @@ fn event_stream(body: String) -> Client {
 const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
 
 #[test]
-fn an_id_is_shared_by_all_events_it_is_in_force_for() {
+fn events_with_the_same_id_share_it() {
     let id = "i".repeat(4096);
     let list = vec![r#"{"choices":[]}"#; 8000].join(",");
     let events = "data: {\"choices\":[]}\n\n".repeat(8000);
@@ -122,7 +122,7 @@ fn an_id_is_shared_by_all_events_it_is_in_force_for() {
 }
 
 #[test]
-fn an_event_of_nothing_but_lists_and_objects_is_refused_before_it_is_built() {
+fn an_event_of_only_lists_and_objects_is_rejected_before_it_is_built() {
     for piece in ["{}", "[]", r#"{"":0}"#, "[[]]", r#"{"a":{}}"#] {
         let many = vec![piece; MIB / piece.len()].join(",");
         for event in [format!("{{\"choices\":[{many}]}}"), format!("[{many}]"), format!("{{\"x\":[{many}]}}")]
@@ -140,7 +140,7 @@ fn an_event_of_nothing_but_lists_and_objects_is_refused_before_it_is_built() {
 }
 
 #[test]
-fn a_whole_answer_of_nothing_but_lists_and_objects_is_refused_before_it_is_built() {
+fn a_whole_response_of_only_lists_and_objects_is_rejected_before_it_is_built() {
     let body = format!("{{\"choices\":[{}]}}", vec!["{}"; MIB / 3].join(","));
     let client = client(200, "application/json", body.into_bytes(), |builder| builder);
     let (answer, peak) = measured(&client, async |client| client.call(call()).await);
@@ -169,7 +169,7 @@ fn the_body_of_an_error_costs_little_more_than_its_bytes() {
 }
 
 #[test]
-fn the_document_of_a_stream_is_bounded_by_what_it_takes_not_by_what_was_written() {
+fn a_streams_document_is_limited_by_memory_used_not_by_bytes_received() {
     let event = |start: usize| {
         let choices: Vec<String> =
             (start..start + 500).map(|index| format!("{{\"index\":{index}}}")).collect();

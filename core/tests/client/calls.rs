@@ -7,7 +7,7 @@ use crate::server::{Script, Server};
 use crate::{CHAT_BODY, COMPLETION, chat_call, chat_request};
 
 #[tokio::test]
-async fn a_raw_call_sends_what_every_request_carries_and_gives_the_bytes_back() {
+async fn a_raw_call_sends_the_common_headers_and_returns_the_bytes() {
     let server = Server::start([Script::whole(
         200,
         &[("content-type", "application/json"), ("x-request-id", "req_7")],
@@ -32,7 +32,7 @@ async fn a_raw_call_sends_what_every_request_carries_and_gives_the_bytes_back() 
 }
 
 #[tokio::test]
-async fn a_typed_call_goes_the_same_way_and_keeps_unknown_members() {
+async fn a_typed_call_sends_the_same_request_and_retains_unknown_members() {
     let server = Server::start([Script::json(COMPLETION)]).await;
     let completion = server.client().chat().completions().create(&chat_request()).await.unwrap();
     assert_eq!(completion.choices[0].message.content.as_deref(), Some("hello"));
@@ -84,7 +84,7 @@ async fn path_query_and_options_reach_the_wire() {
 }
 
 #[tokio::test]
-async fn a_prefix_of_the_base_url_is_kept_and_its_version_dropped() {
+async fn a_base_url_prefix_is_retained_and_its_version_dropped() {
     let server = Server::start([Script::json(r#"{"object":"list","data":[]}"#)]).await;
     let client = server.builder().base_url(format!("{}/gate/v1/", server.url())).build().unwrap();
     client.models().list().await.unwrap();
@@ -108,7 +108,7 @@ async fn hostile_path_parameters_never_reach_the_wire() {
 }
 
 #[tokio::test]
-async fn a_call_that_cannot_be_is_refused_before_it_is_sent() {
+async fn an_invalid_call_is_rejected_before_it_is_sent() {
     let server = Server::start([]).await;
     let client = server.client();
     let header = |name: &str, value: &str| RequestOptions {
@@ -138,7 +138,7 @@ async fn a_call_that_cannot_be_is_refused_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn the_streaming_switch_follows_the_way_of_calling() {
+async fn the_streaming_switch_follows_the_calling_method() {
     let done = || {
         Script::events()
             .packet("data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
@@ -165,7 +165,7 @@ async fn the_streaming_switch_follows_the_way_of_calling() {
 }
 
 #[tokio::test]
-async fn limits_are_checked_before_sending_only_when_asked_and_only_for_models_of_the_catalog() {
+async fn limits_are_checked_before_sending_only_if_enabled_and_only_for_catalog_models() {
     let server = Server::start([Script::json("{}"), Script::json("{}")]).await;
     let body = |model: &str| {
         format!(r#"{{"model":"{model}","prompt":"a kite","n":2,"style":"vivid","size":"1x1"}}"#)
@@ -188,7 +188,7 @@ async fn limits_are_checked_before_sending_only_when_asked_and_only_for_models_o
 }
 
 #[tokio::test]
-async fn a_delete_has_its_method_and_its_path_alone() {
+async fn a_delete_sends_only_its_method_and_path() {
     let server = Server::start([Script::json(r#"{"id":"resp_1","object":"response","deleted":true}"#)]).await;
     let deleted = server.client().responses().delete("resp_1").await.unwrap();
     assert!(deleted.deleted && deleted.id == "resp_1");
@@ -198,7 +198,7 @@ async fn a_delete_has_its_method_and_its_path_alone() {
 }
 
 #[tokio::test]
-async fn query_parameters_are_held_to_their_bounds_before_sending_when_asked() {
+async fn query_parameter_bounds_are_checked_before_sending_if_enabled() {
     let server = Server::start([Script::json("{}"), Script::json("{}")]).await;
     let call = |limit: &str| {
         Call::new(&operations::LIST_RESPONSE_INPUT_ITEMS)
@@ -226,7 +226,7 @@ async fn query_parameters_are_held_to_their_bounds_before_sending_when_asked() {
 }
 
 #[tokio::test]
-async fn what_a_stream_alone_may_carry_is_checked_as_it_is_sent() {
+async fn stream_only_options_are_validated_as_sent() {
     // stream_options requires stream (ours; 2.1): the method that opens the stream sets it.
     let events = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
     let server = Server::start([Script::events().packet(events).end()]).await;
@@ -240,7 +240,7 @@ async fn what_a_stream_alone_may_carry_is_checked_as_it_is_sent() {
 }
 
 #[tokio::test]
-async fn compressed_answers_are_read() {
+async fn compressed_responses_are_decoded() {
     // {"ok":true} in gzip.
     let gzip = [
         0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xab, 0x56, 0xca, 0xcf, 0x56, 0xb2, 0x2a,
@@ -257,7 +257,7 @@ async fn compressed_answers_are_read() {
 }
 
 #[tokio::test]
-async fn the_key_is_in_no_debug_form() {
+async fn no_debug_output_shows_the_key() {
     let server = Server::start([]).await;
     let shown = format!("{:?} {:?}", server.builder(), server.client());
     assert!(shown.contains(&server.url()) && !shown.contains("canary"), "{shown}");

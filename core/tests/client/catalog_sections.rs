@@ -10,7 +10,7 @@ fn sections(operation: &gatewright::Operation, body: &Value) -> Vec<(String, Str
 }
 
 #[test]
-fn limits_of_images_cite_2_8_and_2_10_and_the_prompt_of_a_model_is_ours() {
+fn image_limits_cite_2_8_and_2_10_and_model_prompt_limits_are_ours() {
     let long = "a".repeat(4001);
     let body = json!({ "model": "image_model_1", "prompt": long, "n": 2, "size": "512x512" });
     let found = sections(&operations::CREATE_IMAGE, &body);
@@ -23,7 +23,7 @@ fn limits_of_images_cite_2_8_and_2_10_and_the_prompt_of_a_model_is_ours() {
 }
 
 #[test]
-fn limits_of_videos_cite_2_9() {
+fn video_limits_cite_2_9() {
     let body = json!({ "model": "video_model_4", "prompt": "a kite", "duration": 6 });
     assert_eq!(sections(&operations::CREATE_VIDEO, &body), [("/duration".to_owned(), "2.9".to_owned())]);
 }

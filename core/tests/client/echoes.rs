@@ -161,7 +161,7 @@ async fn no_error_shows_a_secret_that_a_service_echoes() {
 
 /// A service may quote parts of what a request carries.
 #[tokio::test]
-async fn no_error_shows_a_part_of_a_header_that_the_request_carried() {
+async fn no_error_shows_part_of_a_request_header() {
     let basic = BASE64_STANDARD.encode("canary-user:canary-password");
     let headers = [
         ("cookie", "session=canary-session; theme=canary-theme"),
@@ -183,7 +183,7 @@ async fn no_error_shows_a_part_of_a_header_that_the_request_carried() {
 
 /// Typed calls parse the response into a type, and the parser's errors quote it.
 #[tokio::test]
-async fn no_error_of_a_typed_call_shows_a_secret() {
+async fn no_typed_call_error_shows_a_secret() {
     let wrong = [
         r#"{"id":"{{key}}","object":"chat.completion","created":"{{key}}","model":"m","choices":[]}"#,
         r#"{"id":"c","object":"{{key}}","created":1,"model":"m","choices":"{{json}}"}"#,
@@ -208,7 +208,7 @@ async fn no_error_of_a_typed_call_shows_a_secret() {
 
 /// 2.7: a task's failure is reported in its record.
 #[tokio::test]
-async fn no_failure_of_a_task_shows_a_secret() {
+async fn no_task_failure_shows_a_secret() {
     let task =
         r#"{"id":"vid_1","status":"failed","error":{"message":"{{key}} is not valid","code":"{{json}}"}}"#;
     let server = Server::start([Script::json(&echoed(task))]).await;
@@ -226,7 +226,7 @@ async fn no_failure_of_a_task_shows_a_secret() {
 
 /// 4 rule 4: the query of a file's address gives access to the file.
 #[tokio::test]
-async fn no_error_of_a_download_shows_the_key_or_what_gives_access() {
+async fn no_download_error_shows_the_key_or_access_tokens() {
     let echo = r#"{"error":{"message":"{{key}} may not read ?sig=canary-signature; canary-signature"}}"#;
     let answer = || Script::whole(403, &[("x-echo", "canary-signature")], echoed(echo));
     let server = Server::start([answer(), answer()]).await;
@@ -255,7 +255,7 @@ impl Middleware for Noted {
 }
 
 #[tokio::test]
-async fn middleware_is_given_errors_without_secrets_and_keys_are_known_after_they_were_rotated() {
+async fn middleware_gets_errors_without_secrets_including_rotated_keys() {
     let body = echoed(r#"{"error":{"message":"{{key}} was replaced"}}"#);
     let answers = [401, 400].map(|status| Script::whole(status, &[("set-cookie", "canary")], &body));
     let server = Server::start(answers).await;

@@ -39,7 +39,7 @@ struct Case {
 }
 
 #[test]
-fn every_case_of_the_list_is_held_by_a_vector_or_a_named_test() {
+fn every_case_of_the_list_is_covered_by_a_vector_or_a_named_test() {
     let cases = vectors::read::<Case>("sse/streams.json");
     let mut held: BTreeSet<u32> = cases.iter().flat_map(|case| &case.facts).copied().collect();
     for (number, file, name) in TESTS {
@@ -50,7 +50,7 @@ fn every_case_of_the_list_is_held_by_a_vector_or_a_named_test() {
 }
 
 #[test]
-fn what_each_protocol_must_survive_is_held_in_each() {
+fn each_protocol_covers_what_it_must_survive() {
     let cases = vectors::read::<Case>("sse/streams.json");
     let mut missing = Vec::new();
     for operation in

@@ -33,7 +33,7 @@ impl From<StreamEvent> for Event {
 }
 
 #[test]
-fn every_framing_vector_decodes_as_it_says() {
+fn every_framing_vector_decodes_as_expected() {
     for case in vectors::read::<Case>("sse/framing.json") {
         let (items, rest) = decode(&case, Decoder::new());
         let events = items.into_iter().filter_map(|item| match item {
@@ -46,7 +46,7 @@ fn every_framing_vector_decodes_as_it_says() {
 }
 
 #[test]
-fn every_framing_vector_gives_frames_with_its_comments_and_retries() {
+fn every_framing_vector_yields_frames_with_comments_and_retries() {
     for case in vectors::read::<Case>("sse/framing.json") {
         let (items, _) = decode(&case, Decoder::new().with_frames(true));
         let (mut events, mut comments, mut retry_ms) = (Vec::new(), Vec::new(), Vec::new());

@@ -40,7 +40,7 @@ fn refused() -> Script {
 }
 
 #[tokio::test]
-async fn a_provider_is_asked_once_a_call() {
+async fn a_key_provider_is_called_once_per_call() {
     let server = Server::start([Script::json(COMPLETION), Script::json(COMPLETION)]).await;
     let provider = Arc::new(Rotating::default());
     let client = client(&server, Arc::clone(&provider) as _);
@@ -52,7 +52,7 @@ async fn a_provider_is_asked_once_a_call() {
 }
 
 #[tokio::test]
-async fn a_refused_key_is_refreshed_once_and_the_call_tried_once_more_whatever_the_retries() {
+async fn a_rejected_key_is_refreshed_once_and_the_call_retried_once_regardless_of_max_retries() {
     let server = Server::start([refused(), Script::json(COMPLETION)]).await;
     let provider = Arc::new(Rotating::default());
     let response = client(&server, Arc::clone(&provider) as _).call(chat_call()).await.unwrap();
@@ -84,7 +84,7 @@ async fn a_stream_is_opened_with_the_refreshed_key() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_refused_again_ends_the_call() {
+async fn a_key_rejected_twice_ends_the_call() {
     let server = Server::start([refused(), refused(), Script::json(COMPLETION)]).await;
     let error = client(&server, Arc::new(Rotating::default())).call(chat_call()).await.unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::Authentication, 2));
@@ -92,7 +92,7 @@ async fn a_key_that_is_refused_again_ends_the_call() {
 }
 
 #[tokio::test]
-async fn the_refresh_is_not_one_of_the_retries() {
+async fn a_key_refresh_does_not_count_as_a_retry() {
     let busy = || Script::whole(503, &[("retry-after-ms", "1")], "{}");
     let server = Server::start([busy(), refused(), busy(), Script::json(COMPLETION)]).await;
     let provider = Arc::new(Rotating::default());
@@ -104,14 +104,14 @@ async fn the_refresh_is_not_one_of_the_retries() {
 }
 
 #[tokio::test]
-async fn a_fixed_key_that_is_refused_is_not_tried_again() {
+async fn a_rejected_fixed_key_is_not_retried() {
     let server = Server::start([refused()]).await;
     let error = server.client().call(chat_call()).await.unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::Authentication, 1));
 }
 
 #[tokio::test]
-async fn a_header_of_the_callers_takes_the_place_of_the_key() {
+async fn a_callers_authorization_header_replaces_the_key() {
     let server = Server::start([refused()]).await;
     let provider = Arc::new(Rotating::default());
     let options = RequestOptions {
@@ -126,7 +126,7 @@ async fn a_header_of_the_callers_takes_the_place_of_the_key() {
 }
 
 #[tokio::test]
-async fn a_provider_that_fails_fails_the_call_with_its_error_as_the_cause() {
+async fn a_failing_provider_fails_the_call_with_its_error_as_the_cause() {
     let server = Server::start([refused()]).await;
     let failing = |kind: ErrorKind| {
         move |_: bool| -> BoxFuture<'static, Result<String, Error>> {
@@ -165,13 +165,13 @@ async fn the_deadline_bounds_the_wait_for_a_provider() {
 }
 
 #[test]
-fn a_key_and_a_provider_of_one_contradict_each_other() {
+fn a_key_and_a_key_provider_conflict() {
     let builder = Client::builder().api_key("k").api_key_provider(Arc::new(Rotating::default()));
     assert_eq!(builder.build().unwrap_err().kind(), ErrorKind::Configuration);
 }
 
 #[tokio::test]
-async fn error_without_a_key_says_how_to_give_one() {
+async fn missing_key_error_explains_how_to_set_one() {
     if child::task().is_some() {
         let error = Client::builder().build().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration);
@@ -182,7 +182,7 @@ async fn error_without_a_key_says_how_to_give_one() {
     }
     // An empty variable counts as unset.
     let variables = [("GATEWRIGHT_API_KEY", "")];
-    let output = child::run("keys::error_without_a_key_says_how_to_give_one", "build", &variables).await;
+    let output = child::run("keys::missing_key_error_explains_how_to_set_one", "build", &variables).await;
     assert!(output.status.success(), "{output:?}");
 }
 

@@ -31,7 +31,7 @@ struct Expected {
 }
 
 #[test]
-fn every_request_vector_is_accepted_or_refused_as_it_says() {
+fn every_request_vector_is_accepted_or_rejected_as_expected() {
     let files = ["limits/requests.json", "limits/tools.json", "limits/native.json", "limits/messages.json"];
     for case in files.into_iter().flat_map(vectors::read::<Case>) {
         let operation = operations::by_id(&case.operation).unwrap();
@@ -81,7 +81,7 @@ fn keeps_the_rules(operation: &str, body: &Value) -> bool {
 }
 
 #[test]
-fn another_validator_accepts_and_refuses_the_same_vectors() {
+fn another_validator_accepts_and_rejects_the_same_vectors() {
     let files = ["limits/requests.json", "limits/messages.json"];
     for case in files.into_iter().flat_map(vectors::read::<Case>) {
         // Where a webhook may lead is not expressed in a schema.
@@ -140,7 +140,7 @@ fn values() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn another_validator_agrees_whatever_a_member_of_a_request_is(
+    fn another_validator_agrees_on_any_member_value(
         operation in prop::sample::select(vec![
             ("create_chat_completion", json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]})),
             ("create_response", json!({"model": "m", "input": "hi"})),
@@ -159,7 +159,7 @@ proptest! {
 }
 
 #[test]
-fn at_most_a_hundred_violations_are_told_and_the_text_says_that_there_are_more() {
+fn at_most_100_violations_are_listed_and_the_text_mentions_more() {
     let body = json!({ "model": "model-sol", "messages": vec![0; 20_000] });
     let violations = limits::check(&operations::CREATE_CHAT_COMPLETION, &body);
     assert_eq!((violations.len(), violations.is_complete()), (MAX_VIOLATIONS, false));
@@ -196,7 +196,7 @@ fn no_violation_repeats_a_large_value_or_a_large_name() {
 
 /// Names of members are untrusted text.
 #[tokio::test]
-async fn a_name_in_a_refused_request_steers_no_terminal() {
+async fn a_name_in_a_rejected_request_does_not_control_the_terminal() {
     let server = Server::start([]).await;
     let client = server.builder().validate(true).build().unwrap();
     let body = json!({
@@ -217,7 +217,7 @@ async fn a_name_in_a_refused_request_steers_no_terminal() {
 }
 
 #[tokio::test]
-async fn a_webhook_inside_is_refused_before_sending_but_where_the_gateway_is_inside_itself() {
+async fn an_internal_webhook_is_rejected_before_sending_unless_the_gateway_is_internal_too() {
     // 2.6, 6: what gateways reject, and what an operator may allow.
     let refusal = async |base: &str, webhook: &str| {
         let client =

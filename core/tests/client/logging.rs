@@ -48,11 +48,11 @@ async fn info_writes_a_line_for_each_attempt() {
 }
 
 #[tokio::test]
-async fn debug_adds_headers_and_bodies_without_their_secrets() {
+async fn debug_logs_headers_and_bodies_without_secrets() {
     if let Some(base) = child::task() {
         return call(&base).await;
     }
-    let text = logged("logging::debug_adds_headers_and_bodies_without_their_secrets", Some("DEBUG")).await;
+    let text = logged("logging::debug_logs_headers_and_bodies_without_secrets", Some("DEBUG")).await;
     assert!(!text.contains("canary"), "{text}");
     for shown in [r#""x-tenant": "blue""#, r#"  > {"model":"model-sol""#, r#"  < {"id":"c1""#] {
         assert!(text.contains(shown), "{shown}: {text}");
@@ -60,7 +60,7 @@ async fn debug_adds_headers_and_bodies_without_their_secrets() {
 }
 
 #[tokio::test]
-async fn the_clients_own_keys_are_redacted_though_the_attempt_carries_another() {
+async fn the_clients_own_keys_are_redacted_even_if_the_attempt_carries_another() {
     if let Some(base) = child::task() {
         let client = Client::builder().base_url(&base).api_key("canary-fixed").build().unwrap();
         let options = RequestOptions {
@@ -83,7 +83,7 @@ async fn the_clients_own_keys_are_redacted_though_the_attempt_carries_another() 
         quoting(200, "canary-old canary-new"),
     ])
     .await;
-    let name = "logging::the_clients_own_keys_are_redacted_though_the_attempt_carries_another";
+    let name = "logging::the_clients_own_keys_are_redacted_even_if_the_attempt_carries_another";
     let output = child::run(name, &server.url(), &[("GATEWRIGHT_LOG", "debug")]).await;
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stderr).unwrap();
@@ -92,21 +92,21 @@ async fn the_clients_own_keys_are_redacted_though_the_attempt_carries_another() 
 }
 
 #[tokio::test]
-async fn nothing_is_written_unasked() {
+async fn nothing_is_logged_by_default() {
     if let Some(base) = child::task() {
         return call(&base).await;
     }
-    assert_eq!(logged("logging::nothing_is_written_unasked", None).await, "");
+    assert_eq!(logged("logging::nothing_is_logged_by_default", None).await, "");
 }
 
 #[tokio::test]
-async fn a_level_that_is_none_is_told_once() {
+async fn an_invalid_level_is_reported_once() {
     if let Some(base) = child::task() {
         call(&base).await;
         // Creates another client in the same process.
         drop(Client::builder().api_key("k").build().unwrap());
         return;
     }
-    let text = logged("logging::a_level_that_is_none_is_told_once", Some("loud")).await;
+    let text = logged("logging::an_invalid_level_is_reported_once", Some("loud")).await;
     assert_eq!(text, "gatewright: GATEWRIGHT_LOG is \"loud\": it must be info, debug or off\n");
 }

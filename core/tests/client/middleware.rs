@@ -106,7 +106,7 @@ fn noting(notes: &Notes, name: &'static str) -> Arc<dyn Middleware> {
 }
 
 #[tokio::test]
-async fn every_attempt_passes_through_in_order_and_back_in_reverse() {
+async fn every_attempt_passes_middleware_in_order_and_returns_in_reverse() {
     let busy = Script::whole(503, &[("retry-after-ms", "1"), ("x-request-id", "req_a")], "{}");
     let fine = Script::whole(200, &[("x-request-id", "req_b")], COMPLETION);
     let server = Server::start([busy, fine]).await;
@@ -136,7 +136,7 @@ async fn every_attempt_passes_through_in_order_and_back_in_reverse() {
 }
 
 #[tokio::test]
-async fn an_attempt_tells_what_is_sent_and_shows_no_secret() {
+async fn an_attempt_describes_the_request_without_secrets() {
     let shown: Arc<Mutex<String>> = Arc::default();
     let server = Server::start([Script::json(COMPLETION)]).await;
     let client = server.builder().middleware(Arc::new(Showing(Arc::clone(&shown)))).build().unwrap();
@@ -151,7 +151,7 @@ async fn an_attempt_tells_what_is_sent_and_shows_no_secret() {
 }
 
 #[tokio::test]
-async fn a_stream_passes_through_up_to_its_head() {
+async fn a_stream_passes_through_middleware_up_to_its_head() {
     let done = Script::events()
         .packet(
             "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
@@ -166,7 +166,7 @@ async fn a_stream_passes_through_up_to_its_head() {
 }
 
 #[tokio::test]
-async fn middleware_may_stop_a_call_and_nothing_is_tried_again() {
+async fn middleware_can_abort_a_call_without_retries() {
     let server = Server::start([]).await;
     let notes = Notes::default();
     // An error of a kind that would be retried if the gateway had returned it.
@@ -183,7 +183,7 @@ async fn middleware_may_stop_a_call_and_nothing_is_tried_again() {
 }
 
 #[tokio::test]
-async fn middleware_may_refuse_an_answer_and_the_first_refusal_holds() {
+async fn middleware_can_reject_a_response_and_the_first_rejection_wins() {
     let server = Server::start([Script::json(COMPLETION)]).await;
     let builder = server.builder().middleware(Arc::new(Refusing("outer"))).max_retries(3);
     let client = builder.middleware(Arc::new(Refusing("inner"))).build().unwrap();
@@ -192,7 +192,7 @@ async fn middleware_may_refuse_an_answer_and_the_first_refusal_holds() {
 }
 
 #[tokio::test]
-async fn headers_that_frame_the_message_are_not_middlewares_to_set() {
+async fn middleware_cannot_set_framing_headers() {
     for name in ["host", "content-length", "transfer-encoding", "connection", "te", "upgrade"] {
         let server = Server::start([]).await;
         let client = server.builder().middleware(Arc::new(Setting(name))).build().unwrap();
@@ -204,7 +204,7 @@ async fn headers_that_frame_the_message_are_not_middlewares_to_set() {
 }
 
 #[tokio::test]
-async fn the_deadline_bounds_middleware_that_does_not_come_back() {
+async fn the_deadline_bounds_middleware_that_never_returns() {
     let server = Server::start([]).await;
     let client =
         server.builder().middleware(Arc::new(Stuck)).timeout(Duration::from_millis(100)).build().unwrap();
@@ -214,7 +214,7 @@ async fn the_deadline_bounds_middleware_that_does_not_come_back() {
 }
 
 #[tokio::test]
-async fn headers_set_as_text_keep_what_stands_as_it_was_and_a_new_key_is_a_secret_too() {
+async fn headers_set_as_text_leave_equal_values_unchanged_and_mark_a_new_key_as_secret() {
     let server = Server::start([Script::json(COMPLETION)]).await;
     let change = Before(|attempt| {
         let repeated = HeaderName::from_static("x-part");

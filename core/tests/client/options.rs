@@ -17,7 +17,7 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn extra_members_of_the_body_are_added_or_take_the_place_of_others() {
+async fn extra_body_members_are_added_or_replace_others() {
     let done = Script::events()
         .packet("data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
         .end();
@@ -49,7 +49,7 @@ async fn extra_members_of_the_body_are_added_or_take_the_place_of_others() {
 }
 
 #[tokio::test]
-async fn extra_members_do_not_decide_whether_a_response_streams() {
+async fn extra_members_do_not_change_whether_a_response_streams() {
     let done = Script::events().packet("data: [DONE]\n\n").end();
     let server = Server::start([Script::json(COMPLETION), done]).await;
     let client = |stream: Value| {
@@ -79,7 +79,7 @@ async fn extra_members_do_not_decide_whether_a_response_streams() {
 }
 
 #[tokio::test]
-async fn an_idempotency_key_of_the_callers_is_sent_with_every_attempt() {
+async fn a_callers_idempotency_key_is_sent_with_every_attempt() {
     let busy = Script::whole(503, &[("retry-after-ms", "1")], "{}");
     let server = Server::start([busy, Script::json(COMPLETION)]).await;
     let options = RequestOptions {
@@ -100,7 +100,7 @@ async fn an_idempotency_key_of_the_callers_is_sent_with_every_attempt() {
 }
 
 #[tokio::test]
-async fn headers_and_query_of_a_client_are_sent_with_every_call_unless_the_call_says_otherwise() {
+async fn a_clients_headers_and_query_are_sent_with_every_call_unless_overridden() {
     let server = Server::start((0..3).map(|_| Script::json(r#"{"object":"list","data":[]}"#))).await;
     let client = server
         .builder()
@@ -126,7 +126,7 @@ async fn headers_and_query_of_a_client_are_sent_with_every_call_unless_the_call_
 }
 
 #[test]
-fn default_headers_that_cannot_be_sent_are_told_when_the_client_is_built() {
+fn invalid_default_headers_are_reported_when_the_client_is_built() {
     for header in [("content-length", "1"), ("x y", "1"), ("x-secret", "can\nary")] {
         let error = Client::builder().api_key("k").default_headers([header]).build().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration);
@@ -135,7 +135,7 @@ fn default_headers_that_cannot_be_sent_are_told_when_the_client_is_built() {
 }
 
 #[tokio::test]
-async fn a_call_may_be_checked_or_not_whatever_the_client_does() {
+async fn a_call_overrides_the_clients_validation_setting() {
     let server = Server::start([Script::json("{}")]).await;
     let body = r#"{"model":"image_model_1","prompt":"a kite","n":2}"#;
     let call = |validate| {
@@ -150,7 +150,7 @@ async fn a_call_may_be_checked_or_not_whatever_the_client_does() {
 }
 
 #[tokio::test]
-async fn what_extra_members_break_is_found_by_the_check() {
+async fn validation_includes_extra_members() {
     let server = Server::start([]).await;
     let options = RequestOptions {
         validate: Some(true),
@@ -163,7 +163,7 @@ async fn what_extra_members_break_is_found_by_the_check() {
 }
 
 #[tokio::test]
-async fn silence_is_bounded_by_the_options_of_the_call() {
+async fn the_calls_options_bound_silence() {
     let stuck = || Script::begin(200, &[("content-type", "application/json")]).packet("{").then(Step::Hang);
     let quiet = || Script::events().packet("data: {\"choices\":[]}\n\n").then(Step::Hang);
     let mut pinging = Script::events().packet("data: {\"choices\":[]}\n\n");

@@ -23,7 +23,7 @@ fn narrow(server: &Server) -> Client {
 }
 
 #[tokio::test]
-async fn a_full_pool_is_an_error_of_its_own_that_names_the_limit_and_the_way_out() {
+async fn a_full_pool_is_a_distinct_error_that_names_the_limit_and_the_fix() {
     let server = Server::start([endless()]).await;
     let client = server
         .builder()
@@ -61,7 +61,7 @@ async fn the_deadline_of_the_call_bounds_the_wait_for_the_pool() {
 }
 
 #[tokio::test]
-async fn a_dropped_stream_gives_its_place_back() {
+async fn a_dropped_stream_releases_its_slot() {
     let server = Server::start([endless(), endless(), Script::json(COMPLETION)]).await;
     let client = narrow(&server);
     let mut raw = client.open(chat_call()).await.unwrap();
@@ -74,7 +74,7 @@ async fn a_dropped_stream_gives_its_place_back() {
 }
 
 #[tokio::test]
-async fn a_stream_that_has_ended_holds_no_place_though_it_is_still_there() {
+async fn a_finished_stream_holds_no_slot_before_it_is_dropped() {
     let ended = Script::events().packet(LAST).end();
     let broken = Script::events().packet(CHUNK).then(crate::server::Step::Reset);
     let server = Server::start([ended, broken, Script::json(COMPLETION)]).await;
@@ -87,7 +87,7 @@ async fn a_stream_that_has_ended_holds_no_place_though_it_is_still_there() {
 }
 
 #[tokio::test]
-async fn failed_and_abandoned_calls_give_their_place_back() {
+async fn failed_and_abandoned_calls_release_their_slots() {
     let server = Server::start([
         Script::whole(400, &[], "{}"),
         Script::silence(),
@@ -104,7 +104,7 @@ async fn failed_and_abandoned_calls_give_their_place_back() {
 }
 
 #[tokio::test]
-async fn requests_beyond_the_bound_wait_for_their_turn() {
+async fn requests_over_the_limit_wait_for_their_turn() {
     let slow = || {
         Script::begin(200, &[("content-type", "application/json")])
             .then(crate::server::Step::Pause(Duration::from_millis(20)))
@@ -122,7 +122,7 @@ async fn requests_beyond_the_bound_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn how_many_unused_connections_are_kept_is_the_callers_to_say() {
+async fn the_caller_sets_the_number_of_idle_connections() {
     let server = Server::start((0..4).map(|_| Script::json(COMPLETION))).await;
     let keeps_none = server.builder().max_idle_connections(0).build().unwrap();
     for _ in 0..2 {
@@ -137,7 +137,7 @@ async fn how_many_unused_connections_are_kept_is_the_callers_to_say() {
 }
 
 #[tokio::test]
-async fn unused_connections_are_closed_after_their_time() {
+async fn idle_connections_are_closed_after_their_timeout() {
     let server = Server::start([Script::json(COMPLETION)]).await;
     let client = server.builder().idle_connection_timeout(Duration::from_millis(100)).build().unwrap();
     client.call(chat_call()).await.unwrap();
@@ -145,7 +145,7 @@ async fn unused_connections_are_closed_after_their_time() {
 }
 
 #[test]
-fn a_pool_of_nothing_is_refused() {
+fn a_pool_of_size_zero_is_rejected() {
     let error = Client::builder().api_key("k").max_connections(0).build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration);
     assert!(error.message().contains("max_connections must be from 1 to "), "{error}");

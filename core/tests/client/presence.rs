@@ -70,7 +70,7 @@ fn check(case: &Case, called: Result<(), Error>) {
 
 /// 2.7, 2.11: both front ends, with `validate` set on the client and on the call.
 #[tokio::test]
-async fn answers_are_held_to_what_they_promise_where_a_call_asks_for_it() {
+async fn responses_are_checked_for_required_members_if_a_call_validates() {
     for case in vectors::read::<Case>("answers/presence.json") {
         let answer = || Script::json(&case.answer.to_string());
         let server = Server::start([answer(), answer(), answer()]).await;

@@ -109,7 +109,7 @@ fn builder(base: &str) -> gatewright::ClientBuilder {
 }
 
 #[tokio::test]
-async fn plain_http_asks_the_proxy_for_the_whole_address() {
+async fn plain_http_sends_the_full_url_to_the_proxy() {
     let server = Server::start([Script::json(COMPLETION)]).await;
     let proxy = ProxyServer::start(server.address, None).await;
     let client =
@@ -121,7 +121,7 @@ async fn plain_http_asks_the_proxy_for_the_whole_address() {
 }
 
 #[tokio::test]
-async fn files_come_through_the_proxy_too() {
+async fn files_are_downloaded_through_the_proxy_too() {
     let server = Server::start([Script::json(COMPLETION)]).await;
     let proxy = ProxyServer::start(server.address, None).await;
     let client = builder(ELSEWHERE).proxy(format!("http://{}", proxy.address)).build().unwrap();
@@ -134,7 +134,7 @@ async fn files_come_through_the_proxy_too() {
 }
 
 #[tokio::test]
-async fn https_is_tunnelled_so_that_the_proxy_sees_the_host_alone() {
+async fn https_is_tunneled_so_the_proxy_sees_only_the_host() {
     let authority = tls::Authority::new("ours");
     let server = tls::Server::start(&authority, "gateway.test", None).await;
     let proxy = ProxyServer::start(server.address, None).await;
@@ -150,7 +150,7 @@ async fn https_is_tunnelled_so_that_the_proxy_sees_the_host_alone() {
 }
 
 #[tokio::test]
-async fn a_socks_proxy_is_given_the_name_of_the_host() {
+async fn a_socks_proxy_gets_the_host_name() {
     let server = Server::start([Script::json(COMPLETION)]).await;
     let proxy = ProxyServer::start(server.address, None).await;
     let client = builder(ELSEWHERE).proxy(format!("socks5h://{}", proxy.address)).build().unwrap();
@@ -159,7 +159,7 @@ async fn a_socks_proxy_is_given_the_name_of_the_host() {
 }
 
 #[tokio::test]
-async fn user_and_password_go_to_the_proxy_and_are_shown_nowhere() {
+async fn proxy_credentials_are_sent_to_the_proxy_and_never_shown() {
     let server = Server::start([Script::json(COMPLETION)]).await;
     let proxy = ProxyServer::start(server.address, Some(WANTED)).await;
     let builder = builder("http://gateway.test").proxy(format!("http://amy:canary@{}", proxy.address));
@@ -187,7 +187,7 @@ async fn user_and_password_go_to_the_proxy_and_are_shown_nowhere() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_wants_to_know_who_asks_is_told_of() {
+async fn a_proxy_that_requires_authentication_is_reported() {
     let server = Server::start([]).await;
     let proxy = ProxyServer::start(server.address, Some("Basic x")).await;
     let through = format!("http://{}", proxy.address);
@@ -202,7 +202,7 @@ async fn a_proxy_that_wants_to_know_who_asks_is_told_of() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_not_there_is_named() {
+async fn an_unreachable_proxy_is_named() {
     // Bound, so that no other program takes the port, but not listening.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -215,7 +215,7 @@ async fn a_proxy_that_is_not_there_is_named() {
 }
 
 #[test]
-fn what_is_no_proxy_is_refused_when_the_client_is_built() {
+fn an_invalid_proxy_is_rejected_when_the_client_is_built() {
     for proxy in ["", "proxy:3128", "ftp://proxy", "http://"] {
         let error = builder("http://gateway.test").proxy(proxy).build().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration, "{proxy}");
@@ -235,7 +235,7 @@ async fn call_as_told(task: &str) {
 }
 
 #[tokio::test]
-async fn the_environment_names_the_proxy_and_whom_it_is_not_for() {
+async fn the_environment_sets_the_proxy_and_its_exceptions() {
     if let Some(task) = child::task() {
         return call_as_told(&task).await;
     }
@@ -243,7 +243,7 @@ async fn the_environment_names_the_proxy_and_whom_it_is_not_for() {
     let proxy = ProxyServer::start(server.address, None).await;
     let through = format!("http://{}", proxy.address);
     let here = server.url();
-    let test = "proxies::the_environment_names_the_proxy_and_whom_it_is_not_for";
+    let test = "proxies::the_environment_sets_the_proxy_and_its_exceptions";
     let through = through.as_str();
     for (option, base, variables, told, proxied) in [
         ("-", ELSEWHERE, vec![("HTTP_PROXY", through)], "200", true),

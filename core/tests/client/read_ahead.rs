@@ -63,7 +63,7 @@ async fn all(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_is_taken_once_and_the_document_is_had_after_it() {
+async fn every_event_is_taken_once_and_the_document_remains_available() {
     let (_server, stream) = open(Script::events().packet(chunk("a") + &chunk("b") + STOP).end()).await;
     let (texts, end, stream) = all(stream, Level::Text).await;
     assert_eq!(texts.concat(), "ab");
@@ -75,7 +75,7 @@ async fn everything_is_taken_once_and_the_document_is_had_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_level_holds_until_the_stream_is_over() {
+async fn the_first_level_applies_until_the_stream_ends() {
     let (_server, stream) = open(Script::events().packet(chunk("a")).then(Step::Hang)).await;
     assert!(matches!(stream.take(Level::Frames), TakeResult::Events(_)));
     let refused = stream.take(Level::Text);
@@ -86,7 +86,7 @@ async fn the_first_level_holds_until_the_stream_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_is_told_and_a_failure_is_told_once_after_the_events_before_it() {
+async fn waiters_are_notified_and_a_failure_is_reported_once_after_earlier_events() {
     let body = chunk("a") + &chunk("unreadable") + &chunk("b") + STOP;
     let (_server, stream) = open(Script::events().packet(body).end()).await;
     let (tell, told) = mpsc::channel();
@@ -101,7 +101,7 @@ async fn whoever_waits_is_told_and_a_failure_is_told_once_after_the_events_befor
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_more_is_read_than_the_inbox_holds_and_one_batch() {
+async fn read_ahead_stops_at_the_inbox_limit_plus_one_batch() {
     let mut body = chunk("x").repeat(5000);
     body.push_str(STOP);
     let (_server, stream) = open(Script::events().packet(body).end()).await;

@@ -41,7 +41,7 @@ async fn frames(mut stream: RawStream) -> (Vec<Frame>, Option<Error>) {
 }
 
 #[tokio::test]
-async fn frames_are_everything_that_came_as_it_came() {
+async fn frames_return_everything_received_unchanged() {
     let body = "retry: 250\n\n: hello\n: again\n\nid: 7\n\nevent: ping\n\nevent: ping\ndata: null\n\n: before\ndata: {\"choices\":null}\nunknown: field\n\n\
                 data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\ndata: late\n\n";
     let (_server, stream) = open(Script::events().packet(body).end()).await;
@@ -80,7 +80,7 @@ async fn the_frame_that_ends_a_stream_comes_before_its_error() {
 }
 
 #[tokio::test]
-async fn levels_may_be_mixed_and_each_event_is_given_once() {
+async fn levels_can_be_mixed_and_each_event_is_returned_once() {
     let script = |pause| {
         let texts = ["a", "b", "c", "d"].iter();
         let script = texts.fold(Script::events(), |script, text| {
@@ -105,7 +105,7 @@ async fn levels_may_be_mixed_and_each_event_is_given_once() {
 }
 
 #[tokio::test]
-async fn frames_given_up_while_waiting_are_not_lost_to_another_level() {
+async fn a_canceled_wait_for_frames_loses_nothing_at_another_level() {
     let script = Script::events()
         .packet(": comment\ndata: {\"choi")
         .then(Step::Pause(Duration::from_millis(800)))
@@ -122,7 +122,7 @@ async fn frames_given_up_while_waiting_are_not_lost_to_another_level() {
 }
 
 #[tokio::test]
-async fn a_caller_ends_a_stream_with_an_error_of_its_own_that_carries_what_came() {
+async fn a_caller_ends_a_stream_with_its_own_error_that_carries_the_received_data() {
     let first = chunk("a");
     let (server, mut stream) = open(Script::events().packet(&first).then(Step::Hang)).await;
     stream.next_batch().await.unwrap();
@@ -137,7 +137,7 @@ async fn a_caller_ends_a_stream_with_an_error_of_its_own_that_carries_what_came(
 }
 
 #[tokio::test]
-async fn a_typed_stream_turns_into_frames_text_or_the_whole() {
+async fn a_typed_stream_converts_to_frames_text_or_the_whole_document() {
     let body = || Script::events().packet([chunk("a"), chunk("b"), STOP.to_owned()].concat()).end();
     let server = Server::start([body(), body(), body()]).await;
     let client = server.client();
@@ -156,7 +156,7 @@ async fn a_typed_stream_turns_into_frames_text_or_the_whole() {
 }
 
 #[tokio::test]
-async fn typed_responses_and_native_streams_finish_as_their_answers() {
+async fn typed_responses_and_native_streams_finish_as_their_documents() {
     let response = json!({"type": "response.completed", "response": {"id": "r", "status": "completed", "output": [
         {"type": "message", "content": [{"type": "output_text", "text": "hi"}]}]}});
     let native = json!({"candidates": [{"content": {"parts": [{"text": "hi"}]}, "finishReason": "STOP"}]});
@@ -172,7 +172,7 @@ async fn typed_responses_and_native_streams_finish_as_their_answers() {
 }
 
 #[tokio::test]
-async fn every_typed_chunk_of_a_long_row_is_what_came() {
+async fn every_typed_chunk_of_a_long_sequence_matches_what_was_sent() {
     let texts = ["", "a", "\"quoted\"", "two\nlines", "é🙂", "\\", "b", ""];
     let body: String = texts.iter().map(|text| chunk(text)).collect();
     let server = Server::start([Script::events().packet(body + STOP).end()]).await;
@@ -188,7 +188,7 @@ async fn every_typed_chunk_of_a_long_row_is_what_came() {
 }
 
 #[tokio::test]
-async fn a_typed_chunk_that_cannot_be_read_ends_the_stream_after_those_before_it() {
+async fn an_unreadable_typed_chunk_ends_the_stream_after_earlier_ones() {
     let body = [chunk("a"), "data: {\"choices\":7}\n\n".to_owned(), chunk("b"), STOP.to_owned()].concat();
     let server = Server::start([Script::events().packet(body).end()]).await;
     let mut stream = server.client().chat().completions().stream(&chat_request()).await.unwrap();
@@ -200,7 +200,7 @@ async fn a_typed_chunk_that_cannot_be_read_ends_the_stream_after_those_before_it
 }
 
 #[tokio::test]
-async fn an_answer_longer_than_the_bound_streams_on_but_has_no_whole() {
+async fn a_response_over_the_limit_still_streams_but_has_no_document() {
     let long = chunk(&"x".repeat(1_000_000));
     let body = || Script::events().packet(long.repeat(3)).packet(STOP).end();
     let server = Server::start([body(), body()]).await;
@@ -269,7 +269,7 @@ async fn two_timers_watch_bytes_and_events() {
 }
 
 #[tokio::test]
-async fn an_error_before_the_stream_began_has_received_nothing() {
+async fn an_error_before_the_stream_starts_has_no_received_data() {
     let server = Server::start([Script::whole(429, &[], "{}")]).await;
     let error = server.client().open(Call::new(&operations::CREATE_RESPONSE).body("{}")).await.unwrap_err();
     assert_eq!((error.partial(), error.received()), (None, None));

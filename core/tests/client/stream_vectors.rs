@@ -177,7 +177,7 @@ async fn each_vector(run: impl AsyncFn(&Case)) {
 }
 
 #[tokio::test]
-async fn every_stream_vector_is_delivered_and_ends_as_it_says() {
+async fn every_stream_vector_is_delivered_and_ends_as_expected() {
     each_vector(async |case| {
         let (_server, stream) = case.open().await;
         let (events, error) = collect(stream, RawStream::next_batch).await;
@@ -194,7 +194,7 @@ async fn every_stream_vector_is_delivered_and_ends_as_it_says() {
 }
 
 #[tokio::test]
-async fn every_stream_vector_gives_its_text_and_its_document() {
+async fn every_stream_vector_yields_its_text_and_document() {
     each_vector(async |case| {
         let (_server, stream) = case.open().await;
         let (pieces, error) = collect(stream, RawStream::next_text).await;
@@ -214,7 +214,7 @@ async fn every_stream_vector_gives_its_text_and_its_document() {
 }
 
 #[tokio::test]
-async fn every_stream_vector_gives_frames() {
+async fn every_stream_vector_yields_frames() {
     each_vector(async |case| {
         let (_server, stream) = case.open().await;
         let (frames, error) = collect(stream, RawStream::next_frames).await;

@@ -10,7 +10,7 @@ use crate::stream_vectors::collect;
 use crate::{chat_call, chat_request};
 
 #[tokio::test]
-async fn a_typed_stream_gives_chunks_and_ends() {
+async fn a_typed_stream_yields_chunks_and_ends() {
     let body = "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hel\"},\"finish_reason\":null}]}\n\n\
                 data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let server = Server::start([Script::events().packet(body).end()]).await;
@@ -24,7 +24,7 @@ async fn a_typed_stream_gives_chunks_and_ends() {
 }
 
 #[tokio::test]
-async fn an_always_streaming_operation_sends_its_fixed_query_in_both_ways_of_calling() {
+async fn an_always_streaming_operation_sends_its_fixed_query_from_both_calling_methods() {
     let answer = || Script::events().packet("data: {\"candidates\":[]}\r\n\r\n").end();
     let server = Server::start([answer(), answer()]).await;
     let client = server.client();
@@ -38,7 +38,7 @@ async fn an_always_streaming_operation_sends_its_fixed_query_in_both_ways_of_cal
 }
 
 #[tokio::test]
-async fn all_events_that_are_ready_come_in_one_batch() {
+async fn all_ready_events_arrive_in_one_batch() {
     let event = "data: {\"choices\":[]}\n\n";
     let script = Script::events().packet(event.repeat(50)).packet(event.repeat(50)).then(Step::Hang);
     let server = Server::start([script]).await;
@@ -49,7 +49,7 @@ async fn all_events_that_are_ready_come_in_one_batch() {
 }
 
 #[tokio::test]
-async fn what_is_ready_is_had_without_waiting() {
+async fn ready_events_are_returned_without_waiting() {
     let event = "data: {\"choices\":[]}\n\n";
     let server = Server::start([Script::events().packet(event).then(Step::Hang)]).await;
     let mut stream = server.client().open(chat_call()).await.unwrap();
@@ -73,7 +73,7 @@ async fn dropping_a_stream_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn a_finished_stream_gives_its_connection_back() {
+async fn a_finished_stream_returns_its_connection() {
     let body = "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let script = Script::whole(200, &[("content-type", "text/event-stream")], body);
     let server = Server::start([script.clone(), script]).await;
@@ -86,7 +86,7 @@ async fn a_finished_stream_gives_its_connection_back() {
 }
 
 #[tokio::test]
-async fn a_wait_that_is_given_up_loses_no_event() {
+async fn a_canceled_wait_loses_no_event() {
     let event = "data: {\"choices\":[]}\n\n";
     let script = Script::events()
         .then(Step::Pause(Duration::from_millis(100)))
@@ -109,7 +109,7 @@ async fn a_wait_that_is_given_up_loses_no_event() {
 }
 
 #[tokio::test]
-async fn a_chunk_of_another_form_is_a_decode_error_with_the_event() {
+async fn an_unexpected_chunk_is_a_decode_error_with_the_event() {
     let server =
         Server::start([Script::events().packet("data: {\"choices\":7}\n\ndata: [DONE]\n\n").end()]).await;
     let mut stream = server.client().chat().completions().stream(&chat_request()).await.unwrap();

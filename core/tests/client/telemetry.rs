@@ -108,7 +108,7 @@ async fn a_call_has_a_span_with_its_operation_attempts_status_and_request_id() {
 }
 
 #[tokio::test]
-async fn a_chat_completion_tells_what_the_conventions_ask_for() {
+async fn a_chat_completion_records_the_attributes_of_the_conventions() {
     let spans = Spans::default();
     let listening = spans.listen();
     let answer = r#"{"id":"c1","model":"model-sol-2","choices":[{"index":0,"finish_reason":"stop"},{"index":1,"finish_reason":"length"}],
@@ -158,7 +158,7 @@ async fn a_chat_completion_tells_what_the_conventions_ask_for() {
 }
 
 #[tokio::test]
-async fn responses_and_native_calls_tell_the_same_in_their_own_words() {
+async fn responses_and_native_calls_record_the_same_attributes() {
     let spans = Spans::default();
     let listening = spans.listen();
     let response = r#"{"id":"r1","object":"response","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},
@@ -208,7 +208,7 @@ async fn responses_and_native_calls_tell_the_same_in_their_own_words() {
 }
 
 #[tokio::test]
-async fn counts_and_choices_beyond_all_measure_are_recorded_as_far_as_they_go() {
+async fn huge_counts_and_choices_are_recorded_up_to_a_limit() {
     let spans = Spans::default();
     let listening = spans.listen();
     let most = u64::MAX;
@@ -229,7 +229,7 @@ async fn counts_and_choices_beyond_all_measure_are_recorded_as_far_as_they_go() 
 }
 
 #[tokio::test]
-async fn a_streams_span_lasts_as_long_as_the_stream_and_tells_its_usage() {
+async fn a_streams_span_lasts_as_long_as_the_stream_and_records_usage() {
     let spans = Spans::default();
     let listening = spans.listen();
     let chunks = [
@@ -272,7 +272,7 @@ async fn a_streams_span_lasts_as_long_as_the_stream_and_tells_its_usage() {
 }
 
 #[tokio::test]
-async fn a_message_tells_its_tokens_with_those_of_the_cache_streamed_or_not() {
+async fn a_message_records_its_tokens_including_cached_ones_streamed_or_not() {
     let spans = Spans::default();
     let listening = spans.listen();
     let usage = r#"{"input_tokens":3,"cache_read_input_tokens":20,"cache_creation_input_tokens":100,"output_tokens":1}"#;
@@ -329,7 +329,7 @@ async fn a_message_tells_its_tokens_with_those_of_the_cache_streamed_or_not() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_by_its_kind() {
+async fn a_failure_is_recorded_by_its_kind() {
     let spans = Spans::default();
     let listening = spans.listen();
     let server = Server::start([Script::whole(429, &[("x-should-retry", "false")], "{}")]).await;

@@ -125,7 +125,7 @@ async fn failure(client: Client) -> Error {
 }
 
 #[tokio::test]
-async fn an_authority_of_the_bundle_is_trusted_and_one_that_is_unknown_is_refused_with_the_way_out() {
+async fn an_authority_from_the_bundle_is_trusted_and_an_unknown_one_rejected_with_advice() {
     let authority = Authority::new("ours");
     let server = Server::start(&authority, "localhost", None).await;
     let trusting = server.builder().ca_bundle(authority.bundle()).build().unwrap();
@@ -141,7 +141,7 @@ async fn an_authority_of_the_bundle_is_trusted_and_one_that_is_unknown_is_refuse
 }
 
 #[tokio::test]
-async fn a_bundle_may_hold_several_authorities_and_certificates_nobody_can_use() {
+async fn a_bundle_may_contain_several_authorities_and_unusable_certificates() {
     let (authority, other) = (Authority::new("ours"), Authority::new("other"));
     let server = Server::start(&authority, "localhost", None).await;
     let unusable = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
@@ -152,7 +152,7 @@ async fn a_bundle_may_hold_several_authorities_and_certificates_nobody_can_use()
 }
 
 #[tokio::test]
-async fn a_certificate_for_another_host_is_refused() {
+async fn a_certificate_for_another_host_is_rejected() {
     let authority = Authority::new("ours");
     let server = Server::start(&authority, "elsewhere.test", None).await;
     let error = failure(server.builder().ca_bundle(authority.bundle()).build().unwrap()).await;
@@ -160,7 +160,7 @@ async fn a_certificate_for_another_host_is_refused() {
 }
 
 #[tokio::test]
-async fn a_client_certificate_is_shown_to_a_server_that_asks_for_one() {
+async fn a_client_certificate_is_presented_on_request() {
     let authority = Authority::new("ours");
     let server = Server::start(&authority, "localhost", Some(&authority)).await;
     let builder = server.builder().ca_bundle(authority.bundle());
@@ -179,7 +179,7 @@ async fn a_client_certificate_is_shown_to_a_server_that_asks_for_one() {
 }
 
 #[tokio::test]
-async fn files_are_fetched_with_the_same_trust_and_shown_the_same_certificate() {
+async fn files_are_downloaded_with_the_same_trust_and_client_certificate() {
     let authority = Authority::new("ours");
     let server = Server::start(&authority, "localhost", Some(&authority)).await;
     let url = format!("https://localhost:{}/files/a", server.address.port());
@@ -196,7 +196,7 @@ async fn files_are_fetched_with_the_same_trust_and_shown_the_same_certificate() 
 }
 
 #[test]
-fn files_that_do_not_hold_what_they_should_are_told_when_the_client_is_built() {
+fn invalid_certificate_files_are_reported_when_the_client_is_built() {
     let authority = Authority::new("ours");
     let (certificate, key) = authority.sign("client.test", ExtendedKeyUsagePurpose::ClientAuth);
     let (_, other_key) = authority.sign("client.test", ExtendedKeyUsagePurpose::ClientAuth);

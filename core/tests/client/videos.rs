@@ -18,7 +18,7 @@ const OUTPUT: &str =
     r#","output":{"url":"http://h/files/t1","duration":5,"resolution":"1920x1080","format":"avi"}"#;
 
 #[tokio::test]
-async fn a_task_is_submitted_and_waited_for_through_states_known_and_unknown() {
+async fn a_task_is_submitted_and_awaited_through_known_and_unknown_states() {
     let states =
         [task("processing", ""), task("pending", ""), task("warming_up", ""), task("completed", OUTPUT)];
     let server = Server::start(states).await;
@@ -49,7 +49,7 @@ async fn a_task_that_takes_too_long_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn a_look_up_that_time_does_not_mend_ends_the_wait() {
+async fn a_permanent_polling_error_ends_the_wait() {
     let missing = Script::whole(404, &[], r#"{"error":{"message":"no such task"}}"#);
     let server = Server::start([task("processing", ""), missing]).await;
     let error = server.client().videos().generations().wait("t1", SOON).await.unwrap_err();
@@ -57,7 +57,7 @@ async fn a_look_up_that_time_does_not_mend_ends_the_wait() {
 }
 
 #[tokio::test]
-async fn a_wait_outlives_an_outage_that_the_retries_of_a_look_up_do_not() {
+async fn a_wait_survives_an_outage_that_outlasts_the_retries_of_a_poll() {
     let busy = Script::whole(503, &[], r#"{"error":{"message":"restarting"}}"#);
     let outage =
         [task("processing", ""), Script::silence(), busy, Script::silence(), task("completed", OUTPUT)];
@@ -70,7 +70,7 @@ async fn a_wait_outlives_an_outage_that_the_retries_of_a_look_up_do_not() {
 }
 
 #[tokio::test]
-async fn an_outage_that_lasts_is_a_timeout_that_tells_of_it() {
+async fn a_lasting_outage_is_a_timeout_that_mentions_it() {
     let busy = || Script::whole(503, &[], r#"{"error":{"message":"restarting"}}"#);
     let server = Server::start([task("processing", "")].into_iter().chain((0..200).map(|_| busy()))).await;
     let options = WaitOptions { timeout: Duration::from_secs(1), ..SOON };
@@ -80,7 +80,7 @@ async fn an_outage_that_lasts_is_a_timeout_that_tells_of_it() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_never_answered_is_not_waited_for_but_for_one_that_took_the_task() {
+async fn a_wait_ends_if_the_gateway_never_responded_but_not_if_it_accepted_the_task() {
     let server = Server::start([Script::silence()]).await;
     let error = server.client().videos().generations().wait("t1", SOON).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connection);
@@ -98,7 +98,7 @@ fn noting(options: WaitOptions) -> (Arc<Mutex<Vec<String>>>, WaitOptions) {
 }
 
 #[tokio::test]
-async fn progress_is_told_of_at_every_look_up_the_last_one_included() {
+async fn progress_is_reported_at_every_poll_including_the_last() {
     let failed = task("failed", r#","error":{"message":"refused"}"#);
     for (last, ends) in [(task("completed", OUTPUT), "completed"), (failed, "failed")] {
         let server = Server::start([task("pending", ""), task("warming_up", ""), last]).await;
@@ -125,7 +125,7 @@ async fn dropping_a_wait_closes_its_connection_at_once() {
 }
 
 #[tokio::test]
-async fn a_watch_gives_each_look_up_and_can_be_left_in_the_middle_of_one() {
+async fn a_watch_yields_each_poll_and_can_be_dropped_during_one() {
     let slow = task("processing", "").delayed(Duration::from_millis(100));
     let server = Server::start([slow, task("processing", ""), task("completed", OUTPUT)]).await;
     let mut watch = server.client().watch_video("t1", &SOON);

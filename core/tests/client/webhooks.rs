@@ -133,7 +133,7 @@ impl Vectors {
 }
 
 #[test]
-fn webhooks_are_judged_as_the_vectors_say() {
+fn webhooks_are_verified_as_the_vectors_expect() {
     let vectors = Vectors::read();
     assert!(!vectors.cases.is_empty());
     for case in &vectors.cases {
@@ -172,7 +172,7 @@ fn webhooks_are_judged_as_the_vectors_say() {
 }
 
 #[test]
-fn the_reference_accepts_what_we_sign() {
+fn the_reference_library_accepts_our_signatures() {
     let vectors = Vectors::read();
     let (id, body, timestamp) = (&vectors.id, vectors.body.as_bytes(), now());
     for text in vectors.secrets.values() {
@@ -193,7 +193,7 @@ fn the_reference_accepts_what_we_sign() {
 }
 
 #[test]
-fn an_unsigned_webhook_is_read_when_told_to() {
+fn an_unsigned_webhook_is_parsed_on_request() {
     assert_eq!(webhook::parse_unsigned(Vectors::read().body.as_bytes()).unwrap().id, "task_1");
     for body in [b"".as_slice(), b"{}", b"[]", &b" ".repeat(webhook::MAX_WEBHOOK_BODY_BYTES + 1)] {
         assert_eq!(webhook::parse_unsigned(body).unwrap_err().kind(), ErrorKind::Decode);
@@ -201,7 +201,7 @@ fn an_unsigned_webhook_is_read_when_told_to() {
 }
 
 #[test]
-fn secrets_are_read_with_and_without_padding_and_never_shown() {
+fn secrets_are_parsed_with_and_without_padding_and_never_shown() {
     let secret = Secret::from_bytes([7; 32]).unwrap();
     let text = secret.expose();
     assert_eq!(Secret::new(&format!(" {text}\n")).unwrap(), secret);

@@ -42,7 +42,7 @@ fn cost(operation: &Operation, body: &Value) -> (usize, usize) {
 }
 
 #[test]
-fn a_request_that_breaks_a_rule_in_every_element_costs_no_more_for_more_elements() {
+fn violations_in_every_element_cost_no_more_for_more_elements() {
     // 8: limits on request sizes are ours, and so is the cost of a rejection.
     let chat = |member: &str, value: Value| {
         let mut body = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "hi" }] });
@@ -92,7 +92,7 @@ fn a_request_that_breaks_a_rule_in_every_element_costs_no_more_for_more_elements
 }
 
 #[test]
-fn a_large_value_is_not_copied_to_be_refused() {
+fn rejecting_a_large_value_does_not_copy_it() {
     let large = json!("x".repeat(1_000_000));
     for (operation, body) in [
         (operations::CREATE_CHAT_COMPLETION, json!({ "model": "model-sol", "messages": large, "n": large })),
@@ -112,7 +112,7 @@ fn a_large_value_is_not_copied_to_be_refused() {
 }
 
 #[test]
-fn a_request_that_keeps_the_rules_costs_next_to_nothing() {
+fn a_valid_request_costs_next_to_nothing() {
     let messages = vec![json!({ "role": "user", "content": [{ "type": "text", "text": "hi" }] }); 20_000];
     let body = json!({ "model": "model-sol", "messages": messages, "stop": ["a"], "tool_choice": "auto" });
     let (bytes, found) = cost(&operations::CREATE_CHAT_COMPLETION, &body);

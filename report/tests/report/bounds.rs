@@ -47,7 +47,7 @@ fn judged(validator: &Validator, document: &str) -> (Outcome, AllocationInfo) {
 
 /// 2.12: the memory of a validation grows with the document, not with a name's length times the findings below it.
 #[test]
-fn findings_below_long_names_take_no_more_memory_than_the_document_and_a_bounded_list() {
+fn findings_below_long_names_use_no_more_memory_than_the_document_and_a_bounded_list() {
     let validator = Validator::default();
     // A tree of the smallest values is about thirty times as large as their text.
     let bound = |document: &str| 64 * document.len() as u64 + 4096 * 2 * MAX_FINDINGS as u64;
@@ -65,7 +65,7 @@ fn findings_below_long_names_take_no_more_memory_than_the_document_and_a_bounded
 
 /// 2.12: the work, in bytes allocated, grows linearly with the document.
 #[test]
-fn ten_times_the_findings_and_the_names_take_ten_times_the_work() {
+fn ten_times_the_findings_and_names_cost_ten_times_the_work() {
     let validator = Validator::default();
     for ((kind, small), (_, large)) in hostile(4_000, 2_000).into_iter().zip(hostile(40_000, 20_000)) {
         let (small, large) = (judged(&validator, &small).1, judged(&validator, &large).1);
@@ -80,7 +80,7 @@ fn ten_times_the_findings_and_the_names_take_ten_times_the_work() {
 
 /// 2.12: the first findings in document order are listed, the rest is counted.
 #[test]
-fn findings_past_the_bound_are_counted() {
+fn findings_over_the_limit_are_counted() {
     let document = format!("{{\"checks\":[{}]}}", list("0", 5000));
     let outcome = validate(document.as_bytes());
     assert_eq!((outcome.violations.len(), outcome.more_violations), (MAX_FINDINGS, 4008));
@@ -94,7 +94,7 @@ fn findings_past_the_bound_are_counted() {
 
 /// However few findings are listed, the verdict and their number stay the same, and the listed ones are the first.
 #[test]
-fn bound_changes_no_verdict() {
+fn limit_changes_no_verdict() {
     for case in vectors::cases().iter().filter(|case| case.options.is_empty()) {
         let all = validate(&case.document);
         let few = few().check(&case.document);
@@ -116,7 +116,7 @@ fn few() -> &'static Validator {
 }
 
 #[test]
-fn every_form_of_a_verdict_says_what_is_not_listed() {
+fn every_form_of_a_verdict_reports_the_number_of_unlisted_findings() {
     let document = format!(
         "{{\"checks\":[{},{}]}}",
         list("0", 5),
@@ -146,7 +146,7 @@ fn every_form_of_a_verdict_says_what_is_not_listed() {
 }
 
 #[test]
-fn long_pointers_and_names_are_cut_where_one_sees_it() {
+fn long_pointers_and_names_are_visibly_truncated() {
     let name = "n".repeat(LONG);
     let outcome = validate(format!("{{\"{name}\":[1e999],\"{name}\":0}}").as_bytes());
     let [number, repeated] = &outcome.violations[..] else { panic!("{:?}", outcome.violations) };
@@ -162,7 +162,7 @@ fn long_pointers_and_names_are_cut_where_one_sees_it() {
 
 /// A profile may name a thousand models; a message lists some of them.
 #[test]
-fn messages_list_no_more_models_than_one_can_read() {
+fn messages_list_a_readable_number_of_models() {
     let models: Vec<String> = (0..1000).map(|index| format!("model-{index}-{}", "m".repeat(500))).collect();
     let validator = Validator::builder().models(&models).build();
     let document = format!("{{\"configuration\":{{\"models\":[{}]}}}}", list("\"other\"", 900));
@@ -189,7 +189,7 @@ fn report(models: usize, checks: usize, length: usize) -> Report {
 
 /// 2.12: the address may have any length, and is written once for each model.
 #[test]
-fn what_is_made_of_a_report_repeats_no_long_text() {
+fn output_made_from_a_report_repeats_no_long_text() {
     let report = report(500, 1, LONG);
     let diff = Diff::of(&report, &report, Thresholds::default());
     for (form, text) in [
@@ -204,7 +204,7 @@ fn what_is_made_of_a_report_repeats_no_long_text() {
 }
 
 #[test]
-fn trend_keeps_little_of_each_report_however_long_its_texts() {
+fn trend_stores_little_of_each_report_regardless_of_text_length() {
     let mut report = report(1, 1, LONG);
     report.generated_at = format!("2026-01-31T12:00:00.{}Z", "0".repeat(LONG));
     report.checks[0].model = Some("m".repeat(LONG));
@@ -228,7 +228,7 @@ fn page_shows_ten_thousand_checks_and_counts_the_rest() {
 }
 
 #[test]
-fn canonical_form_is_refused_where_indentation_would_make_it_many_times_as_long() {
+fn canonical_form_is_rejected_if_indentation_would_multiply_its_size() {
     let validator = Validator::builder().max_bytes(10_000).build();
     let deep = format!("{}{}{}", "[".repeat(120), list("0", 2_000), "]".repeat(120));
     let refused = validator.canonical(deep.as_bytes()).expect_err("too long");

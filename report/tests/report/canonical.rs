@@ -11,14 +11,14 @@ fn canonical(document: &str) -> String {
 }
 
 #[test]
-fn members_are_put_in_the_order_of_the_schema() {
+fn members_are_written_in_schema_order() {
     let shuffled = r#"{"summary": {"skipped": 0, "failed": 1.0, "passed": 2e1}, "odd": [], "kit": {}, "more": [null, {"b": -0, "a": 0.50}],
         "checks": [{"usage": {"total_tokens": 123456789012345678901234567890123, "input_tokens": null}, "id": "é\u0001\/\u00e9"}], "schema_version": "1.0"}"#;
     assert_snapshot!(canonical(shuffled));
 }
 
 #[test]
-fn canonical_form_of_every_vector_says_the_same_and_is_its_own_canonical_form() {
+fn canonical_form_of_every_vector_is_equivalent_and_idempotent() {
     let mut compared = 0;
     for case in vectors::cases() {
         let validator = vectors::validator(&case.options);
@@ -38,7 +38,7 @@ fn canonical_form_of_every_vector_says_the_same_and_is_its_own_canonical_form() 
 }
 
 #[test]
-fn document_that_is_no_json_has_none_and_the_verdict_says_where() {
+fn invalid_json_has_no_canonical_form_and_the_verdict_gives_the_position() {
     let outcome = Validator::default().canonical(b"{\n  \"a\": 1,}").expect_err("no JSON");
     assert_eq!((outcome.violations[0].rule, outcome.violations[0].line), ("syntax", 2));
 }
@@ -58,7 +58,7 @@ fn skeleton_is_valid_and_canonical() {
 }
 
 #[test]
-fn skeleton_of_a_profile_is_valid_by_it() {
+fn skeleton_of_a_profile_is_valid_for_that_profile() {
     let profile =
         Profile { kit_name: Some("our-kit".to_owned()), models: vec!["a".to_owned(), "b".to_owned()] };
     let text = Report::skeleton(&profile, "https://gateway.example.com").to_json();

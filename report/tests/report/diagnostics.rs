@@ -41,7 +41,7 @@ fn every_kind_of_violation_reads_well() {
 }
 
 #[test]
-fn colours_are_added_on_request_only() {
+fn colors_are_added_only_on_request() {
     let document = b"{\"a\": 1, }";
     let outcome = validate(document);
     assert_snapshot!(outcome.to_text("report.json", document, true).replace('\x1b', "ESC"));
@@ -50,7 +50,7 @@ fn colours_are_added_on_request_only() {
 
 /// A report on one long line: an excerpt around the place is shown, not the line.
 #[test]
-fn long_lines_are_cut_around_the_place() {
+fn long_lines_are_cut_around_the_location() {
     let document = format!("[{}x, {}]", "1, ".repeat(200), "2, ".repeat(200));
     let outcome = validate(document.as_bytes());
     assert_snapshot!(outcome.to_text("long.json", document.as_bytes(), false));

@@ -18,7 +18,7 @@ fn report_does_not_differ_from_itself() {
 }
 
 #[test]
-fn every_turn_of_a_result_has_its_list() {
+fn every_change_of_a_result_has_its_list() {
     use Status::{Fail, Pass, Skip};
     let with = |status| {
         let mut full = report("full");
@@ -66,7 +66,7 @@ fn times_and_thresholds_of_any_size_are_compared() {
 }
 
 #[test]
-fn slower_takes_both_thresholds() {
+fn slower_requires_both_thresholds() {
     let slower = |old: u64, new: u64| {
         let time = |ms: u64| full_with("\"duration_ms\": 340", &format!("\"duration_ms\": {ms}"));
         let found = diff(&time(old), &time(new));
@@ -92,7 +92,7 @@ fn failures_differ_by_category_and_code_not_by_message() {
 }
 
 #[test]
-fn cells_that_are_there_twice_are_compared_in_their_order() {
+fn duplicate_cells_are_compared_in_order() {
     let twice = |statuses: [Status; 2]| {
         let mut full = report("full");
         let mut again = full.checks[2].clone();
@@ -118,7 +118,7 @@ fn changed() -> Diff {
 }
 
 #[test]
-fn text_says_what_got_worse_first() {
+fn text_lists_regressions_first() {
     assert_snapshot!(changed().to_text(false));
     assert!(changed().to_text(true).contains("\u{1b}[1;31mworse: 1\u{1b}[0m"));
 }

@@ -14,7 +14,7 @@ fn terminal_shows_the_matrix_and_what_went_wrong() {
 }
 
 #[test]
-fn a_cause_is_told_once_for_all_its_cells_and_what_was_skipped_in_a_line() {
+fn a_cause_is_reported_once_for_all_its_cells_and_skipped_cells_in_one_line() {
     let mut report = bases::report("full");
     let mut failed = report.checks[0].clone();
     failed.status = Status::Fail;
@@ -42,7 +42,7 @@ fn a_cause_is_told_once_for_all_its_cells_and_what_was_skipped_in_a_line() {
 /// The same truncation is one cause, even if long model names change the length of the responses; another status is another
 /// cause.
 #[test]
-fn causes_that_differ_in_a_count_are_one_and_say_from_where_to_where() {
+fn causes_that_differ_only_in_a_count_are_merged_with_a_range() {
     let base = bases::report("full");
     let failed = base.checks.iter().find(|check| check.error.is_some()).expect("a failure").clone();
     let on = |model: &str, message: &str| {
@@ -92,7 +92,7 @@ fn causes_that_differ_in_a_count_are_one_and_say_from_where_to_where() {
 }
 
 #[test]
-fn report_cannot_act_on_the_terminal() {
+fn report_cannot_control_the_terminal() {
     let mut full = bases::report("full");
     full.kit.version = "\u{1b}[31m\u{202e}".to_owned();
     full.endpoint = "https://a\u{7}".to_owned();
@@ -107,7 +107,7 @@ fn report_cannot_act_on_the_terminal() {
 }
 
 #[test]
-fn cell_that_is_there_twice_is_shown_twice() {
+fn duplicate_cell_is_shown_twice() {
     let mut minimal = bases::report("minimal");
     let mut again = minimal.checks[0].clone();
     again.status = Status::Fail;
@@ -158,7 +158,7 @@ fn findings_become_annotations() {
 }
 
 #[test]
-fn sarif_log_is_one_by_the_schema_of_sarif() {
+fn sarif_log_is_valid_for_the_sarif_schema() {
     let results = validate(BROKEN.as_bytes()).to_sarif("reports/odd name:50%.json");
     assert_snapshot!(results.lines().last().expect("a result").trim_end_matches(','));
     let log: Sarif = serde_json::from_str(&format!("{}{results}{SARIF_FOOT}", sarif_head()))
@@ -174,7 +174,7 @@ fn sarif_log_is_one_by_the_schema_of_sarif() {
 }
 
 #[test]
-fn findings_in_a_line_of_a_file_have_that_line() {
+fn findings_in_a_line_of_a_file_have_that_line_number() {
     let outcome = validate(BROKEN.as_bytes()).from_line(7);
     assert!(outcome.violations.iter().all(|violation| violation.line == 7));
     let text = outcome.to_text("reports.ndjson", BROKEN.as_bytes(), false);

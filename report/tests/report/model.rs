@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::vectors;
 
 #[test]
-fn every_valid_report_is_written_again_as_it_was_read() {
+fn every_valid_report_round_trips_unchanged() {
     let mut compared = 0;
     for case in vectors::cases().iter().filter(|case| case.valid) {
         let outcome = vectors::validator(&case.options).validate(&case.document);
@@ -43,7 +43,7 @@ pub(crate) fn integral(document: &Value) -> Value {
 }
 
 #[test]
-fn absent_and_null_are_told_apart() {
+fn absent_and_null_are_distinct() {
     let full = std::fs::read("../tests/vectors/report/bases/full.json").expect("the full report is there");
     let report = validate(&full).report.expect("the full report is valid");
     assert_eq!(report.checks[0].usage, None);

@@ -177,7 +177,7 @@ proptest! {
 }
 
 #[test]
-fn page_of_a_report_needs_nothing_else() {
+fn report_page_is_self_contained() {
     let page = html(&bases::report("full"), &evidence("")[..1]);
     let markup = page.split("</style>").last().expect("the page has a style");
     for absent in ["<script", "http://", "src=", "@import", "url(", "<link", "<iframe", "style="] {
@@ -206,7 +206,7 @@ fn page_of_a_trend() {
 }
 
 #[test]
-fn every_cell_of_the_matrix_leads_to_its_article() {
+fn every_matrix_cell_links_to_its_article() {
     let page = html(&bases::report("full"), &[]);
     let (_, addresses) = structure(&page);
     assert!(addresses.len() >= 9, "{addresses:?}");
@@ -217,7 +217,7 @@ fn every_cell_of_the_matrix_leads_to_its_article() {
 }
 
 #[test]
-fn only_cells_that_failed_are_open() {
+fn only_failed_cells_are_open() {
     let report = bases::report("full");
     let failed = report.checks.iter().filter(|check| check.status == Status::Fail).count();
     let page = html(&report, &[]);
@@ -234,7 +234,7 @@ fn trend_of_one_report_draws_no_curve() {
 }
 
 #[test]
-fn headings_of_tables_have_a_scope_and_pictures_a_name() {
+fn table_headings_have_a_scope_and_images_a_name() {
     for page in pages("") {
         for token in Tokenizer::new(&page) {
             let Ok(Token::StartTag(tag)) = token else { continue };
@@ -250,7 +250,7 @@ fn headings_of_tables_have_a_scope_and_pictures_a_name() {
 }
 
 #[test]
-fn trend_keeps_the_newest_reports_and_says_so() {
+fn trend_shows_the_newest_reports_and_mentions_it() {
     let mut trend = Trend::default();
     let mut report = bases::report("minimal");
     for minute in 0..1010 {

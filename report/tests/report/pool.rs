@@ -23,7 +23,7 @@ fn documents(count: usize) -> impl Iterator<Item = (usize, Source)> {
 }
 
 #[test]
-fn ordered_results_come_in_the_order_of_the_documents() {
+fn ordered_results_arrive_in_document_order() {
     let pool = judging(4, true);
     let judged: Vec<_> = pool.run(documents(500)).collect();
     assert_eq!(judged.len(), 500);
@@ -34,14 +34,14 @@ fn ordered_results_come_in_the_order_of_the_documents() {
 }
 
 #[test]
-fn unordered_results_are_all_there() {
+fn unordered_results_are_complete() {
     let pool = judging(4, false);
     let seen: BTreeSet<usize> = pool.run(documents(500)).map(|one| one.index).collect();
     assert_eq!(seen, (0..500).collect());
 }
 
 #[test]
-fn documents_are_taken_only_so_far_ahead() {
+fn documents_are_read_ahead_only_up_to_a_limit() {
     let taken = AtomicUsize::new(0);
     let pool = judging(2, true);
     let counted = documents(1000).inspect(|_| {
@@ -56,7 +56,7 @@ fn documents_are_taken_only_so_far_ahead() {
 }
 
 #[test]
-fn file_that_cannot_be_read_keeps_its_place() {
+fn unreadable_file_retains_its_position() {
     let pool = judging(2, true);
     let failed = io::Error::other("gone");
     let sources =
@@ -67,7 +67,7 @@ fn file_that_cannot_be_read_keeps_its_place() {
 }
 
 #[test]
-fn panic_of_a_thread_reaches_the_caller_and_not_a_deadlock() {
+fn thread_panic_reaches_the_caller_without_a_deadlock() {
     let make = |key: &usize, _: &[u8], _: Outcome| assert!(*key != 5, "document 5");
     let pool = Pool::new(&Validator::default(), 2, true, make).expect("threads");
     let run = std::panic::AssertUnwindSafe(|| pool.run(documents(20)).count());
@@ -76,7 +76,7 @@ fn panic_of_a_thread_reaches_the_caller_and_not_a_deadlock() {
 }
 
 #[test]
-fn waiting_ends_at_its_limit() {
+fn waiting_ends_at_its_timeout() {
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let wait = std::sync::Mutex::new(wait);
     let make = move |(): &(), _: &[u8], _: Outcome| {

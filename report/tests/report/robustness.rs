@@ -105,7 +105,7 @@ fn large_hostile_documents_take_linear_time() {
 }
 
 #[test]
-fn documents_over_the_default_bound_are_refused_unread() {
+fn documents_over_the_default_limit_are_rejected_unread() {
     let document = vec![b' '; MAX_BYTES + 1];
     let outcome = validate(&document);
     assert_eq!(outcome.violations.len(), 1);

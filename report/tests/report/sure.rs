@@ -49,7 +49,7 @@ fn agreed(validator: &Validator, document: &[u8]) -> bool {
 }
 
 #[test]
-fn checker_is_sure_of_every_sound_vector_but_those_written_in_a_rare_way() {
+fn checker_is_sure_of_every_sound_vector_except_unusually_written_ones() {
     let mut left = Vec::new();
     let mut sure = 0;
     for case in cases() {
@@ -103,7 +103,7 @@ fn checker_and_tree_agree_on_mutated_reports() {
 
 /// 2.12: an object that needs no tree changes no finding, whatever else is wrong with the report.
 #[test]
-fn findings_are_those_of_the_whole_tree() {
+fn findings_match_the_whole_tree() {
     let bases = valid();
     let own = Validator::builder().models(["model-sol", "b"]).max_findings(3).build();
     let mut findings = 0;
@@ -124,7 +124,7 @@ fn findings_are_those_of_the_whole_tree() {
 
 /// 2.12: the models are not in the tree, but findings still report where a model is.
 #[test]
-fn a_model_without_a_check_of_access_is_found_where_it_stands_whatever_else_is_wrong() {
+fn a_model_without_an_access_check_is_located_whatever_else_is_wrong() {
     let base = std::fs::read("../tests/vectors/report/bases/full.json").expect("readable");
     let mut report: serde_json::Value = serde_json::from_slice(&base).expect("JSON");
     let model = report["configuration"]["models"][1].clone();
@@ -199,7 +199,7 @@ proptest! {
 
 /// 2.12: lengths count code points, including those written as escapes.
 #[test]
-fn checker_counts_code_points_of_escapes_too() {
+fn checker_counts_code_points_in_escapes_too() {
     let validator = Validator::default();
     let base = std::fs::read_to_string("../tests/vectors/report/bases/full.json").expect("readable");
     let report: serde_json::Value = serde_json::from_str(&base).expect("JSON");
@@ -227,7 +227,7 @@ fn checker_counts_code_points_of_escapes_too() {
 
 /// A deployment's own names, set by a profile.
 #[test]
-fn checker_knows_the_names_of_a_deployment() {
+fn checker_accepts_a_deployments_own_names() {
     let base = String::from_utf8(with("model-sol", "m é")).expect("UTF-8").replace("model-sol", "m é");
     let own = Validator::builder().models(["z", "m é", "a\"b"]).kit_name("our kit").build();
     let document = base.replace("gatewright-checkkit", "our kit");

@@ -163,7 +163,7 @@ fn difference(expected: &[Value], found: &[Violation]) -> Option<String> {
 }
 
 #[test]
-fn every_vector_is_judged_as_it_says() {
+fn every_vector_gets_the_expected_verdict() {
     let cases = cases();
     assert!(cases.len() > 600, "only {} cases were found", cases.len());
     let mut wrong = Vec::new();
@@ -185,7 +185,7 @@ fn every_vector_is_judged_as_it_says() {
 }
 
 #[test]
-fn check_agrees_with_validate_and_makes_no_report() {
+fn check_agrees_with_validate_and_builds_no_report() {
     let validator = Validator::default();
     for case in cases() {
         let (checked, validated) = (validator.check(&case.document), validator.validate(&case.document));

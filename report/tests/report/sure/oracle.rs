@@ -39,7 +39,7 @@ fn theirs(oracle: &jsonschema::Validator, value: &Value) -> Vec<(String, String)
 
 /// 2.12: the findings match those of another JSON Schema validator, by pointer and keyword.
 #[test]
-fn findings_are_those_of_another_validator() {
+fn findings_match_another_validator() {
     let (bases, oracle) = (valid(), oracle());
     let validator = Validator::builder().max_findings(1000).build();
     let (mut valid, mut invalid) = (0, 0);

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_model_says_what_is_answered() {
+    fn the_model_name_selects_the_response() {
         let wanted = |body: &str| Wanted::read("/v1/chat/completions", body.as_bytes());
         let plain = wanted(r#"{"model": "plain", "messages": []}"#);
         assert_eq!((plain.stream, plain.messages), (false, false));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_vary_in_length_where_asked_to() {
+    fn varied_chunks_differ_in_length() {
         let lengths = |varied| {
             let wanted = Wanted { stream: true, messages: false, chunks: 9, pace: Duration::ZERO, varied };
             (1..9).map(|number| wanted.chunk(number).len()).collect::<std::collections::HashSet<_>>().len()
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_json() {
+    fn responses_are_json() {
         for (messages, varied) in [(false, false), (false, true), (true, false)] {
             let wanted = Wanted { stream: true, messages, chunks: 3, pace: Duration::ZERO, varied };
             let document: serde_json::Value = serde_json::from_str(&wanted.document()).expect("JSON");

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_follows_from_its_number_and_each_fault_ends_before_it_comes_again() {
+    fn a_plan_depends_only_on_its_number_and_each_fault_ends_before_it_recurs() {
         let time = Duration::from_secs(90);
         assert_eq!(plan(7, time), plan(7, time));
         assert_ne!(plan(7, time), plan(8, time));

@@ -201,7 +201,7 @@ mod tasks {
     use super::*;
 
     #[test]
-    fn a_submission_says_processing_and_the_task_may_still_wait() {
+    fn a_submission_returns_processing_while_the_task_may_still_wait() {
         let mut submitted = task("a", "processing");
         submitted["estimated_time"] = json!(3);
         let mut script = Script::default();
@@ -211,7 +211,7 @@ mod tasks {
     }
 
     #[test]
-    fn a_state_may_be_behind_only_where_two_look_ups_overlap() {
+    fn a_state_may_be_behind_only_if_two_polls_overlap() {
         sound().look_up((65, 75), "a", told("a", "processing")).is_sound();
         sound().look_up((71, 75), "a", told("a", "processing")).breaks("task goes forward");
         sound().look_up((31, 35), "a", told("a", "pending")).breaks("task goes forward");
@@ -235,7 +235,7 @@ mod tasks {
     }
 
     #[test]
-    fn a_task_without_an_end_or_with_another_than_its_video_is_found() {
+    fn a_task_without_an_end_or_with_the_wrong_end_is_found() {
         Script::default().submit((0, 10), GOOD, told("a", "pending")).breaks("task ends");
         let mut script = Script::default();
         script.submit((0, 10), GOOD, told("a", "pending")).look_up((20, 30), "a", told("a", "failed"));
@@ -246,7 +246,7 @@ mod tasks {
     }
 
     #[test]
-    fn a_task_that_was_told_and_is_not_found_is_found() {
+    fn a_reported_task_that_is_missing_is_found() {
         sound().look_up((12, 15), "a", refused(404)).breaks("task stays known");
         sound().look_up((12, 15), "a", refused(503)).is_sound();
     }
@@ -291,7 +291,7 @@ mod tasks {
     }
 
     #[test]
-    fn a_submission_that_is_repeated_after_the_end_may_be_told_the_beginning() {
+    fn a_submission_repeated_after_the_end_may_get_the_initial_response() {
         let again = |once: Option<&str>| {
             let mut script = sound();
             let once = once.map(str::to_owned);
@@ -306,13 +306,13 @@ mod tasks {
     }
 
     #[test]
-    fn a_video_that_nobody_asked_for_is_found() {
+    fn a_video_that_was_not_requested_is_found() {
         sound().line(40, What::Filmed { node: 1, intent: GOOD }).breaks("made once");
         Script::default().line(40, What::Filmed { node: 1, intent: GOOD }).breaks("made once");
     }
 
     #[test]
-    fn a_video_that_is_made_again_for_the_answer_of_before_is_found() {
+    fn a_video_made_again_for_a_repeated_response_is_found() {
         let again = |got: Got, films: u64| {
             let mut script = sound();
             script.once("x");
@@ -386,7 +386,7 @@ mod keys {
     }
 
     #[test]
-    fn a_key_that_is_not_known_after_it_was_made_is_found() {
+    fn a_created_key_that_is_unknown_is_found() {
         let refused_at = |at: u64| {
             let mut script = Script::default();
             revoked(created(&mut script)).chat((at, at + 10), (1, "k"), 3, refused(401));
@@ -419,7 +419,7 @@ mod usage {
     }
 
     #[test]
-    fn money_that_is_not_that_of_the_tokens_is_found() {
+    fn a_cost_that_does_not_match_the_tokens_is_found() {
         let paid = |too_much: u64| {
             let mut script = two();
             script.counted("k", &[3, 4]);
@@ -434,7 +434,7 @@ mod usage {
     }
 
     #[test]
-    fn usage_that_a_gateway_takes_along_is_found_however_it_ended() {
+    fn usage_lost_with_a_gateway_is_found_however_it_ended() {
         let ended = |end: Fault, intents: &[u64]| {
             let mut script = two();
             script.fault(end, 10_200, 10_700).counted("k", intents);
@@ -456,7 +456,7 @@ mod usage {
     }
 
     #[test]
-    fn what_a_client_has_waited_for_to_the_end_of_its_patience_may_count() {
+    fn a_request_that_timed_out_at_the_client_may_count() {
         let left = |at: u64, intents: &[u64]| {
             let mut script = two();
             script.chat((20_000, at), (0, "k"), 5, lost()).counted("k", intents);
@@ -469,7 +469,7 @@ mod usage {
     }
 
     #[test]
-    fn what_a_gateway_was_asked_when_it_was_killed_may_count() {
+    fn a_request_in_progress_when_its_gateway_was_killed_may_count() {
         let cut = |intents: &[u64]| {
             let mut script = two();
             script.upstream(10_150, 0, 5).chat((10_140, 10_210), (0, "k"), 5, lost());
@@ -482,7 +482,7 @@ mod usage {
     }
 
     #[test]
-    fn requests_whose_usage_was_in_danger_are_told() {
+    fn requests_whose_usage_was_at_risk_are_reported() {
         let endangered = |fault: Fault, from: u64, to: u64, killed: u64| {
             let mut script = two();
             script.fault(fault, from, to).fault(Fault::Killed { node: 0 }, killed, killed + 500);
@@ -501,7 +501,7 @@ mod usage {
     }
 
     #[test]
-    fn what_was_cut_short_may_count_and_is_bounded() {
+    fn a_truncated_response_may_count_up_to_a_limit() {
         let cut = |times: u64| {
             let mut script = two();
             script.chat((20_000, 20_100), (0, "k"), 5, lost());

@@ -32,7 +32,7 @@ fn a_video_that_is_not_counted_or_counted_twice_is_found() {
 }
 
 #[test]
-fn a_video_of_a_task_that_was_told_counts_whatever_its_gateway_meets() {
+fn a_video_of_a_reported_task_counts_whatever_happens_to_its_gateway() {
     for fault in [
         Fault::Killed { node: 0 },
         Fault::Stopped { node: 0 },
@@ -49,7 +49,7 @@ fn a_video_of_a_task_that_was_told_counts_whatever_its_gateway_meets() {
 }
 
 #[test]
-fn a_video_whose_answer_was_lost_counts() {
+fn a_video_whose_response_was_lost_counts() {
     for got in [lost(), refused(503)] {
         made(got.clone()).films_counted("default", 2, 2).is_sound();
         made(got.clone()).films_counted("default", 1, 1).breaks("videos are counted");
@@ -58,7 +58,7 @@ fn a_video_whose_answer_was_lost_counts() {
 }
 
 #[test]
-fn a_video_may_be_missing_only_where_its_gateway_was_killed_before_it_can_have_heard() {
+fn a_video_may_be_missing_only_if_its_gateway_was_killed_before_learning_of_it() {
     let killed = |node: usize, at: u64, got: Got| {
         let mut script = made(got);
         script.fault(Fault::Killed { node }, at, at + 500);
@@ -91,7 +91,7 @@ fn a_video_may_be_missing_only_where_its_gateway_was_killed_before_it_can_have_h
 }
 
 #[test]
-fn what_a_gateway_leaves_in_the_middle_may_count_as_begun() {
+fn an_abandoned_submission_may_count_as_started() {
     for fault in [Fault::Stopped { node: 0 }, Fault::Paused { node: 0 }, Fault::Store, cut(0)] {
         let left = |mut script: Script| {
             script.fault(fault, 20_010, 20_400);
@@ -117,7 +117,7 @@ fn what_a_gateway_leaves_in_the_middle_may_count_as_begun() {
 }
 
 #[test]
-fn tokens_and_money_of_videos_are_found() {
+fn tokens_and_costs_of_videos_are_found() {
     let taken = |input: u64, output: u64, cost: u64| {
         let mut script = sound();
         let (key, model) = ("default".to_owned(), FILM.to_owned());

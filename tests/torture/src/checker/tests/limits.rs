@@ -25,7 +25,7 @@ fn within(tokens_per_day: u64) -> Script {
 }
 
 #[test]
-fn a_budget_that_is_spent_and_spent_again_is_found() {
+fn a_budget_spent_twice_is_found() {
     let spent_at = |at: u64| {
         let mut script = within(20);
         script.answered((100, 200), (0, "k"), 3).answered((at, at + 10), (1, "k"), 4);
@@ -42,7 +42,7 @@ fn a_budget_that_is_spent_and_spent_again_is_found() {
 }
 
 #[test]
-fn a_budget_in_money_that_is_spent_and_spent_again_is_found() {
+fn a_money_budget_spent_twice_is_found() {
     let cost = expected::cost(expected::tokens(30)) + expected::cost(expected::tokens(31));
     assert!((UNIT / 2..UNIT).contains(&cost), "so that three of them are more than a unit, and two are less");
     let spent_at = |at: u64, budget: u64| {
@@ -63,7 +63,7 @@ fn a_budget_in_money_that_is_spent_and_spent_again_is_found() {
 }
 
 #[test]
-fn a_budget_that_counters_knew_to_be_spent_is_found_two_seconds_later() {
+fn overspending_a_budget_known_to_counters_is_found_after_two_seconds() {
     let spent_by = |node: usize, at: u64| {
         let mut script = within(20);
         script.answered((100, 200), (0, "k"), 3).answered((at, at + 10), (node, "k"), 4);
@@ -84,7 +84,7 @@ fn a_budget_that_counters_knew_to_be_spent_is_found_two_seconds_later() {
 }
 
 #[test]
-fn a_refusal_for_a_budget_that_is_not_used_up_is_found() {
+fn a_rejection_for_an_unexhausted_budget_is_found() {
     let used_up = || Got::Refused { status: 429, code: "insufficient_quota".to_owned() };
     let (input, output) = expected::tokens(3);
     let in_tokens = |more: u64| limited(Limits { tokens_per_day: Some(input + output + more), ..NONE });
@@ -117,7 +117,7 @@ fn a_refusal_for_a_budget_that_is_not_used_up_is_found() {
 }
 
 #[test]
-fn more_calls_than_a_limit_a_minute_allows_are_found() {
+fn more_calls_than_a_per_minute_limit_allows_are_found() {
     let calls = |count: u64, nodes: u64| {
         let mut script = limited(Limits { requests_per_minute: Some(6), ..NONE });
         for call in 0..count {
@@ -155,7 +155,7 @@ fn more_calls_than_a_limit_a_minute_allows_are_found() {
 }
 
 #[test]
-fn a_call_after_all_tokens_of_a_minute_were_taken_is_found() {
+fn a_call_after_all_tokens_of_a_minute_were_used_is_found() {
     let (input, output) = expected::tokens(3);
     let taken_by = |node: usize, at: u64| {
         let mut script = limited(Limits { tokens_per_minute: Some(input + output - 5), ..NONE });
@@ -191,7 +191,7 @@ fn three_at_once(from: u64, nodes: [usize; 3], longer: bool) -> Script {
 }
 
 #[test]
-fn more_calls_at_once_than_a_key_may_make_are_found() {
+fn more_concurrent_calls_than_a_key_allows_are_found() {
     // The first was over before the third began.
     three_at_once(2, [0, 0, 0], false).is_sound();
     let longer = |nodes| three_at_once(2, nodes, true);
@@ -203,7 +203,7 @@ fn more_calls_at_once_than_a_key_may_make_are_found() {
 }
 
 #[test]
-fn counters_that_were_lost_again_and_again_are_used_after_longer_pauses() {
+fn repeatedly_lost_counters_are_used_again_after_longer_pauses() {
     let lost = |losses: &[u64]| {
         let mut script = three_at_once(20, [0, 1, 2], true);
         for at in losses {
@@ -217,7 +217,7 @@ fn counters_that_were_lost_again_and_again_are_used_after_longer_pauses() {
 }
 
 #[test]
-fn the_node_alone_counts_by_itself_and_no_counters_excuse_it() {
+fn the_node_alone_counts_by_itself_without_counters_as_an_excuse() {
     let calls = |count: u64| {
         let mut script = limited(Limits { requests_per_minute: Some(6), ..NONE });
         for call in 0..count {

@@ -26,7 +26,7 @@ fn attempts(some: &[(u64, usize, bool)]) -> Script {
 }
 
 #[test]
-fn a_notification_that_nobody_got_or_acknowledged_is_found() {
+fn an_undelivered_or_unacknowledged_notification_is_found() {
     awaited().look_up((20, 30), "a", told("a", "failed")).breaks("notification arrives");
     awaited().line(20, attempt(0, false)).breaks("notification arrives");
 }
@@ -43,7 +43,7 @@ fn a_notification_with_two_ids_or_without_a_signature_is_found() {
 }
 
 #[test]
-fn a_notification_of_another_end_or_of_none_is_found() {
+fn a_notification_of_a_wrong_or_missing_end_is_found() {
     let mut script = awaited();
     script.look_up((30, 40), "a", told("a", "failed"));
     let mut other = task("a", "failed");
@@ -55,7 +55,7 @@ fn a_notification_of_another_end_or_of_none_is_found() {
 }
 
 #[test]
-fn a_notification_that_is_told_again_though_it_was_acknowledged_is_found() {
+fn a_notification_repeated_after_its_acknowledgment_is_found() {
     let again = |node: usize| attempts(&[(10_000, node, true), (40_000, 2, true)]);
     let rule = "notification is told once";
     again(1).breaks(rule);
@@ -82,7 +82,7 @@ fn a_notification_that_is_told_again_though_it_was_acknowledged_is_found() {
 }
 
 #[test]
-fn wrong_clocks_are_no_reason_to_tell_again_unless_it_is_the_clock_of_leases() {
+fn wrong_clocks_excuse_a_repetition_only_if_leases_use_them() {
     let again = |node: usize| {
         let mut script = attempts(&[(10_000, node, true), (12_000, node, true)]);
         for (node, by_ms) in [(0, 20_000), (1, -240_000), (ALONE, -240_000)] {
@@ -96,7 +96,7 @@ fn wrong_clocks_are_no_reason_to_tell_again_unless_it_is_the_clock_of_leases() {
 }
 
 #[test]
-fn an_attempt_has_one_reason_and_waits_for_it() {
+fn each_attempt_has_its_own_reason_and_pause() {
     // A rejection, and a pause.
     attempts(&[(10_000, 0, false), (10_200, 1, false), (10_700, 2, true)]).is_sound();
     attempts(&[(10_000, 0, false), (10_100, 1, true)]).breaks("notification waits");

@@ -16,7 +16,7 @@ fn made(limits: Limits) -> Script {
 }
 
 #[test]
-fn a_valid_call_that_is_refused_as_the_fault_of_its_client_is_found() {
+fn a_valid_call_rejected_as_a_client_error_is_found() {
     for status in [400, 403, 404, 413, 422] {
         for who in [(0, DEFAULT), (2, DEFAULT), (ALONE, DEFAULT_ALONE), (1, "k")] {
             let times = (5_000, 5_010);
@@ -36,7 +36,7 @@ fn a_valid_call_that_is_refused_as_the_fault_of_its_client_is_found() {
 }
 
 #[test]
-fn a_key_of_the_configuration_that_is_not_known_is_found() {
+fn a_rejected_key_of_the_configuration_is_found() {
     for who in [(0, DEFAULT), (ALONE, DEFAULT_ALONE), (1, "never made")] {
         made(Limits::default()).chat((5_000, 5_010), who, 3, refused(401)).breaks("refusal has a reason");
     }
@@ -47,7 +47,7 @@ fn a_key_of_the_configuration_that_is_not_known_is_found() {
 }
 
 #[test]
-fn a_limit_that_the_key_does_not_have_is_found() {
+fn a_rejection_for_a_limit_that_the_key_does_not_have_is_found() {
     let times = (5_000, 5_010);
     made(Limits::default()).chat(times, (1, "k"), 3, refused(429)).breaks("refusal has a reason");
     made(Limits::default()).chat(times, (1, DEFAULT), 3, refused(429)).breaks("refusal has a reason");
@@ -77,7 +77,7 @@ fn a_conflict_without_another_submission_is_found() {
 }
 
 #[test]
-fn a_key_that_is_not_there_to_be_revoked_is_found_unless_a_revocation_was_lost() {
+fn a_key_missing_at_revocation_is_found_unless_a_revocation_was_lost() {
     let revoke = || Asked::RevokeKey { name: "k".to_owned() };
     let again = |got: Got| {
         let mut script = made(Limits::default());

@@ -58,7 +58,7 @@ fn first() -> Keyed {
 }
 
 #[test]
-fn an_answer_that_is_given_again_is_sound_and_counts_once() {
+fn a_repeated_response_is_sound_and_counts_once() {
     let mut keyed = first().tells(10_020, 0, answer("a")).tells(10_040, 1, answer("a"));
     keyed.0.counted("default", &[3]);
     keyed.is_sound();
@@ -68,7 +68,7 @@ fn an_answer_that_is_given_again_is_sound_and_counts_once() {
 }
 
 #[test]
-fn two_answers_to_one_key_are_found() {
+fn two_responses_to_one_key_are_found() {
     for node in [0, 1] {
         // Another call has requested it from the upstream: only one response is judged.
         first().tells(10_020, node, answer("b")).breaks("repeated once");
@@ -101,7 +101,7 @@ fn two_answers_to_one_key_are_found() {
 }
 
 #[test]
-fn a_store_that_is_back_has_what_was_told_without_it() {
+fn a_restored_store_has_responses_reported_without_it() {
     let told_alone = |again: u64| first().fault(cut(0), 9_000, 11_000).tells(again, 1, answer("b"));
     told_alone(20_000).is_sound();
     told_alone(23_100).breaks("repeated once");
@@ -115,7 +115,7 @@ fn a_store_that_is_back_has_what_was_told_without_it() {
 }
 
 #[test]
-fn a_key_that_was_answered_and_is_told_to_be_in_progress_is_found() {
+fn an_answered_key_reported_as_in_progress_is_found() {
     for node in [0, 1] {
         first().tells(10_020, node, refused(409)).breaks("answer stays");
         first().tells(10_005, node, refused(409)).is_sound();
@@ -131,7 +131,7 @@ fn a_key_that_was_answered_and_is_told_to_be_in_progress_is_found() {
 }
 
 #[test]
-fn an_upstream_that_is_asked_again_without_a_fault_is_found() {
+fn a_repeated_upstream_request_without_a_fault_is_found() {
     for node in [0, 1] {
         first().asks(10_020, node, answer("a")).breaks("asked once");
         first().asks(40_020, node, lost()).breaks("asked once");
@@ -164,7 +164,7 @@ fn an_upstream_that_is_asked_again_without_a_fault_is_found() {
 }
 
 #[test]
-fn a_gateway_that_gives_its_store_up_as_it_is_slow_knows_its_own_answers_alone() {
+fn a_gateway_that_gave_up_on_a_slow_store_knows_only_its_own_responses() {
     let slow = |node: usize| {
         let mut keyed = first().asks(10_020, 1, answer("b"));
         keyed.0.chat((7_000, 8_100), (node, "k"), 4, lost());
@@ -176,7 +176,7 @@ fn a_gateway_that_gives_its_store_up_as_it_is_slow_knows_its_own_answers_alone()
 }
 
 #[test]
-fn a_response_may_have_been_made_by_a_call_whose_answer_was_lost() {
+fn a_response_may_come_from_a_call_whose_response_was_lost() {
     let missed = |away: Option<Fault>| {
         let mut script = Script::default();
         let once = Some("x".to_owned());

@@ -119,7 +119,7 @@ fn a_run_in_which_everything_was_done_is_sound() {
 }
 
 #[test]
-fn a_run_in_which_all_was_refused_is_found() {
+fn a_run_with_only_rejections_is_found() {
     let mut script = run().twisted(|at, _, _| (at < QUIET).then(|| refused(503)));
     let broken = script.broken();
     for rule in [
@@ -138,7 +138,7 @@ fn a_run_in_which_all_was_refused_is_found() {
 }
 
 #[test]
-fn each_thing_that_is_not_done_in_a_run_is_found() {
+fn each_kind_of_work_missing_from_a_run_is_found() {
     let twists: [(&str, Twist); 11] = [
         ("texts are answered", |at, _, asked| {
             let is_late = matches!(asked, Asked::Chat { .. }) && (10_000..QUIET).contains(&at);
@@ -194,7 +194,7 @@ fn unless_it(at: u64, asked: &Asked, end: &str) -> Option<Got> {
 }
 
 #[test]
-fn a_part_of_the_work_is_enough_as_machines_are_slow() {
+fn part_of_the_work_is_enough_for_slow_machines() {
     // Every third second.
     let mut script = run().twisted(|at, _, _| (at < QUIET && at / 1000 % 3 > 0).then(|| refused(503)));
     script.is_sound();
@@ -221,7 +221,7 @@ fn a_call_that_fails_long_after_the_last_fault_is_found() {
 }
 
 #[test]
-fn a_file_that_a_node_does_not_give_after_the_last_fault_is_found() {
+fn a_file_not_served_after_the_last_fault_is_found() {
     // It is recorded but its file is missing.
     let missing: [Twist; 2] = [
         |at, node, asked| {
@@ -246,7 +246,7 @@ fn a_file_that_a_node_does_not_give_after_the_last_fault_is_found() {
 }
 
 #[test]
-fn a_key_whose_limit_is_reached_after_the_last_fault_is_no_failure() {
+fn reaching_a_limit_after_the_last_fault_is_not_a_failure() {
     let limits = Limits { requests_per_minute: Some(1), ..Limits::default() };
     let mut script = run();
     script.call((1_000, 1_010), (0, "admin"), create("slow", limits), Got::Done);
@@ -254,7 +254,7 @@ fn a_key_whose_limit_is_reached_after_the_last_fault_is_no_failure() {
 }
 
 #[test]
-fn a_node_that_does_a_part_of_its_work_no_more_is_found() {
+fn a_node_that_stopped_some_of_its_work_is_found() {
     for node in 0..=ALONE {
         // It gets no requests for texts, or rejects them.
         let mut script = run();
@@ -272,7 +272,7 @@ fn a_node_that_does_a_part_of_its_work_no_more_is_found() {
 }
 
 #[test]
-fn a_node_that_does_not_tell_the_end_of_a_task_is_found() {
+fn a_node_that_does_not_report_the_end_of_a_task_is_found() {
     // It got no request.
     for (task, node) in [("task-30004", 0), ("task-30007", 2), ("task-50003", ALONE)] {
         let mut script = run();

@@ -1,4 +1,4 @@
-"""Servers for the tests: the real gateway as a subprocess, and one that says exactly what a test tells it."""
+"""Servers for the tests: the real gateway as a subprocess, and one that each test scripts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from typing import NamedTuple
 import gatewright
 import pytest
 
-# A shell without job control starts what runs in the background with SIGINT ignored, and children inherit
-# that: the programs of the tests of Ctrl-C would never hear of it.
+# A shell without job control starts background processes with SIGINT ignored, and children inherit that: the
+# programs of the Ctrl-C tests would never receive it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,7 +52,7 @@ def client(gateway: Gateway) -> Iterator[gatewright.Client]:
 
 
 class Connection:
-    """One accepted connection: the request has been read, the answer is the test's."""
+    """One accepted connection: the request has been read, and the test writes the response."""
 
     def __init__(self, accepted: socket.socket) -> None:
         self._socket = accepted
@@ -81,7 +81,7 @@ class Connection:
     def answer(
         self, body: bytes, status: str = "200 OK", headers: str = "content-type: application/json"
     ) -> None:
-        # One request a connection: said, so that no client sends a second one into the closing socket.
+        # One request per connection: announced, so that no client sends a second one into the closing socket.
         head = f"HTTP/1.1 {status}\r\n{headers}\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
         self.send(head.encode() + body)
 
@@ -94,7 +94,7 @@ class Connection:
         self._socket.close()
 
     def wait_until_closed(self, timeout: float) -> bool:
-        """Whether the client closes the connection within so many seconds."""
+        """Whether the client closes the connection within this many seconds."""
         self._socket.settimeout(timeout)
         try:
             return self._socket.recv(1) == b""
@@ -105,7 +105,7 @@ class Connection:
 
 
 class Server:
-    """Answers each connection by `handle`, on a thread of its own."""
+    """Answers each connection with `handle`, on its own thread."""
 
     def __init__(self, handle: Callable[[Connection], None]) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -122,7 +122,7 @@ class Server:
             threading.Thread(target=self._talk, args=(accepted,), daemon=True).start()
 
     def _talk(self, accepted: socket.socket) -> None:
-        # OSError: the client went away, which many tests are about.
+        # OSError: the client disconnected, which many tests are about.
         with accepted, contextlib.suppress(OSError):
             self._handle(Connection(accepted))
 
@@ -132,7 +132,7 @@ class Server:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Callable[[Connection], None]], str]]:
-    """Starts a server that answers by the given function; returns its address."""
+    """Starts a server that answers with the given function; returns its URL."""
     servers: list[Server] = []
 
     def start(handle: Callable[[Connection], None]) -> str:
@@ -146,7 +146,7 @@ def serve() -> Iterator[Callable[[Callable[[Connection], None]], str]]:
 
 @pytest.fixture
 def receive(serve: Callable[[Callable[[Connection], None]], str]) -> Callable[[bytes], gatewright.Record]:
-    """Lets a gateway answer with exactly this body, and returns what the client makes of it."""
+    """Makes a gateway respond with exactly this body, and returns the client's result."""
 
     def receive(body: bytes) -> gatewright.Record:
         base_url = serve(lambda connection: connection.answer(body))

@@ -155,7 +155,7 @@ def test_a_loop_that_closes_before_it_gets_an_answer_is_freed(
     ended: list[object] = []
     event_loop = asyncio.new_event_loop()
     event_loop.run_until_complete(begin())
-    # The answer comes while the loop does not run.
+    # The response arrives while the loop is not running.
     time.sleep(0.5)
     event_loop.close()
     alive = weakref.ref(event_loop)

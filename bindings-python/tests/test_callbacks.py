@@ -1,4 +1,4 @@
-"""Code of the caller's within a call: middleware and a callable in place of the key."""
+"""The caller's code during a call: middleware, and a callable instead of the key."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def keys(heads: list[str]) -> list[str]:
 
 
 class Locked:
-    """A gateway that takes one key only."""
+    """A gateway that accepts only one key."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -52,7 +52,7 @@ def test_a_callable_is_asked_for_the_key_of_each_call(serve: Serve) -> None:
     numbers = iter("123")
     locked = Locked("key-2")
     client = Client(serve(locked), lambda: f"key-{next(numbers)}", max_retries=0)
-    # The first key is refused, and asked for again once.
+    # The first key is rejected, and requested again once.
     client.models.list()
     with pytest.raises(StopIteration):
         client.models.list()
@@ -111,7 +111,7 @@ def test_a_key_is_text_or_callable() -> None:
 
 
 class Notes(Middleware):
-    """Writes down what it sees."""
+    """Records what it sees."""
 
     def __init__(self, name: str = "notes", log: list[Any] | None = None) -> None:
         self.name = name
@@ -152,7 +152,7 @@ def test_middleware_runs_around_each_attempt_outermost_first(serve: Serve) -> No
 
 
 class Inspecting(Middleware):
-    """Keeps the last attempt and outcome, and something of its own on the attempt."""
+    """Stores the last attempt and outcome, and an attribute of its own on the attempt."""
 
     def before(self, attempt: Attempt) -> None:
         attempt.began = time.monotonic()
@@ -209,7 +209,7 @@ def test_middleware_sees_failures_to_connect_and_the_heads_of_streams(gateway: G
 
 
 class Raising:
-    """Raises what it is told, where it is told."""
+    """Raises the given exception at the given point."""
 
     def __init__(self, where: str, error: BaseException) -> None:
         self.where = where
@@ -237,7 +237,7 @@ def test_what_middleware_raises_reaches_the_caller_as_it_is(
     with pytest.raises(type(error)) as caught:
         client.models.list()
     assert caught.value is error
-    # One attempt, whatever was raised; those that ran before are told.
+    # One attempt, whatever was raised; the middleware that ran before is notified.
     assert [entry[1] for entry in notes.log] == ["before", "after"]
 
 
@@ -248,7 +248,7 @@ async def test_what_async_middleware_raises_reaches_the_caller_as_it_is(gateway:
     with pytest.raises(LookupError) as caught:
         await client.models.list()
     assert caught.value is own
-    # A future takes no StopIteration; the call must end all the same.
+    # A future accepts no StopIteration; the call must end anyway.
     client = AsyncClient(gateway.base_url, gateway.key, middleware=[Raising(where, StopIteration(3))])
     with pytest.raises((TypeError, RuntimeError), match="StopIteration"):
         await client.models.list()
@@ -424,7 +424,7 @@ async def test_a_callback_that_begins_after_its_call_was_cancelled_is_cancelled(
 
     call = asyncio.create_task(AsyncClient("http://127.0.0.1:9", provide).models.list())
     await asyncio.sleep(0)
-    # The loop is busy while the client asks for the key, and cancels before it comes to that.
+    # The loop is busy while the client requests the key, and cancels before it gets to that.
     time.sleep(0.1)  # noqa: ASYNC251
     call.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -156,7 +156,7 @@ def test_a_cancelled_run_hands_over_its_whole_report() -> None:
             await running
         return caught[0]
 
-    # Accepts, and never says anything.
+    # Accepts connections and never sends anything.
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         for way in (limited, cancelled):

@@ -111,7 +111,7 @@ def test_a_page_of_a_list_is_iterated_over_its_elements_and_is_a_mapping_else(cl
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         assert list(pickle.loads(pickle.dumps(page, protocol))) == page.data
     assert [model.name for model in client.native.models.list(pageSize=2)]
-    # Only the page: what is inside, and every other record, iterates over names.
+    # Only the page: its elements, and every other record, iterate over names.
     assert "id" in list(page.data[0])
     assert list(client.native.count_tokens(model="model-luna", contents=[{"parts": [{"text": "a"}]}])) == [
         "totalTokens"
@@ -177,7 +177,7 @@ def test_images(client: Client) -> None:
 
 def test_videos_are_waited_for(client: Client) -> None:
     task = client.videos.generations.create(model="video_model_1", prompt="waves", duration=3)
-    # Pending if the videos of earlier tests take all places.
+    # Pending if the videos of earlier tests take all slots.
     assert task.status in ("pending", "processing")
     assert task.output is None
     done = client.videos.generations.wait(task.id, interval=0.05)
@@ -309,7 +309,7 @@ def test_threads_share_a_client_and_the_interpreter_is_free_meanwhile(
     together = threading.Barrier(4, timeout=5)
 
     def answer(connection: Connection) -> None:
-        # Passed only if four calls are under way at once; this server runs in the same interpreter.
+        # Passes only if four calls are in progress at once; this server runs in the same interpreter.
         together.wait()
         connection.answer(b'{"ok":true}')
 
@@ -443,7 +443,7 @@ def test_limits_are_checked_before_sending_when_asked(gateway: Gateway) -> None:
 def test_numbers_that_are_no_json_are_let_through(
     receive: Callable[[bytes], gatewright.Record], number: str
 ) -> None:
-    # Deviation 30 of real providers: keep the answer, never crash.
+    # Deviation 30 of real providers: return the response, never crash.
     record = receive(f'{{"score": {number}, "text": "kept"}}'.encode())
     assert record.text == "kept"
     assert not math.isfinite(record.score)

@@ -1,4 +1,4 @@
-"""Everything that a user can name says on hover what it is."""
+"""Everything that a user can name has hover documentation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def public(module: ModuleType) -> Iterator[tuple[str, object]]:
     names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
     for name in names:
         value = getattr(module, name)
-        # The types of requests and responses are documented in their stub, and constants where they are.
+        # The types of requests and responses are documented in their stub, and constants where they are
+        # defined.
         is_ours = getattr(value, "__module__", "").startswith("gatewright")
         if is_ours and (inspect.isclass(value) or inspect.isroutine(value)):
             yield name, value
@@ -37,7 +38,7 @@ def members(owner: type) -> Iterator[tuple[str, object]]:
 
 
 def explained(value: object) -> set[str]:
-    """Names of the value's module whose text follows their assignment, where editors look for it."""
+    """Names in the value's module whose documentation follows their assignment, where editors look for it."""
     body = ast.parse(inspect.getsource(importlib.import_module(value.__module__))).body
     pairs = itertools.pairwise(body)
     return {
@@ -55,7 +56,7 @@ def undocumented(module: ModuleType) -> list[str]:
         if not (value.__doc__ or "").strip() and name not in explained(value):
             missing.append(name)
         if inspect.isclass(value):
-            # A member that says nothing itself may do what a base says that it does.
+            # An undocumented member may inherit the documentation of a base.
             missing += [
                 f"{name}.{member}" for member, it in members(value) if not (inspect.getdoc(it) or "").strip()
             ]

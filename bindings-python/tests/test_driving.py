@@ -1,4 +1,5 @@
-"""Who drives the connections: the thread that waits, the keeper, or that of event loops (decision 0045)."""
+"""What drives the connections: the waiting thread, the keeper, or the thread of event loops (decision
+0045)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ QUESTION: Any = [{"role": "user", "content": "Reply with exactly: one two three"
 
 
 async def converse(client: AsyncClient) -> str:
-    """A call, then a stream; what the stream says."""
+    """A call, then a stream; returns the stream's text."""
     assert (await client.models.list()).data
     stream = await client.chat.completions.create(model="model-sol", messages=QUESTION, stream=True)
     return "".join([choice.delta.content or "" async for event in stream for choice in event.choices])
@@ -40,7 +41,7 @@ def test_requests_of_a_loop_that_follow_one_another_do_not_wait_for_the_keeper(g
             await client.models.list()
         return time.monotonic() - begun
 
-    # At best of three: were each to wait for the keeper's grace of 20 ms, it would be 4 s.
+    # The best of three: if each call waited for the keeper's grace of 20 ms, it would be 4 s.
     assert min(asyncio.run(main()) for _ in range(3)) < 2
 
 

@@ -1,4 +1,4 @@
-"""What docstrings show works: every `>>>` of the package. `cargo xtask test guides` runs the guides."""
+"""The examples in docstrings work: every `>>>` of the package. `cargo xtask test guides` runs the guides."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def docstrings() -> Iterator[Any]:
     modules += [one.name for one in pkgutil.walk_packages(gatewright.__path__, "gatewright.")]
     finder = doctest.DocTestFinder(exclude_empty=True)
     for name in modules:
-        # Neither is there to be imported: one runs the program, the other is loaded already.
+        # Neither can be imported: one runs the program, the other is already loaded.
         if name in ("gatewright.__main__", "gatewright._engine"):
             continue
         for found in finder.find(importlib.import_module(name), name):
@@ -30,7 +30,7 @@ def docstrings() -> Iterator[Any]:
 
 @pytest.fixture
 def workplace(gateway: Gateway, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A folder with reports, as pages of the documentation have it, and the gateway in the environment."""
+    """A folder with reports, as in the documentation, and the gateway in the environment."""
     shutil.copytree(ROOT / "examples" / "reports", tmp_path / "runs")
     monkeypatch.setenv("GATEWRIGHT_BASE_URL", gateway.base_url)
     monkeypatch.setenv("GATEWRIGHT_API_KEY", gateway.key)
@@ -40,7 +40,7 @@ def workplace(gateway: Gateway, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 @pytest.mark.usefixtures("workplace")
 @pytest.mark.parametrize("docstring", list(docstrings()))
 def test_the_examples_of_docstrings_run(docstring: doctest.DocTest) -> None:
-    # Examples of methods begin with a client at hand.
+    # Examples of methods assume an existing client.
     if ".generated." in docstring.name:
         docstring.globs["client"] = gatewright.Client()
     said: list[str] = []

@@ -1,4 +1,4 @@
-"""Numbers from callers and gateways that no clock holds, silence, and panics of the client's own: each ends
+"""Numbers from callers and gateways that no clock can represent, silence, and panics in the client: each ends
 as an error of its call (2.7, 3; the rest is ours)."""
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def test_the_timeout_bounds_the_silence_of_a_stream_unless_idle_timeout_is_given
     with Client(url, "key") as client:
         assert silence(client, timeout=0.4) < 10
         assert "(timeout)" in said[-1]
-        # The word on silence itself is the one that counts, in whichever direction.
+        # The more specific option, for silence, wins, whether it is shorter or longer.
         assert silence(client, timeout=0.2, idle_timeout=1.2) > 1
         assert "(idle_timeout)" in said[-1]
         assert silence(client.with_options(idle_timeout=0.3), timeout=60) < 10
@@ -144,7 +144,7 @@ def test_the_timeout_bounds_the_silence_of_a_stream_unless_idle_timeout_is_given
         assert silence(client) > 1
 
 
-# Panics, made on purpose: builds for release have no such thing.
+# Deliberate panics: release builds don't have them.
 
 
 @pytest.fixture
@@ -216,7 +216,7 @@ def test_a_panic_within_a_stream_is_its_end_for_whoever_reads_it(
         if place == "stream":
             with raises():
                 next(text.text())
-            # It is over: nobody waits for what cannot come.
+            # It is over: nothing waits for data that cannot arrive.
             assert list(stream) == []
             with raises():
                 text.get_final_completion()

@@ -1,4 +1,4 @@
-"""What a stream is read as: events, raw events, text, the whole document; and what an error of it carries."""
+"""The levels of reading a stream: events, raw events, text, the whole document; and what its errors carry."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_raw_events_show_an_error_and_then_raise_it(serve: Serve) -> None:
 
 
 def noting(frames: Iterator[gatewright.RawEvent], seen: list[str | None]) -> Iterator[gatewright.RawEvent]:
-    """Notes each event's data before the stream goes on, so that it is known when the stream raises."""
+    """Records each event's data before the stream continues, so that it is known when the stream raises."""
     for frame in frames:
         seen.append(frame.data)
     yield from ()

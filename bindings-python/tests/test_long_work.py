@@ -30,7 +30,8 @@ def record(status: str, **members: object) -> bytes:
 
 
 def states(*answers: bytes | None) -> Callable[[Connection], None]:
-    """Answers the look-ups in order, the last one again; None closes the connection without a word."""
+    """Answers the polls in order, repeating the last response; None closes the connection without a
+    response."""
     left = list(answers)
 
     def answer(connection: Connection) -> None:
@@ -248,7 +249,7 @@ except gatewright.APITimeoutError:
 
 
 class Files:
-    """Serves CONTENTS, breaking off after `breaks` bytes the first time; knows ranges if it is to."""
+    """Serves CONTENTS, breaking off after `breaks` bytes the first time; supports ranges if requested."""
 
     def __init__(self, *, breaks: int | None = None, ranges: bool = True) -> None:
         self.heads: list[str] = []
@@ -379,7 +380,7 @@ def test_trouble_with_the_disk_is_a_file_error_with_the_systems_own_as_its_cause
 
 
 def test_a_full_disk_leaves_nothing_behind_and_what_was_there(serve: Serve, tmp_path: Path) -> None:
-    # A limit on the size of files stands for the disk: the system refuses the write in the same way.
+    # A file size limit simulates a full disk: the system rejects the write in the same way.
     program = """
 import errno, os, resource, sys, gatewright
 url, place = sys.argv[1:]

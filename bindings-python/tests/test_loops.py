@@ -1,4 +1,4 @@
-"""Event loops: uvloop, anyio on asyncio, several at once; trio's refusal; cancellation seen by servers."""
+"""Event loops: uvloop, anyio on asyncio, several at once; rejecting trio; cancellation as servers see it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUESTION: Any = [{"role": "user", "content": "Reply with exactly: one two three"
 
 
 class Hanging:
-    """Answers nothing, or begins a stream and falls silent; tells when the client has gone away."""
+    """Sends nothing, or starts a stream and falls silent; signals when the client has disconnected."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()
@@ -36,7 +36,7 @@ class Hanging:
 
 
 async def converse(client: AsyncClient) -> str:
-    """A call, then a stream; what the stream says."""
+    """A call, then a stream; returns the stream's text."""
     assert (await client.models.list()).data
     stream = await client.chat.completions.create(model="model-sol", messages=QUESTION, stream=True)
     return "".join([choice.delta.content or "" async for event in stream for choice in event.choices])

@@ -1,4 +1,4 @@
-"""Options of clients and calls, clients made from one another, and clients in pickles."""
+"""Options of clients and calls, clients derived from others, and pickled clients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Serve = Callable[[Callable[[Connection], None]], str]
 
 
 class Recorder:
-    """A gateway that answers `{}` and keeps what it was asked."""
+    """A gateway that answers `{}` and records its requests."""
 
     def __init__(self) -> None:
         self.connections: list[Connection] = []
@@ -183,7 +183,7 @@ def test_a_proxy_of_the_environment_is_asked(serve: Serve, recorder: Recorder) -
 def test_a_gateway_that_takes_no_connection_is_left_after_the_connect_timeout() -> None:
     with socket.socket() as listener, socket.socket() as queued:
         listener.bind(("127.0.0.1", 0))
-        # Its queue has room for one that nobody accepts; the next gets no answer.
+        # Its queue has room for one connection, which nobody accepts; the next one gets no response.
         listener.listen(0)
         queued.connect(listener.getsockname())
         base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -308,7 +308,7 @@ def test_an_async_client_pickles_alike() -> None:
 
 
 class Subclass(Client):
-    """A client with something of its own."""
+    """A client with an attribute of its own."""
 
     def __init__(self, base_url: str) -> None:
         super().__init__(base_url, "key", pickle_key=True)
@@ -370,7 +370,7 @@ CATALOG = json.loads((Path(__file__).parents[2] / "spec/catalog.json").read_text
 
 
 def described(scope: str) -> dict[str, object]:
-    """The options that Python has of a scope, each with its default."""
+    """The options of a scope in Python, each with its default."""
     options = [option for option in SPEC[scope]["options"] if "python" in option.get("only", ["python"])]
     defaults = CATALOG["defaults"]
     return {option["name"]: defaults.get(option.get("catalog"), option.get("default")) for option in options}

@@ -1,4 +1,4 @@
-"""Living in a process: Ctrl-C, fork, exit, import time, the console script."""
+"""Process life cycle: Ctrl-C, fork, exit, import time, the console script."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def interrupt(program: str, *arguments: str) -> tuple[float, str]:
     out, err = process.communicate(timeout=10)
     assert process.returncode == 0, err
     ended, _, rest = out.strip().partition(" ")
-    # CLOCK_MONOTONIC is one clock for all processes of a machine.
+    # CLOCK_MONOTONIC is one clock for all processes on a machine.
     return float(ended) - sent, rest
 
 
 def promptly(limit: float, measure: Callable[[], float]) -> None:
-    """Passes if one of a few runs takes no longer than the limit: the machine may slow down the others."""
+    """Passes if any of a few runs stays within the limit: the machine may slow down the others."""
     taken: list[float] = []
     while not taken or (taken[-1] > limit and len(taken) < 5):
         taken.append(measure())
@@ -91,7 +91,7 @@ except KeyboardInterrupt:
 
 
 # As gunicorn does it: the application is loaded, and has made requests, before the workers are forked; these
-# make requests on threads and loops of their own, and one that ends is replaced while the others go on.
+# make requests on their own threads and loops, and one that ends is replaced while the others continue.
 PREFORK = """
 import asyncio, os, signal, sys, threading, gatewright
 
@@ -227,7 +227,8 @@ print(codes == [0] * 20)
 
 
 def test_processes_end_well_right_after_an_async_answer(gateway: Gateway) -> None:
-    # The thread that told the loop of the answer may be on its way out of the interpreter: interpreter.rs.
+    # The thread that notified the loop of the response may be on its way out of the interpreter:
+    # interpreter.rs.
     program = """
 import asyncio, os, sys, gatewright
 client = gatewright.AsyncClient()
@@ -300,7 +301,7 @@ async def ask():
 threading.Thread(target=asyncio.run, args=(ask(),), daemon=True).start()
 time.sleep(0.2)
 """,
-    # The interpreter ends a daemon thread where it is: here in Python code, above the client's.
+    # The interpreter stops a daemon thread where it is: here in Python code, above the client's.
     "middleware that waits": """
 class Slow:
     def before(self, attempt):
@@ -343,7 +344,7 @@ def test_a_process_exits_with_calls_and_streams_under_way(serve: Serve, program:
         "import asyncio, sys, threading, time, gatewright\nclient = gatewright.Client(sys.argv[1], 'key')\n"
     )
     begun = time.monotonic()
-    # The interpreter takes its time to go down, so that threads which come back to it find it so.
+    # The interpreter shuts down slowly, so that threads that come back to it find it shutting down.
     leave = """
 class Late:
     def __del__(self, sleep=time.sleep):

@@ -1,4 +1,4 @@
-"""Records: attribute and item access over a response's JSON, with nothing lost."""
+"""Records: attribute and item access to a response's JSON, losslessly."""
 
 import copy
 import json
@@ -43,7 +43,7 @@ def test_an_unknown_attribute_names_those_there_are(record: Record) -> None:
 
 
 def test_a_declared_member_that_is_absent_reads_as_none_and_raises_by_item(record: Record) -> None:
-    # 2.2 declares tool_calls; a gateway may leave it out.
+    # 2.2 declares tool_calls; a gateway may omit it.
     assert record.tool_calls is None
     assert "tool_calls" not in record
     with pytest.raises(KeyError, match="tool_calls"):
@@ -54,7 +54,7 @@ def test_a_declared_member_that_is_absent_reads_as_none_and_raises_by_item(recor
 
 
 def test_a_required_member_that_a_server_left_out_reads_as_none_too() -> None:
-    # 2.3 has finish_reason on every choice; servers that leave it out break no script of the official SDK.
+    # 2.3 has finish_reason on every choice; servers that omit it break no script of the official SDK.
     chunk = Record.from_json('{"choices": [{"index": 0, "delta": {"content": "a"}}]}')
     assert chunk.choices[0].finish_reason is None
     assert chunk.id is chunk.usage is chunk.choices[0].delta.role is None
@@ -66,7 +66,7 @@ def test_a_required_member_that_a_server_left_out_reads_as_none_too() -> None:
 
 
 def test_text_that_a_client_joins_is_none_where_the_parts_are_missing() -> None:
-    # output_text is no member of a response: there is none of it without the list it is joined of.
+    # output_text is not a member of a response: it doesn't exist without the list that it is joined from.
     assert Record.from_json('{"output": []}').output_text == ""
     with pytest.raises(AttributeError, match="output_text"):
         Record.from_json('{"id": "r1"}').output_text  # noqa: B018

@@ -1,4 +1,4 @@
-"""What is made of reports: many verdicts at once, pages, JUnit, comparisons, the canonical form."""
+"""Processing reports: many verdicts at once, pages, JUnit, comparisons, the canonical form."""
 
 from __future__ import annotations
 
@@ -181,7 +181,8 @@ def test_error_of_the_iterable_reaches_the_caller() -> None:
 
 
 def test_other_threads_run_while_documents_are_judged() -> None:
-    """A counter in another thread gets on while one large document is judged: the interpreter is released."""
+    """A counter in another thread makes progress while one large document is validated: the GIL is
+    released."""
     document = b"[" + b"0," * 3_000_000 + b"0]"
     count = 0
     done = threading.Event()

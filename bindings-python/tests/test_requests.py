@@ -1,4 +1,4 @@
-"""The rules of requests, at the gateway and before sending."""
+"""The rules for requests, at the gateway and before sending."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_null_for_an_optional_member_is_absence(gateway: Gateway, validate: bool
 
 
 def test_at_most_a_hundred_violations_are_told(gateway: Gateway) -> None:
-    # 7 rule 4: what a refusal says is ours to bound.
+    # 7 rule 4: limiting the contents of a rejection is ours.
     wrong: dict[str, Any] = {"messages": [0] * 20_000}
     checked = Client(gateway.base_url, gateway.key, validate=True)
     with pytest.raises(gatewright.InvalidRequestError) as before:

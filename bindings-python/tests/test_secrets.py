@@ -1,4 +1,5 @@
-"""No error shows a secret that a service echoes (5 rule 1), by the vectors that all languages share."""
+"""No error shows a secret that a service echoes (5 rule 1), tested with the vectors that all languages
+share."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def echoed(text: str) -> str:
 
 
 def shown(error: gatewright.APIError) -> str:
-    """All that an error shows: itself, its traceback with what led to it, and each attribute."""
+    """Everything that an error shows: itself, its traceback with its causes, and each attribute."""
     parts = ["".join(traceback.format_exception(error)), str(error), repr(error)]
     for name in dir(error):
         value = None if name.startswith("__") else getattr(error, name)
@@ -88,7 +89,7 @@ def test_no_error_shows_a_secret_that_a_service_echoes(
     if case["error"]["message"] is not None:
         assert error.message == case["error"]["message"]
     text = shown(error)
-    # The lines of this file are part of the traceback, and hold no secret themselves.
+    # The lines of this file are part of the traceback, and contain no secret themselves.
     assert "canary" not in unquote(text).lower().replace(f"{__file__}".lower(), ""), text
     for form in (FORMS["hex"], BASE64, base64.b64encode(KEY.encode()).decode()):
         assert form not in text, text

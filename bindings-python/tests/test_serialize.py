@@ -1,4 +1,4 @@
-"""Request bodies: Python values to JSON, refusals with the path to what is at fault."""
+"""Request bodies: Python values to JSON, and errors with the path to the invalid value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams, sync and async: complete, closed when left, errors after the events that came before."""
+"""Streams, sync and async: complete, closed when abandoned, errors after the events that came before."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def chunk(text: str, finish: str = "null") -> bytes:
 
 
 class Endless:
-    """A stream without an end, and whether its reader has gone away."""
+    """An endless stream, and whether its reader has disconnected."""
 
     def __init__(self) -> None:
         self.closed = threading.Event()
@@ -112,7 +112,7 @@ def test_leaving_a_stream_closes_the_connection(
     endless = Endless()
     stream = open_stream(serve(endless))
     leave(stream)
-    # The stream itself is still referenced: it is the leaving that closes.
+    # The stream itself is still referenced: leaving the loop closes it.
     assert endless.closed.wait(2)
     assert list(stream) == []
 
@@ -153,7 +153,7 @@ def test_a_cut_stream_raises_after_its_events(serve: Serve) -> None:
 def iter_all(
     stream: gatewright.Stream[gatewright.types.ChatCompletionChunk], received: list[str | None]
 ) -> Iterator[gatewright.types.ChatCompletionChunk]:
-    """Notes each text before the stream goes on, so that it is known when the stream raises."""
+    """Records each text before the stream continues, so that it is known when the stream raises."""
     for one in stream:
         received.append(one.choices[0].delta.content)
     yield from ()

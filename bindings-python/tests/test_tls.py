@@ -1,4 +1,4 @@
-"""TLS: authorities to trust, and certificates of the client's own."""
+"""TLS: authorities to trust, and client certificates."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Answer(BaseHTTPRequestHandler):
         self.wfile.write(b"{}")
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Sends nothing."""
 
 
 class Authority:
-    """A certificate authority that only this test knows, and files with what it has issued."""
+    """A certificate authority that only this test knows, and the files it has issued."""
 
     def __init__(self, folder: Path) -> None:
         self.authority = trustme.CA()
@@ -41,14 +41,14 @@ class Authority:
 
     @contextlib.contextmanager
     def serve(self, *, wants_certificate: bool) -> Iterator[str]:
-        """A gateway behind TLS; its address."""
+        """A gateway behind TLS; its URL."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.authority.issue_cert("127.0.0.1").configure_cert(context)
         if wants_certificate:
             context.verify_mode = ssl.CERT_REQUIRED
             self.authority.configure_trust(context)
         server = HTTPServer(("127.0.0.1", 0), Answer)
-        # Handshakes that fail end the connection, not the server.
+        # Failed handshakes end the connection, not the server.
         server.handle_error = lambda *_: None  # type: ignore[method-assign]
         server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()

@@ -92,7 +92,7 @@ def limit_cases() -> Iterator[Any]:
     names = ("requests.json", "tools.json", "native.json", "messages.json")
     files = [VECTORS / "limits" / name for name in names]
     for case in (case for file in files for case in json.loads(file.read_text())["cases"]):
-        # Left out is what arguments cannot express, what the client sets itself, and models it does not know.
+        # Excluded: what arguments cannot express, what the client sets itself, and models it does not know.
         body = case["body"]
         if (
             isinstance(body, dict)
@@ -129,7 +129,7 @@ def test_limits(serve: Callable[[Callable[[Connection], None]], str], case: dict
         connection.answer(b"{}")
 
     client = Client(serve(answer), "key", validate=True, max_retries=0)
-    # By extra_body, since a case may lack what the signature requires.
+    # Passed as extra_body, since a case may lack what the signature requires.
     method = METHODS[case["operation"]](client)
     signature = inspect.signature(method)
     arguments: dict[str, Any] = {
@@ -152,7 +152,7 @@ def test_limits(serve: Callable[[Callable[[Connection], None]], str], case: dict
         assert json.loads(bodies[0]) == case["body"]
 
 
-# What answers promise: sections 2.7 and 2.11.
+# What responses promise: sections 2.7 and 2.11.
 
 
 def answer_cases() -> Iterator[Any]:
@@ -168,7 +168,7 @@ def test_answers(serve: Callable[[Callable[[Connection], None]], str], case: dic
     retrieve = {"retrieve_video": lambda client: client.videos.generations.retrieve}
     method = {**METHODS, **retrieve}[operation]
     with Client(base_url, "key", max_retries=0) as client:
-        # Nobody asked: what a server leaves out is handed over as it came.
+        # Without validation, a response that lacks members is returned unchanged.
         assert method(client)(**arguments) == case["answer"]
         if not case["violations"]:
             assert method(client)(**arguments, validate=True) == case["answer"]
@@ -223,7 +223,7 @@ def play(response: dict[str, Any]) -> Callable[[Connection], None]:
         if response["end"] == "clean":
             connection.send(b"0\r\n\r\n")
         elif response["end"] == "reset":
-            # What came before is to be read first.
+            # Earlier events must be read first.
             time.sleep(0.05)
             connection.reset()
         elif response["end"] == "hang":
@@ -254,7 +254,8 @@ IMPATIENT: dict[str, Any] = {"idle_timeout": SILENCE, "event_timeout": 2 * SILEN
 
 
 def read_sync(client: Any, operation: str, level: str) -> tuple[list[Any], Any, gatewright.APIError | None]:
-    """What is read of a stream at a level, its whole document at the level `final`, and how it ends."""
+    """The results of reading a stream at a level, its whole document at the level `final`, and how it
+    ends."""
     events: list[Any] = []
     try:
         stream = METHODS[operation](client)(model="m", **ARGUMENTS[operation])
@@ -270,7 +271,7 @@ def read_sync(client: Any, operation: str, level: str) -> tuple[list[Any], Any, 
 async def read_async(
     client: Any, operation: str, level: str
 ) -> tuple[list[Any], Any, gatewright.APIError | None]:
-    """As `read_sync`, by the async client, whose methods have the same names."""
+    """Like `read_sync`, with the async client, whose methods have the same names."""
     events: list[Any] = []
     try:
         stream = await METHODS[operation](client)(model="m", **ARGUMENTS[operation])
@@ -325,7 +326,7 @@ def test_stream(
             assert error.received is None
 
 
-# What else the validator's face promises.
+# Other promises of the validator's interface.
 
 
 def test_text_bytes_and_paths_are_told_apart(tmp_path: Path) -> None:
@@ -334,7 +335,7 @@ def test_text_bytes_and_paths_are_told_apart(tmp_path: Path) -> None:
     path.write_text(text)
     for given in (text, text.encode(), bytearray(text.encode()), memoryview(text.encode()), path):
         assert report.validate(given).valid
-    # A file's name as a str is a document, and no JSON.
+    # A file's name as a str is a document, and not valid JSON.
     assert report.validate(str(path)).violations[0].rule == "syntax"
     with pytest.raises(gatewright.FileError, match=r"missing\.json"):
         report.validate(tmp_path / "missing.json")

@@ -1,4 +1,4 @@
-"""Streams whose connection is watched by whoever waits for them, a loop or a thread (decision 0053)."""
+"""Streams whose connection is watched by their reader, a loop or a thread (decision 0053)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def texts_of(stream: AsyncStream) -> list[str]:
 
 
 class PacketByPacket:
-    """Sends each chunk when it is told to, and tells when the client has gone away."""
+    """Sends each chunk when signaled, and signals when the client has disconnected."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -73,7 +73,7 @@ class PacketByPacket:
 
 
 class Hanging:
-    """Begins a stream and falls silent; tells when the client has gone away."""
+    """Starts a stream and falls silent; signals when the client has disconnected."""
 
     def __init__(self) -> None:
         self.closed = threading.Event()
@@ -86,7 +86,7 @@ class Hanging:
 
 
 class Noting(asyncio.SelectorEventLoop):
-    """An event loop that notes which connections it watches."""
+    """An event loop that records which connections it watches."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -169,7 +169,7 @@ def test_a_loop_goes_on_beside_a_reader_that_is_away_and_loses_nothing(serve: Se
     async def main() -> list[str]:
         stream = await open_async(base_url)
         first = (await anext(stream)).choices[0].delta.content or ""
-        # The stream is read ahead meanwhile, until there is no more room.
+        # Meanwhile, the stream is read ahead until there is no more room.
         await loop.rests.wait()
         return [first, *await texts_of(stream)]
 
@@ -248,7 +248,7 @@ def test_a_time_limit_ends_the_wait_of_a_thread(serve: Serve) -> None:
 
 def test_a_stream_is_read_on_while_its_thread_is_away_and_goes_on_with_it(serve: Serve) -> None:
     sent, again = threading.Event(), threading.Semaphore(0)
-    # More than the system keeps for a connection.
+    # More than the system buffers for a connection.
     long = "x" * 64 * 1024
 
     def answer(connection: Connection) -> None:
@@ -273,7 +273,7 @@ def test_a_stream_is_read_on_while_its_thread_is_away_and_goes_on_with_it(serve:
 
 
 def after_a_call(go_on: Callable[[socket.socket], None]) -> Callable[[Connection], None]:
-    """Answers a call, and leaves the connection, on which the next request is read, to `go_on`."""
+    """Answers a call, and passes the connection and the next request on it to `go_on`."""
 
     def handle(connection: Connection) -> None:
         body = b'{"id": "1", "choices": []}'
@@ -285,10 +285,10 @@ def after_a_call(go_on: Callable[[socket.socket], None]) -> Callable[[Connection
 
 
 def open_second(base_url: str, text: str = "x", **options: Any) -> Stream:
-    """A stream over the connection of a call before."""
+    """A stream over the connection of an earlier call."""
     client = Client(base_url, "key", max_retries=0, **options)
     client.chat.completions.create(model="m", messages=QUESTION)
-    # Nobody drives the connections any more.
+    # Nothing drives the connections any more.
     time.sleep(0.1)
     message: Any = {"role": "user", "content": text}
     return client.chat.completions.create(model="m", messages=[message], stream=True)
@@ -363,7 +363,7 @@ def test_a_thread_whose_stream_another_one_takes_over_rests_and_is_told(serve: S
 
 def test_a_stream_over_a_connection_used_before_is_read_on_while_its_thread_is_away(serve: Serve) -> None:
     sent = threading.Event()
-    # More than the system keeps for a connection.
+    # More than the system buffers for a connection.
     long = "x" * 64 * 1024
 
     def answer(accepted: socket.socket) -> None:
@@ -383,7 +383,7 @@ def test_a_stream_over_a_connection_used_before_is_read_on_while_its_thread_is_a
 
 @pytest.fixture
 def secure(tmp_path: Path) -> Iterator[tuple[Callable[[Callable[[ssl.SSLSocket], None]], str], Path]]:
-    """Starts a server of one connection behind TLS; and its authority."""
+    """Starts a TLS server for one connection; returns its authority, too."""
     authority = trustme.CA()
     bundle = tmp_path / "authority.pem"
     authority.cert_pem.write_to_path(str(bundle))
@@ -419,7 +419,7 @@ def test_watched_streams_behind_tls(
         for number in range(20):
             assert go_on.acquire(timeout=10)
             connection.sendall(chunk(str(number)))
-        # More than fits a record, and a turn.
+        # More than fits into a record, and into a turn.
         connection.sendall(b"".join(chunk(str(number)) for number in range(20, 5000)))
         connection.sendall(chunk("", '"stop"') + DONE)
 
@@ -525,7 +525,7 @@ def test_many_threads_ask_at_once_over_connections_used_before(gateway: Gateway)
 def test_the_call_that_brought_a_stream_does_not_keep_it(serve: Serve) -> None:
     async def main() -> None:
         stream = await open_async(base_url)
-        # The thread that brought it may still be at its end. The engine is not called meanwhile.
+        # The thread that opened it may still be finishing. The engine is not called meanwhile.
         await asyncio.sleep(0.1)
         assert not any(isinstance(one, asyncio.Future) for one in gc.get_referrers(stream._engine))
         await stream.close()
@@ -544,7 +544,7 @@ def test_a_stream_that_is_dropped_while_an_exception_is_on_its_way_leaves_it_alo
         waiting = stream._engine.readable(asyncio.get_running_loop())
         engines = [stream._engine]
         del stream._engine
-        # The future that brought the stream goes with the turn in which it did.
+        # The future that delivered the stream is freed at the end of its turn.
         await asyncio.sleep(0)
         with pytest.raises(ZeroDivisionError):
             # The interpreter frees the left operand while the exception is set.

@@ -1,4 +1,5 @@
-"""Webhooks (2.7, 6): the vectors, the reference implementation, our gateway, what frameworks hand over."""
+"""Webhooks (2.7, 6): the vectors, the reference implementation, our gateway, and the inputs that frameworks
+provide."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def body_of(given: dict[str, Any] | None) -> bytes:
 
 
 def signed(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
-    """By the reference where it can: it signs only whole seconds and UTF-8."""
+    """Uses the reference where possible: it signs only whole seconds and UTF-8."""
     try:
         moment = datetime.fromtimestamp(int(timestamp), tz=timezone.utc)
         return standardwebhooks.Webhook(secret).sign(message_id, moment, body.decode())
@@ -160,7 +161,7 @@ def test_both_clients_have_them_and_neither_needs_a_network() -> None:
 
 @pytest.fixture
 def posting_gateway() -> Iterator[dict[str, str]]:
-    """A gateway that posts to this machine."""
+    """A gateway that may post to this machine."""
     program = os.environ.get("GATEWRIGHT_BIN") or ROOT / "target" / "debug" / "gatewright"
     command = [program, "serve", "--json", "--listen", "127.0.0.1:0", "--allow-private-webhooks"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -36,7 +36,7 @@ def test_methods_are_coroutine_functions() -> None:
     assert inspect.iscoroutinefunction(client.videos.generations.wait)
 
 
-async def test_errors_are_raised_where_the_call_is_awaited(gateway: Gateway) -> None:
+async def test_errors_are_raised_at_the_await(gateway: Gateway) -> None:
     client = AsyncClient(gateway.base_url, gateway.key)
     with pytest.raises(gatewright.NotFoundError) as caught:
         await client.chat.completions.create(model="nope", messages=[{"role": "user", "content": "x"}])
@@ -45,7 +45,7 @@ async def test_errors_are_raised_where_the_call_is_awaited(gateway: Gateway) -> 
         await client.models.list(extra_body={"x": float("nan")})
 
 
-async def test_videos_are_waited_for(gateway: Gateway) -> None:
+async def test_wait_returns_completed_videos(gateway: Gateway) -> None:
     async with AsyncClient(gateway.base_url, gateway.key) as client:
         task = await client.videos.generations.create_and_wait(
             model="video_model_1", prompt="waves", duration=3, interval=0.05
@@ -53,7 +53,7 @@ async def test_videos_are_waited_for(gateway: Gateway) -> None:
     assert task.status == "completed"
 
 
-async def test_cancelling_a_task_ends_the_request(
+async def test_canceling_a_task_ends_the_request(
     serve: Callable[[Callable[[Connection], None]], str],
 ) -> None:
     begun, closed = threading.Event(), threading.Event()
@@ -72,7 +72,7 @@ async def test_cancelling_a_task_ends_the_request(
     assert await asyncio.to_thread(closed.wait, 2)
 
 
-async def test_a_crowd_gets_its_answers_and_errors_while_some_of_it_leaves(gateway: Gateway) -> None:
+async def test_concurrent_calls_get_responses_and_errors_while_some_are_canceled(gateway: Gateway) -> None:
     async def ask(number: int) -> str:
         model = "nope" if number % 7 == 3 else "model-sol"
         said = [{"role": "user", "content": f"Reply with exactly: {number}"}]
@@ -114,7 +114,7 @@ def test_one_client_serves_several_loops_one_after_another_and_at_once(gateway: 
     assert len(set(counts)) == 1
 
 
-def test_a_loop_that_closes_under_a_call_leaves_the_client_whole(
+def test_closing_a_loop_during_a_call_leaves_the_client_usable(
     serve: Callable[[Callable[[Connection], None]], str],
 ) -> None:
     release = threading.Event()
@@ -139,7 +139,7 @@ def test_a_loop_that_closes_under_a_call_leaves_the_client_whole(
     assert asyncio.run(ask()) == {}
 
 
-def test_a_loop_that_closes_before_it_gets_an_answer_is_freed(
+def test_a_loop_closed_before_its_response_is_freed(
     serve: Callable[[Callable[[Connection], None]], str],
 ) -> None:
     def answer(connection: Connection) -> None:

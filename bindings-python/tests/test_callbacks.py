@@ -48,7 +48,7 @@ class Locked:
 # The key.
 
 
-def test_a_callable_is_asked_for_the_key_of_each_call(serve: Serve) -> None:
+def test_a_key_callable_is_called_for_each_call(serve: Serve) -> None:
     numbers = iter("123")
     locked = Locked("key-2")
     client = Client(serve(locked), lambda: f"key-{next(numbers)}", max_retries=0)
@@ -59,7 +59,7 @@ def test_a_callable_is_asked_for_the_key_of_each_call(serve: Serve) -> None:
     assert keys(locked.heads) == ["key-1", "key-2", "key-3"]
 
 
-def test_a_refused_key_is_refreshed_once(serve: Serve) -> None:
+def test_a_rejected_key_is_refreshed_once(serve: Serve) -> None:
     asked: list[bool] = []
 
     def provide(*, refresh: bool) -> str:
@@ -88,7 +88,7 @@ async def test_an_async_client_takes_coroutine_functions_and_plain_ones(serve: S
     assert await client.models.list() == {}
 
 
-def test_a_coroutine_function_is_no_key_of_a_sync_client(serve: Serve) -> None:
+def test_a_sync_client_rejects_a_coroutine_function_as_key(serve: Serve) -> None:
     async def provide() -> str:
         return "key"
 
@@ -97,12 +97,12 @@ def test_a_coroutine_function_is_no_key_of_a_sync_client(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("answer", [None, 5, b"bytes"])
-def test_what_is_no_text_is_no_key(serve: Serve, answer: Any) -> None:
+def test_a_key_callable_must_return_text(serve: Serve, answer: Any) -> None:
     with pytest.raises(TypeError, match="api_key"):
         Client(serve(Locked("key")), lambda: answer).models.list()
 
 
-def test_a_key_is_text_or_callable() -> None:
+def test_a_key_must_be_text_or_callable() -> None:
     with pytest.raises(TypeError, match="api_key must be a string or a callable, not int"):
         Client("http://127.0.0.1:9", 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
@@ -165,7 +165,7 @@ class Inspecting(Middleware):
         self.outcome = outcome
 
 
-def test_an_attempt_and_its_outcome_tell_everything(serve: Serve) -> None:
+def test_an_attempt_and_its_outcome_describe_everything(serve: Serve) -> None:
     heads: list[str] = []
 
     def answer(connection: Connection) -> None:
@@ -195,7 +195,7 @@ def test_an_attempt_and_its_outcome_tell_everything(serve: Serve) -> None:
     assert 0 < outcome.elapsed < 10
 
 
-def test_middleware_sees_failures_to_connect_and_the_heads_of_streams(gateway: Gateway) -> None:
+def test_middleware_sees_connection_failures_and_stream_heads(gateway: Gateway) -> None:
     seen = Inspecting()
     with pytest.raises(gatewright.APIConnectionError):
         Client("http://127.0.0.1:9", "key", middleware=[seen], max_retries=0).models.list()
@@ -229,7 +229,7 @@ ERRORS = [LookupError("own"), StopIteration(3), gatewright.RateLimitError("own l
 
 @pytest.mark.parametrize("where", ["before", "after"])
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_what_middleware_raises_reaches_the_caller_as_it_is(
+def test_middleware_exceptions_reach_the_caller_unchanged(
     gateway: Gateway, where: str, error: BaseException
 ) -> None:
     notes = Notes()
@@ -242,7 +242,7 @@ def test_what_middleware_raises_reaches_the_caller_as_it_is(
 
 
 @pytest.mark.parametrize("where", ["before", "after"])
-async def test_what_async_middleware_raises_reaches_the_caller_as_it_is(gateway: Gateway, where: str) -> None:
+async def test_async_middleware_exceptions_reach_the_caller_unchanged(gateway: Gateway, where: str) -> None:
     own = LookupError("own")
     client = AsyncClient(gateway.base_url, gateway.key, middleware=[Raising(where, own)])
     with pytest.raises(LookupError) as caught:
@@ -254,19 +254,19 @@ async def test_what_async_middleware_raises_reaches_the_caller_as_it_is(gateway:
         await client.models.list()
 
 
-def test_an_error_of_a_callback_keeps_where_it_was_raised(gateway: Gateway) -> None:
+def test_a_callback_exception_retains_its_traceback(gateway: Gateway) -> None:
     client = Client(gateway.base_url, gateway.key, middleware=[Raising("before", LookupError())])
     with pytest.raises(LookupError) as caught:
         client.models.list()
     assert [entry.name for entry in caught.traceback][-1] == "before"
 
 
-def test_an_object_without_either_method_is_refused() -> None:
+def test_middleware_without_either_method_is_rejected() -> None:
     with pytest.raises(TypeError, match="str has neither"):
         Client("http://127.0.0.1:9", "key", middleware=["x"])  # type: ignore[list-item]  # pyright: ignore
 
 
-def test_a_header_that_cannot_be_sent_is_refused(gateway: Gateway) -> None:
+def test_an_invalid_header_is_rejected(gateway: Gateway) -> None:
     class Bad(Middleware):
         def before(self, attempt: Attempt) -> None:
             attempt.headers["x-a"] = "line\nbreak"
@@ -275,7 +275,7 @@ def test_a_header_that_cannot_be_sent_is_refused(gateway: Gateway) -> None:
         Client(gateway.base_url, gateway.key, middleware=[Bad()]).models.list()
 
 
-def test_a_header_in_another_case_replaces_the_one_that_is_there(gateway: Gateway) -> None:
+def test_a_header_in_another_case_replaces_the_existing_one(gateway: Gateway) -> None:
     class Other(Middleware):
         def before(self, attempt: Attempt) -> None:
             attempt.headers["Authorization"] = "Bearer another-key"
@@ -357,7 +357,7 @@ def test_one_client_with_callbacks_serves_several_loops_at_once(gateway: Gateway
     assert len(loops) == len(set(map(id, loops))) == 4
 
 
-async def test_cancelling_a_call_cancels_its_callback() -> None:
+async def test_canceling_a_call_cancels_its_callback() -> None:
     begun = asyncio.Event()
     ended = asyncio.Event()
 
@@ -387,7 +387,7 @@ async def test_a_callback_counts_against_the_deadline() -> None:
         await client.models.list()
 
 
-def test_a_client_that_its_own_middleware_refers_to_is_collected() -> None:
+def test_a_client_referenced_by_its_middleware_is_collected() -> None:
     class Owning(Middleware):
         client: Client
 
@@ -402,7 +402,7 @@ def test_a_client_that_its_own_middleware_refers_to_is_collected() -> None:
     assert gone() is None
 
 
-def test_a_client_that_is_nobodys_but_the_calls_lives_as_long(gateway: Gateway) -> None:
+def test_a_client_referenced_only_by_its_call_lives_as_long_as_the_call(gateway: Gateway) -> None:
     assert Client(gateway.base_url, lambda: gateway.key, middleware=[Notes()]).models.list().data
 
     async def ask() -> int:
@@ -411,7 +411,7 @@ def test_a_client_that_is_nobodys_but_the_calls_lives_as_long(gateway: Gateway) 
     assert asyncio.run(ask()) > 0
 
 
-async def test_a_callback_that_begins_after_its_call_was_cancelled_is_cancelled() -> None:
+async def test_a_callback_started_after_its_call_was_canceled_is_canceled() -> None:
     ended: list[str] = []
 
     async def provide() -> str:

@@ -17,7 +17,7 @@ from conftest import Gateway
 from gatewright import report
 
 
-def test_a_compatible_gateway_passes_and_every_step_is_told(gateway: Gateway, tmp_path: Path) -> None:
+def test_a_compatible_gateway_passes_and_every_step_is_reported(gateway: Gateway, tmp_path: Path) -> None:
     events: list[dict[str, Any]] = []
     result = gatewright.check(
         gateway.base_url, api_key=gateway.key, models=["model-terra"], on_progress=events.append
@@ -48,14 +48,14 @@ def test_a_compatible_gateway_passes_and_every_step_is_told(gateway: Gateway, tm
         result.write(tmp_path / "missing" / "report.json")
 
 
-def test_a_key_that_is_refused_fails_the_checks_and_is_told_nowhere(gateway: Gateway) -> None:
+def test_a_rejected_key_fails_the_checks_and_is_never_shown(gateway: Gateway) -> None:
     result = gatewright.check(gateway.base_url, api_key="wrong-canary-key", only=["models_endpoint"])
     assert not result.passed
     assert result.report["checks"][0]["error"]["category"] == "auth"
     assert "canary" not in result.json + json.dumps(result.evidence)
 
 
-def test_options_out_of_bounds_are_refused_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_bounds_options_are_reported_together(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(gatewright.ConfigurationError) as raised:
         gatewright.check("http://127.0.0.1:9", api_key="k", timeout_ms=1, models=["model-mars"])
     assert "timeout_ms must be from 1000 to 120000, not 1" in str(raised.value)
@@ -85,7 +85,7 @@ LIMIT = "timeout_ms must be a whole number from 1000 to 120000, not "
         ({"models": {"model-sol"}}, "models cannot be {'model-sol'}"),
     ],
 )
-def test_a_value_of_another_kind_is_refused_by_name(options: dict[str, Any], message: str) -> None:
+def test_a_value_of_the_wrong_type_is_rejected_by_name(options: dict[str, Any], message: str) -> None:
     with pytest.raises(gatewright.ConfigurationError) as raised:
         gatewright.check("http://127.0.0.1:9", api_key="k", **options)
     assert str(raised.value).startswith(message)
@@ -101,7 +101,7 @@ def test_the_key_comes_from_the_environment_and_models_from_a_profile(
     assert report.validate(result.json, kit_name="our-kit", models=["model-sol"]).valid
 
 
-def test_what_a_progress_function_raises_ends_the_run(gateway: Gateway) -> None:
+def test_an_exception_in_a_progress_function_ends_the_run(gateway: Gateway) -> None:
     def stop(_event: dict[str, Any]) -> None:
         raise RuntimeError("enough")
 
@@ -109,7 +109,7 @@ def test_what_a_progress_function_raises_ends_the_run(gateway: Gateway) -> None:
         gatewright.check(gateway.base_url, api_key=gateway.key, on_progress=stop)
 
 
-def test_a_run_on_an_event_loop_leaves_the_loop_free_and_can_be_cancelled(gateway: Gateway) -> None:
+def test_a_run_on_an_event_loop_does_not_block_it_and_can_be_canceled(gateway: Gateway) -> None:
     async def both() -> None:
         one, two = await asyncio.gather(
             gatewright.check_async(gateway.base_url, api_key=gateway.key, only=["responses_text"]),
@@ -131,7 +131,7 @@ def test_a_run_on_an_event_loop_leaves_the_loop_free_and_can_be_cancelled(gatewa
     asyncio.run(both())
 
 
-def test_a_cancelled_run_hands_over_its_whole_report() -> None:
+def test_a_canceled_run_returns_its_complete_report() -> None:
     async def limited(url: str) -> BaseException | None:
         checking = gatewright.check_async(url, api_key="k", timeout_ms=120000)
         with pytest.raises(asyncio.TimeoutError) as raised:
@@ -168,7 +168,7 @@ def test_a_cancelled_run_hands_over_its_whole_report() -> None:
             assert any(reason and reason.startswith("aborted:") for reason in reasons)
 
 
-def test_ctrl_c_ends_a_run_at_once(tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_run_immediately(tmp_path: Path) -> None:
     script = textwrap.dedent(
         """
         import os, signal, socket, threading, time

@@ -28,7 +28,7 @@ def test_chat(client: Client) -> None:
     assert completion["usage"]["total_tokens"] == completion.usage.total_tokens
 
 
-def test_a_result_goes_back_into_a_request(client: Client) -> None:
+def test_a_result_can_be_sent_in_a_request(client: Client) -> None:
     first = client.chat.completions.create(model="model-sol", messages=[{"role": "user", "content": "hello"}])
     second = client.chat.completions.create(
         model="model-sol",
@@ -56,7 +56,7 @@ def test_responses_and_compact(client: Client) -> None:
     assert compacted.object == "response.compaction"
 
 
-def test_models_are_looked_up_by_the_names_that_the_lists_give(client: Client) -> None:
+def test_models_are_retrieved_by_their_listed_names(client: Client) -> None:
     listed = client.models.list().data[0]
     assert client.models.retrieve(listed.id) == listed
     native = client.native.models.list().models[0]
@@ -73,13 +73,13 @@ def test_models_are_looked_up_by_the_names_that_the_lists_give(client: Client) -
         client.models.retrieve("../admin")
 
 
-async def test_models_are_looked_up_asynchronously(gateway: Gateway) -> None:
+async def test_models_are_retrieved_asynchronously(gateway: Gateway) -> None:
     async with gatewright.AsyncClient(gateway.base_url, gateway.key) as client:
         assert (await client.models.retrieve("model-sol")).id == "model-sol"
         assert (await client.native.models.get("models/model-sol")).name == "models/model-sol"
 
 
-def test_native_bounds_hold_in_either_spelling_before_sending(gateway: Gateway) -> None:
+def test_native_bounds_are_checked_in_either_spelling_before_sending(gateway: Gateway) -> None:
     client = Client(gateway.base_url, gateway.key, validate=True)
     with pytest.raises(gatewright.InvalidRequestError) as caught:
         client.native.generate_content(
@@ -99,7 +99,7 @@ def test_model_lists(client: Client) -> None:
     assert client.native.models.list(pageSize=1, pageToken=page.nextPageToken).models[0] != page.models[0]
 
 
-def test_a_page_of_a_list_is_iterated_over_its_elements_and_is_a_mapping_else(client: Client) -> None:
+def test_a_list_page_iterates_over_its_elements_and_is_otherwise_a_mapping(client: Client) -> None:
     page = client.models.list()
     assert list(page) == page.data
     assert [model.id for model in page] == [model["id"] for model in page["data"]]
@@ -142,7 +142,7 @@ def test_output_text_joins_the_text_of_a_response(
     assert answer.output_text == "its own"
 
 
-def test_errors_tell_the_answer_they_were_made_of(client: Client) -> None:
+def test_errors_describe_the_response_that_caused_them(client: Client) -> None:
     with pytest.raises(gatewright.NotFoundError) as caught:
         client.chat.completions.create(model="nope", messages=[{"role": "user", "content": "x"}])
     response = caught.value.response
@@ -175,7 +175,7 @@ def test_images(client: Client) -> None:
         assert image.url is None
 
 
-def test_videos_are_waited_for(client: Client) -> None:
+def test_wait_returns_completed_videos(client: Client) -> None:
     task = client.videos.generations.create(model="video_model_1", prompt="waves", duration=3)
     # Pending if the videos of earlier tests take all slots.
     assert task.status in ("pending", "processing")
@@ -204,7 +204,7 @@ def test_waiting_raises_on_failure_and_on_timeout(
         Client(base_url, "key").videos.generations.wait("t", interval=0.02, timeout=0.1)
 
 
-def test_the_response_is_reachable_from_the_result(client: Client) -> None:
+def test_the_response_is_accessible_from_the_result(client: Client) -> None:
     result = client.models.list()
     response = response_of(result)
     assert response is not None
@@ -258,13 +258,13 @@ def test_options_of_a_call(serve: Callable[[Callable[[Connection], None]], str])
     assert any(line.startswith("user-agent: gatewright-python python/3.") for line in lines)
 
 
-def test_path_parameters_cannot_leave_their_place(client: Client) -> None:
+def test_path_parameters_cannot_escape_their_segment(client: Client) -> None:
     for hostile in ("../admin", "a/b", "..\\x", ""):
         with pytest.raises(gatewright.GatewrightError):
             client.videos.generations.retrieve(hostile)
 
 
-def test_malformed_options_are_refused() -> None:
+def test_malformed_options_are_rejected() -> None:
     with pytest.raises(gatewright.ConfigurationError, match="base URL"):
         Client("not a url", "key")
     with pytest.raises(ValueError, match="timeout must be a number of seconds above 0"):
@@ -284,13 +284,13 @@ def test_the_environment_is_read(gateway: Gateway, monkeypatch: pytest.MonkeyPat
             client()
 
 
-def test_the_key_is_in_no_repr(gateway: Gateway) -> None:
+def test_no_repr_shows_the_key(gateway: Gateway) -> None:
     client = Client(gateway.base_url, gateway.key)
     assert gateway.base_url in repr(client)
     assert gateway.key not in repr(client) + str(vars(client))
 
 
-def test_a_closed_client_refuses_calls(gateway: Gateway) -> None:
+def test_a_closed_client_rejects_calls(gateway: Gateway) -> None:
     with Client(gateway.base_url, gateway.key) as client:
         client.models.list()
     with pytest.raises(gatewright.ConfigurationError, match="closed"):
@@ -298,12 +298,12 @@ def test_a_closed_client_refuses_calls(gateway: Gateway) -> None:
     assert gateway.base_url in repr(client)
 
 
-def test_an_infinite_timeout_is_no_limit(gateway: Gateway) -> None:
+def test_an_infinite_timeout_means_no_limit(gateway: Gateway) -> None:
     client = Client(gateway.base_url, gateway.key, timeout=math.inf, idle_timeout=math.inf)
     assert client.models.list(timeout=math.inf).data
 
 
-def test_threads_share_a_client_and_the_interpreter_is_free_meanwhile(
+def test_threads_share_a_client_and_the_gil_is_released_meanwhile(
     serve: Callable[[Callable[[Connection], None]], str],
 ) -> None:
     together = threading.Barrier(4, timeout=5)
@@ -323,7 +323,7 @@ def test_threads_share_a_client_and_the_interpreter_is_free_meanwhile(
     assert results == [{"ok": True}] * 4
 
 
-def test_a_call_ends_at_its_timeout(serve: Callable[[Callable[[Connection], None]], str]) -> None:
+def test_a_call_ends_when_its_timeout_expires(serve: Callable[[Callable[[Connection], None]], str]) -> None:
     client = Client(serve(lambda _: time.sleep(5)), "key")
     begun = time.monotonic()
     with pytest.raises(gatewright.APITimeoutError):
@@ -385,7 +385,7 @@ def test_errors_pickle_with_everything(client: Client) -> None:
     assert back.request_id.startswith("req_")
 
 
-def test_errors_of_the_native_style_are_read_alike(client: Client) -> None:
+def test_native_errors_are_parsed_too(client: Client) -> None:
     with pytest.raises(gatewright.NotFoundError) as caught:
         client.native.generate_content("nope", contents=[{"parts": [{"text": "x"}]}])
     assert caught.value.body["error"]["status"] == "NOT_FOUND"
@@ -398,14 +398,14 @@ def test_a_wrong_key(gateway: Gateway) -> None:
     assert caught.value.code == "invalid_api_key"
 
 
-def test_no_connection_is_a_connection_error_with_its_cause() -> None:
+def test_a_failed_connection_is_a_connection_error_with_its_cause() -> None:
     with pytest.raises(gatewright.APIConnectionError) as caught:
         Client("http://127.0.0.1:9", "key").models.list(max_retries=0)
     assert caught.value.status_code is None
     assert caught.value.__cause__ is not None
 
 
-def test_a_page_in_place_of_json_keeps_status_and_body(
+def test_html_instead_of_json_retains_status_and_body(
     serve: Callable[[Callable[[Connection], None]], str],
 ) -> None:
     base_url = serve(lambda connection: connection.answer(b"<html>", headers="content-type: text/html"))
@@ -415,7 +415,7 @@ def test_a_page_in_place_of_json_keeps_status_and_body(
     assert caught.value.body == "<html>"
 
 
-def test_an_error_or_an_array_in_place_of_an_answer_is_a_decode_error(
+def test_an_error_or_an_array_instead_of_a_response_is_a_decode_error(
     serve: Callable[[Callable[[Connection], None]], str],
 ) -> None:
     said = {"error": {"message": "No room.", "type": "server_error", "param": "model", "code": "full"}}
@@ -429,7 +429,7 @@ def test_an_error_or_an_array_in_place_of_an_answer_is_a_decode_error(
         Client(base_url, "key").models.list()
 
 
-def test_limits_are_checked_before_sending_when_asked(gateway: Gateway) -> None:
+def test_limits_are_checked_before_sending_if_enabled(gateway: Gateway) -> None:
     # 2.8: image_model_1 makes one image, in three sizes.
     client = Client(gateway.base_url, gateway.key, validate=True)
     with pytest.raises(gatewright.InvalidRequestError) as caught:
@@ -440,7 +440,7 @@ def test_limits_are_checked_before_sending_when_asked(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity"])
-def test_numbers_that_are_no_json_are_let_through(
+def test_numbers_outside_json_are_passed_through(
     receive: Callable[[bytes], gatewright.Record], number: str
 ) -> None:
     # Deviation 30 of real providers: return the response, never crash.

@@ -99,12 +99,12 @@ def bare(tree: ast.Module) -> Iterator[str]:
                 yield f"{node.name}.{member.name}"
 
 
-def test_types_of_the_engine_that_users_meet_are_documented_in_their_stub() -> None:
+def test_public_engine_types_are_documented_in_their_stub() -> None:
     tree = ast.parse((PACKAGE / "_engine.pyi").read_text())
     met = set(gatewright.__all__)
     assert [name for name in bare(tree) if name.split(".")[0] in met] == []
 
 
-def test_every_type_of_requests_and_responses_is_documented_in_its_stub() -> None:
+def test_every_request_and_response_type_is_documented_in_its_stub() -> None:
     text = (PACKAGE / "generated" / "types.pyi").read_text()
     assert list(bare(ast.parse(text))) == []

@@ -26,13 +26,13 @@ async def converse(client: AsyncClient) -> str:
     return "".join([choice.delta.content or "" async for event in stream for choice in event.choices])
 
 
-def test_loops_that_come_and_go_share_connections(gateway: Gateway) -> None:
+def test_short_lived_loops_share_connections(gateway: Gateway) -> None:
     client = AsyncClient(gateway.base_url, gateway.key)
     for _ in range(20):
         assert asyncio.run(converse(client)) == "one two three"
 
 
-def test_requests_of_a_loop_that_follow_one_another_do_not_wait_for_the_keeper(gateway: Gateway) -> None:
+def test_consecutive_requests_of_a_loop_do_not_wait_for_the_keeper(gateway: Gateway) -> None:
     async def main() -> float:
         client = AsyncClient(gateway.base_url, gateway.key)
         await client.models.list()
@@ -45,7 +45,7 @@ def test_requests_of_a_loop_that_follow_one_another_do_not_wait_for_the_keeper(g
     assert min(asyncio.run(main()) for _ in range(3)) < 2
 
 
-def test_a_loop_answers_beside_threads_that_wait_and_while_it_is_idle(gateway: Gateway) -> None:
+def test_a_loop_works_alongside_waiting_threads_and_while_idle(gateway: Gateway) -> None:
     sync_client = Client(gateway.base_url, gateway.key)
     stop = threading.Event()
 
@@ -72,7 +72,7 @@ def test_a_loop_answers_beside_threads_that_wait_and_while_it_is_idle(gateway: G
             thread.join(20)
 
 
-async def test_time_limits_hold_while_a_loop_has_nothing_else_to_do() -> None:
+async def test_timeouts_fire_while_a_loop_is_otherwise_idle() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         client = AsyncClient(f"http://127.0.0.1:{port}", "key", max_retries=0)
@@ -82,7 +82,7 @@ async def test_time_limits_hold_while_a_loop_has_nothing_else_to_do() -> None:
         assert 0.29 < time.monotonic() - begun < 3
 
 
-def test_ctrl_c_reaches_a_blocked_call_and_takes_nothing_from_a_loop_beside_it(gateway: Gateway) -> None:
+def test_ctrl_c_reaches_a_blocked_call_without_affecting_a_concurrent_loop(gateway: Gateway) -> None:
     stop = threading.Event()
     answers = [0] * 8
 
@@ -114,7 +114,7 @@ def test_ctrl_c_reaches_a_blocked_call_and_takes_nothing_from_a_loop_beside_it(g
     assert not thread.is_alive()
 
 
-def test_a_callback_that_takes_long_holds_up_no_other_thread(gateway: Gateway) -> None:
+def test_a_slow_callback_blocks_no_other_thread(gateway: Gateway) -> None:
     entered, leave = threading.Event(), threading.Event()
 
     class Slow:

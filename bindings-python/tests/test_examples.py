@@ -49,7 +49,7 @@ def test_the_examples_of_docstrings_run(docstring: doctest.DocTest) -> None:
     assert runner.summarize(verbose=False).failed == 0, "".join(said)
 
 
-def test_each_operation_with_an_example_in_the_specification_shows_it() -> None:
+def test_each_operation_shows_its_specification_example() -> None:
     names = [param.values[0].name for param in docstrings()]
     shown = [name.removeprefix("gatewright.generated.resources.") for name in names if ".resources." in name]
     assert {"ChatCompletions.create", "Responses.create", "Images.generate", "NativeModels.list"} <= set(

@@ -27,7 +27,7 @@ TASK = {"id": "t1", "status": "processing", "created": 1, "model": "m"}
 
 
 @pytest.mark.parametrize("asked", ["10000000000000000000", "18446744073709551615", "1e300", "NaN", "-1"])
-def test_a_wait_outlives_whatever_pause_a_gateway_asks_for(serve: Serve, asked: str) -> None:
+def test_a_wait_survives_any_retry_after(serve: Serve, asked: str) -> None:
     def gateway() -> str:
         left = [json.dumps(TASK).encode()]
 
@@ -61,7 +61,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_a_time_that_is_none_is_refused_by_its_name(name: str) -> None:
+def test_an_invalid_time_is_rejected_by_name(name: str) -> None:
     def make(value: object) -> Client:
         arguments: dict[str, Any] = {name: value}
         return Client("http://127.0.0.1:1", "key", **arguments)
@@ -76,7 +76,7 @@ def test_a_time_that_is_none_is_refused_by_its_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["max_retries", "max_body_bytes", "max_connections", "max_idle_connections"])
-def test_a_count_that_is_none_is_refused_by_its_name(name: str) -> None:
+def test_an_invalid_count_is_rejected_by_name(name: str) -> None:
     for wrong, kind in ((-1, ValueError), (2**70, ValueError), (1.5, TypeError), ("3", TypeError)):
         arguments: dict[str, Any] = {name: wrong}
         with pytest.raises(kind, match=f"^{name} must be a whole number from 0"):
@@ -84,7 +84,7 @@ def test_a_count_that_is_none_is_refused_by_its_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("long", [math.inf, 1e22, 1e308, 10**300])
-def test_a_time_beyond_all_measure_is_no_limit(gateway: Gateway, serve: Serve, long: float) -> None:
+def test_a_huge_time_means_no_limit(gateway: Gateway, serve: Serve, long: float) -> None:
     times: dict[str, Any] = dict.fromkeys(OPTIONS, long)
     with Client(gateway.base_url, gateway.key, **times) as client:
         assert client.models.list(timeout=long).data
@@ -97,7 +97,7 @@ def test_a_time_beyond_all_measure_is_no_limit(gateway: Gateway, serve: Serve, l
         assert client.videos.generations.wait("t1", interval=long, timeout=long).status == "completed"
 
 
-def test_times_of_a_wait_and_of_saving_are_refused_by_their_names() -> None:
+def test_invalid_times_for_waiting_and_saving_are_rejected_by_name() -> None:
     client = Client("http://127.0.0.1:1", "key")
     for wrong in (math.nan, -1.0, 0.0):
         with pytest.raises(ValueError, match=r"^interval must be a number of seconds above 0"):
@@ -159,7 +159,7 @@ def raises() -> Any:
 
 
 @pytest.mark.parametrize("place", ["call", "answer"])
-def test_a_panic_within_a_call_is_an_error_of_that_call(
+def test_a_panic_in_a_call_is_an_error_of_that_call(
     gateway: Gateway, panic_at: Callable[[str], None], place: str
 ) -> None:
     async def use(client: AsyncClient) -> None:
@@ -192,7 +192,7 @@ async def _with_async(gateway: Gateway, use: Callable[[AsyncClient], Any]) -> No
 
 
 @pytest.mark.parametrize("place", ["stream", "answer"])
-def test_a_panic_within_a_stream_is_its_end_for_whoever_reads_it(
+def test_a_panic_in_a_stream_ends_it_for_its_reader(
     gateway: Gateway, panic_at: Callable[[str], None], place: str
 ) -> None:
     def read(client: Client) -> gatewright.ChatCompletionStream:
@@ -227,7 +227,7 @@ def test_a_panic_within_a_stream_is_its_end_for_whoever_reads_it(
     asyncio.run(_with_async(gateway, use))
 
 
-def test_a_panic_around_a_callback_or_in_making_a_client_is_an_error(
+def test_a_panic_in_a_callback_or_client_constructor_is_an_error(
     gateway: Gateway, panic_at: Callable[[str], None]
 ) -> None:
     class Middleware:
@@ -249,7 +249,7 @@ def test_a_panic_around_a_callback_or_in_making_a_client_is_an_error(
         Client(gateway.base_url, gateway.key)
 
 
-def test_a_panic_in_work_on_reports_is_an_error_of_it(panic_at: Callable[[str], None]) -> None:
+def test_a_panic_in_report_processing_is_an_error(panic_at: Callable[[str], None]) -> None:
     validator = report.Validator()
     panic_at("report")
     makes: list[Callable[[bytes], object]] = [
@@ -268,13 +268,13 @@ def test_a_panic_in_work_on_reports_is_an_error_of_it(panic_at: Callable[[str], 
     assert not validator.validate(b"{}").valid
 
 
-def test_a_panic_of_the_program_is_an_error(panic_at: Callable[[str], None]) -> None:
+def test_a_panic_in_the_program_is_an_error(panic_at: Callable[[str], None]) -> None:
     panic_at("program")
     with raises():
         _engine.run_program(["gatewright", "--version"], list)
 
 
-def test_a_panic_in_work_on_webhooks_is_an_error_of_it(panic_at: Callable[[str], None]) -> None:
+def test_a_panic_in_webhook_processing_is_an_error(panic_at: Callable[[str], None]) -> None:
     body = json.dumps(TASK)
     panic_at("webhook")
     with raises():
@@ -285,7 +285,7 @@ def test_a_panic_in_work_on_webhooks_is_an_error_of_it(panic_at: Callable[[str],
     assert webhooks.parse_unsigned(body).id == "t1"
 
 
-def test_a_panic_of_a_check_run_is_its_error(
+def test_a_panic_in_a_check_run_is_its_error(
     gateway: Gateway, panic_at: Callable[[str], None], tmp_path: Path
 ) -> None:
     def run() -> gatewright.CheckResult:

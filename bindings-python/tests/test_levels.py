@@ -49,7 +49,7 @@ async def open_async(base_url: str) -> gatewright.AsyncChatCompletionStream:
 # The whole document.
 
 
-def test_the_final_document_is_that_of_the_answer_that_does_not_stream(client: Client) -> None:
+def test_the_final_document_matches_the_non_streaming_response(client: Client) -> None:
     whole = client.chat.completions.create(model="model-sol", messages=QUESTION)
     with client.chat.completions.create(model="model-sol", messages=QUESTION, stream=True) as stream:
         final = stream.get_final_completion()
@@ -73,7 +73,7 @@ def test_final_documents_of_responses_and_native_streams(client: Client) -> None
     assert "".join(part.text or "" for part in candidates[0].content.parts) == "hi there"
 
 
-def test_the_final_document_holds_what_was_read_before_and_can_be_had_again(serve: Serve) -> None:
+def test_the_final_document_includes_earlier_events_and_can_be_requested_again(serve: Serve) -> None:
     stream = open_stream(serve(sending(chunk("one"), chunk(" two"), END)))
     assert next(stream).choices[0].delta.content == "one"
     final = stream.get_final_completion()
@@ -83,7 +83,7 @@ def test_the_final_document_holds_what_was_read_before_and_can_be_had_again(serv
 
 
 @pytest.mark.parametrize("way", ["events", "text", "with"])
-def test_the_final_document_can_be_had_after_the_stream_was_read(serve: Serve, way: str) -> None:
+def test_the_final_document_is_available_after_reading_the_stream(serve: Serve, way: str) -> None:
     stream = open_stream(serve(sending(chunk("one"), chunk(" two"), END)))
     if way == "with":
         with stream:
@@ -96,7 +96,7 @@ def test_the_final_document_can_be_had_after_the_stream_was_read(serve: Serve, w
     assert stream.get_final_completion().choices[0].message.content == "one two"
 
 
-def test_no_final_document_of_a_stream_that_was_left(serve: Serve) -> None:
+def test_an_abandoned_stream_has_no_final_document(serve: Serve) -> None:
     stream = open_stream(serve(lambda connection: hang_after(connection, chunk("one"))))
     for _ in stream:
         break
@@ -133,7 +133,7 @@ async def test_async_final_documents(gateway: Gateway, serve: Serve) -> None:
     assert await stream.get_final_completion() is final
 
 
-async def test_a_wait_for_the_document_that_times_out_may_be_taken_up_again(serve: Serve) -> None:
+async def test_a_timed_out_wait_for_the_document_can_be_resumed(serve: Serve) -> None:
     more = threading.Event()
 
     def answer(connection: Connection) -> None:
@@ -170,7 +170,7 @@ def check_frames(frames: list[gatewright.RawEvent]) -> None:
     assert "[DONE]" in repr(frames[-1])
 
 
-def test_raw_events_are_all_that_was_framed(serve: Serve) -> None:
+def test_raw_events_return_every_frame(serve: Serve) -> None:
     check_frames(list(open_stream(serve(sending(*FRAMES))).raw_events()))
 
 
@@ -179,7 +179,7 @@ async def test_raw_events_async(serve: Serve) -> None:
     check_frames([frame async for frame in stream.raw_events()])
 
 
-def test_raw_events_show_an_error_and_then_raise_it(serve: Serve) -> None:
+def test_raw_events_yield_an_error_frame_and_then_raise(serve: Serve) -> None:
     stream = open_stream(serve(sending(chunk("one"), b'data: {"error":{"message":"overloaded"}}\n\n')))
     seen: list[str | None] = []
     with pytest.raises(gatewright.StreamError, match="overloaded"):
@@ -251,7 +251,7 @@ def check_partial(error: gatewright.APIError) -> None:
 
 
 @pytest.mark.parametrize("level", ["events", "raw_events", "text", "final"])
-def test_an_error_carries_what_had_arrived_at_every_level(serve: Serve, level: str) -> None:
+def test_an_error_carries_the_received_data_at_every_level(serve: Serve, level: str) -> None:
     stream = open_stream(serve(sending(chunk("one"), chunk(" two"))))
     read: dict[str, Callable[[], Any]] = {
         "events": lambda: list(stream),
@@ -264,7 +264,7 @@ def test_an_error_carries_what_had_arrived_at_every_level(serve: Serve, level: s
     check_partial(caught.value)
 
 
-async def test_an_async_error_carries_what_had_arrived(serve: Serve) -> None:
+async def test_an_async_error_carries_the_received_data(serve: Serve) -> None:
     stream = await open_async(serve(sending(chunk("one"), chunk(" two"))))
     with pytest.raises(gatewright.APIError) as caught:
         [event async for event in stream]
@@ -274,7 +274,7 @@ async def test_an_async_error_carries_what_had_arrived(serve: Serve) -> None:
     check_partial(again.value)
 
 
-def test_errors_before_any_event_have_no_partial(serve: Serve) -> None:
+def test_errors_before_any_event_have_no_partial_data(serve: Serve) -> None:
     with pytest.raises(gatewright.StreamTruncatedError) as caught:
         list(open_stream(serve(sending(b": nothing\n\n"))))
     assert caught.value.partial is None
@@ -287,7 +287,7 @@ def test_errors_before_any_event_have_no_partial(serve: Serve) -> None:
     assert refused.value.response is None
 
 
-def test_a_pickled_error_keeps_its_cause() -> None:
+def test_a_pickled_error_retains_its_cause() -> None:
     with pytest.raises(gatewright.APIConnectionError) as caught:
         Client("http://127.0.0.1:9", "key", max_retries=0).models.list()
     back = pickle.loads(pickle.dumps(caught.value))

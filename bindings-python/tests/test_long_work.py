@@ -45,7 +45,7 @@ def states(*answers: bytes | None) -> Callable[[Connection], None]:
 FAILED = record("failed", error={"message": "the prompt was refused"})
 
 
-def test_progress_is_told_of_at_every_look_up_the_last_one_included(serve: Serve) -> None:
+def test_progress_is_reported_at_every_poll_including_the_last(serve: Serve) -> None:
     url = serve(states(record("processing"), record("warming_up", percent=40), record("completed")))
     seen: list[gatewright.types.VideoTask] = []
     with Client(url, "key") as client:
@@ -56,7 +56,7 @@ def test_progress_is_told_of_at_every_look_up_the_last_one_included(serve: Serve
     assert gatewright.response_of(task).status_code == 200
 
 
-def test_progress_of_a_task_that_fails_is_told_before_it_is_raised(serve: Serve) -> None:
+def test_progress_of_a_failing_task_is_reported_before_the_error_is_raised(serve: Serve) -> None:
     seen: list[str] = []
     url = serve(states(record("processing"), FAILED))
     with Client(url, "key") as client, pytest.raises(gatewright.TaskFailedError, match="refused") as caught:
@@ -65,7 +65,7 @@ def test_progress_of_a_task_that_fails_is_told_before_it_is_raised(serve: Serve)
     assert caught.value.operation == "retrieve_video"
 
 
-async def test_progress_of_the_async_client_goes_to_functions_and_coroutine_functions(serve: Serve) -> None:
+async def test_the_async_client_reports_progress_to_functions_and_coroutine_functions(serve: Serve) -> None:
     seen: list[str] = []
     loop = asyncio.get_running_loop()
 
@@ -82,7 +82,7 @@ async def test_progress_of_the_async_client_goes_to_functions_and_coroutine_func
     assert seen == ["processing", "completed"] * 2
 
 
-async def test_an_exception_of_on_progress_ends_the_wait_and_is_what_the_caller_gets(serve: Serve) -> None:
+async def test_an_exception_in_on_progress_ends_the_wait_and_reaches_the_caller(serve: Serve) -> None:
     class Enough(Exception):
         pass
 
@@ -97,7 +97,7 @@ async def test_an_exception_of_on_progress_ends_the_wait_and_is_what_the_caller_
             await async_client.videos.generations.wait("t1", on_progress=enough)
 
 
-def test_a_coroutine_function_is_refused_by_the_sync_client(serve: Serve) -> None:
+def test_the_sync_client_rejects_a_coroutine_function(serve: Serve) -> None:
     async def note(_: object) -> None:
         raise AssertionError("never awaited")
 
@@ -108,7 +108,7 @@ def test_a_coroutine_function_is_refused_by_the_sync_client(serve: Serve) -> Non
         client.videos.generations.wait("t1", on_progress=note)
 
 
-def test_a_call_within_on_progress_is_a_call_of_its_own(serve: Serve) -> None:
+def test_a_call_within_on_progress_is_independent(serve: Serve) -> None:
     url = serve(states(record("processing"), record("processing"), record("completed")))
     with Client(url, "key") as client:
         task = client.videos.generations.wait(
@@ -117,7 +117,7 @@ def test_a_call_within_on_progress_is_a_call_of_its_own(serve: Serve) -> None:
     assert task.status == "completed"
 
 
-async def test_unknown_states_are_waited_for_until_the_deadline(serve: Serve) -> None:
+async def test_a_wait_continues_through_unknown_states_until_the_deadline(serve: Serve) -> None:
     url = serve(states(record("archived")))
     with Client(url, "key") as client, pytest.raises(gatewright.APITimeoutError, match="t1"):
         client.videos.generations.wait("t1", interval=0.02, timeout=0.2)
@@ -126,7 +126,7 @@ async def test_unknown_states_are_waited_for_until_the_deadline(serve: Serve) ->
             await async_client.videos.generations.wait("t1", interval=0.02, timeout=0.2)
 
 
-def test_a_wait_outlives_an_outage_but_not_a_gateway_that_never_answered(serve: Serve) -> None:
+def test_a_wait_survives_an_outage_but_not_a_gateway_that_never_responded(serve: Serve) -> None:
     url = serve(states(record("processing"), None, None, None, record("completed")))
     with Client(url, "key", max_retries=0) as client:
         assert client.videos.generations.wait("t1", interval=0.01).status == "completed"
@@ -135,13 +135,13 @@ def test_a_wait_outlives_an_outage_but_not_a_gateway_that_never_answered(serve: 
         client.videos.generations.wait("t1", interval=0.01, timeout=5)
 
 
-def test_an_outage_that_lasts_is_a_timeout_that_tells_of_it(serve: Serve) -> None:
+def test_a_lasting_outage_is_a_timeout_that_mentions_it(serve: Serve) -> None:
     url, told = serve(states(record("processing"), None)), "the last look-up failed: the connection broke"
     with Client(url, "key", max_retries=0) as client, pytest.raises(gatewright.APITimeoutError, match=told):
         client.videos.generations.wait("t1", interval=0.01, timeout=0.2)
 
 
-async def test_a_submitted_task_is_waited_for(gateway: Gateway) -> None:
+async def test_a_submitted_task_is_awaited(gateway: Gateway) -> None:
     seen: list[str] = []
     request = {"model": "video_model_1", "prompt": "waves", "duration": 3}
     with Client(gateway.base_url, gateway.key) as client:
@@ -157,7 +157,7 @@ async def test_a_submitted_task_is_waited_for(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("during", ["look-up", "pause"])
-async def test_cancelling_a_wait_ends_it_at_once(serve: Serve, during: str) -> None:
+async def test_canceling_a_wait_ends_it_immediately(serve: Serve, during: str) -> None:
     begun, closed = threading.Event(), threading.Event()
 
     def answer(connection: Connection) -> None:
@@ -219,7 +219,7 @@ except KeyboardInterrupt:
     promptly(0.2, measure)
 
 
-def test_a_wait_belongs_to_the_process_that_began_it(serve: Serve) -> None:
+def test_a_wait_belongs_to_the_process_that_started_it(serve: Serve) -> None:
     program = """
 import os, sys, gatewright
 client = gatewright.Client(sys.argv[1], "key")
@@ -279,7 +279,7 @@ def client() -> Iterator[Client]:
         yield client
 
 
-def test_images_and_videos_of_the_gateway_are_saved(gateway: Gateway, tmp_path: Path) -> None:
+def test_images_and_videos_from_the_gateway_are_saved(gateway: Gateway, tmp_path: Path) -> None:
     with Client(gateway.base_url, gateway.key) as client:
         for form in ("url", "b64_json"):
             made = client.images.generate(
@@ -312,9 +312,7 @@ async def test_images_and_videos_are_saved_by_the_async_client(gateway: Gateway,
 
 
 @pytest.mark.parametrize("ranges", [True, False], ids=["where it stopped", "from the start"])
-def test_a_transfer_that_breaks_is_taken_up_once(
-    serve: Serve, client: Client, tmp_path: Path, ranges: bool
-) -> None:
+def test_a_broken_transfer_resumes_once(serve: Serve, client: Client, tmp_path: Path, ranges: bool) -> None:
     files = Files(breaks=1000, ranges=ranges)
     url = serve(files) + "/files/a?sig=canary"
     assert client.images.save({"url": url}, tmp_path / "a") == len(CONTENTS)
@@ -324,7 +322,7 @@ def test_a_transfer_that_breaks_is_taken_up_once(
     assert not any("authorization" in head for head in files.heads)
 
 
-def test_a_large_file_is_never_whole_in_memory(serve: Serve, tmp_path: Path) -> None:
+def test_a_large_file_is_never_completely_in_memory(serve: Serve, tmp_path: Path) -> None:
     size, packet = 128 * 2**20, bytes(2**20)
 
     def send(connection: Connection) -> None:
@@ -343,9 +341,7 @@ print(size, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 32 *
     assert run(program, serve(send), str(tmp_path / "a")) == f"{size} True\n"
 
 
-def test_a_file_that_is_there_is_replaced_unless_told_otherwise(
-    serve: Serve, client: Client, tmp_path: Path
-) -> None:
+def test_an_existing_file_is_replaced_by_default(serve: Serve, client: Client, tmp_path: Path) -> None:
     image = {"url": serve(Files()) + "/files/a"}
     place = tmp_path / "a"
     place.write_text("before")
@@ -356,9 +352,7 @@ def test_a_file_that_is_there_is_replaced_unless_told_otherwise(
     assert place.read_bytes() == CONTENTS
 
 
-def test_a_file_beyond_the_bound_or_too_slow_is_not_saved(
-    serve: Serve, client: Client, tmp_path: Path
-) -> None:
+def test_a_file_over_the_limit_or_too_slow_is_not_saved(serve: Serve, client: Client, tmp_path: Path) -> None:
     url = serve(Files())
     with pytest.raises(gatewright.DecodeError, match="larger than the allowed 100 bytes"):
         client.images.save({"url": url}, tmp_path / "a", max_bytes=100)
@@ -367,9 +361,7 @@ def test_a_file_beyond_the_bound_or_too_slow_is_not_saved(
     assert os.listdir(tmp_path) == []
 
 
-def test_trouble_with_the_disk_is_a_file_error_with_the_systems_own_as_its_cause(
-    client: Client, tmp_path: Path
-) -> None:
+def test_a_disk_failure_is_a_file_error_caused_by_the_os_error(client: Client, tmp_path: Path) -> None:
     image = {"b64_json": base64.b64encode(b"picture").decode()}
     with pytest.raises(gatewright.FileError, match=r"missing/a\.png: its folder does not exist") as caught:
         client.images.save(image, tmp_path / "missing" / "a.png")
@@ -379,7 +371,7 @@ def test_trouble_with_the_disk_is_a_file_error_with_the_systems_own_as_its_cause
         client.images.save(image, tmp_path)
 
 
-def test_a_full_disk_leaves_nothing_behind_and_what_was_there(serve: Serve, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_partial_file_and_keeps_the_existing_one(serve: Serve, tmp_path: Path) -> None:
     # A file size limit simulates a full disk: the system rejects the write in the same way.
     program = """
 import errno, os, resource, sys, gatewright
@@ -412,19 +404,19 @@ def test_an_image_of_any_kind_is_saved(client: Client, tmp_path: Path, kind: Any
             client.images.save(kind(member), place)
 
 
-def test_escapes_in_the_data_of_an_image_are_read(client: Client, tmp_path: Path) -> None:
+def test_escapes_in_image_data_are_decoded(client: Client, tmp_path: Path) -> None:
     image = gatewright.Record.from_json(r'{"b64_json": "aGk\u003d"}')
     assert client.images.save(image, tmp_path / "a") == len("hi")
 
 
 @pytest.mark.parametrize("text", ["aGk", "aG k=", "aGk=aGk=", "data:image/png;base64,aGk="])
-def test_what_is_not_base64_is_refused(client: Client, tmp_path: Path, text: str) -> None:
+def test_invalid_base64_is_rejected(client: Client, tmp_path: Path, text: str) -> None:
     with pytest.raises(gatewright.DecodeError, match="not valid base64"):
         client.images.save({"b64_json": text}, tmp_path / "a")
     assert os.listdir(tmp_path) == []
 
 
-def test_there_must_be_something_to_save(serve: Serve, client: Client, tmp_path: Path) -> None:
+def test_saving_nothing_is_rejected(serve: Serve, client: Client, tmp_path: Path) -> None:
     with pytest.raises(gatewright.InvalidRequestError, match="nothing to save"):
         client.images.save({"revised_prompt": "x"}, tmp_path / "a")
     with pytest.raises(gatewright.InvalidRequestError, match="t1 is processing and has no video"):
@@ -437,9 +429,7 @@ def test_there_must_be_something_to_save(serve: Serve, client: Client, tmp_path:
     assert caught.value.status_code == 410
 
 
-async def test_cancelling_a_transfer_closes_it_and_leaves_nothing_behind(
-    serve: Serve, tmp_path: Path
-) -> None:
+async def test_canceling_a_transfer_closes_it_and_leaves_nothing_behind(serve: Serve, tmp_path: Path) -> None:
     begun, closed = threading.Event(), threading.Event()
 
     def hang(connection: Connection) -> None:

@@ -82,7 +82,7 @@ HANGING = [hanging_call, hanging_stream, hanging_document]
 
 
 @pytest.mark.parametrize("hang", HANGING)
-def test_cancelling_an_asyncio_task_closes_its_connection(
+def test_canceling_an_asyncio_task_closes_its_connection(
     serve: Serve, hang: Callable[[AsyncClient], Awaitable[None]]
 ) -> None:
     server = Hanging()
@@ -117,7 +117,7 @@ def test_a_cancel_scope_of_anyio_closes_the_connection(
     anyio.run(main)
 
 
-def test_trio_is_refused_with_the_way_out(gateway: Gateway) -> None:
+def test_trio_is_rejected_with_advice(gateway: Gateway) -> None:
     async def main() -> None:
         with pytest.raises(RuntimeError, match=r"under trio use Client in a thread.*to_thread\.run_sync"):
             await AsyncClient(gateway.base_url, gateway.key).models.list()
@@ -125,7 +125,7 @@ def test_trio_is_refused_with_the_way_out(gateway: Gateway) -> None:
     trio.run(main)
 
 
-def test_the_way_out_under_trio_works(gateway: Gateway) -> None:
+def test_the_advice_for_trio_works(gateway: Gateway) -> None:
     async def main() -> int:
         client = Client(gateway.base_url, gateway.key)
         return len((await trio.to_thread.run_sync(client.models.list)).data)
@@ -133,7 +133,7 @@ def test_the_way_out_under_trio_works(gateway: Gateway) -> None:
     assert trio.run(main) > 0
 
 
-def test_no_loop_at_all_is_refused_alike(gateway: Gateway) -> None:
+def test_a_missing_loop_is_rejected_too(gateway: Gateway) -> None:
     call = AsyncClient(gateway.base_url, gateway.key).models.list()
     with pytest.raises(RuntimeError, match="no asyncio event loop running"):
         call.send(None)
@@ -164,7 +164,7 @@ def test_streams_of_one_client_run_on_several_loops_and_threads_at_once(gateway:
     assert said == ["one two three"] * 24
 
 
-def test_a_stream_may_be_read_by_several_threads_and_gives_each_event_once(serve: Serve) -> None:
+def test_several_threads_read_a_stream_and_get_each_event_once(serve: Serve) -> None:
     total = 3000
 
     def answer(connection: Connection) -> None:

@@ -44,7 +44,7 @@ def recorder() -> Recorder:
     return Recorder()
 
 
-def test_options_of_a_derived_client_add_up_and_leave_the_first_as_it_was(
+def test_a_derived_client_merges_options_and_leaves_the_original_unchanged(
     serve: Serve, recorder: Recorder
 ) -> None:
     first = Client(serve(recorder), "key", default_headers={"x-all": "1"}, default_query={"v": 2})
@@ -59,7 +59,7 @@ def test_options_of_a_derived_client_add_up_and_leave_the_first_as_it_was(
     assert "x-all: 1" in recorder.lines()
 
 
-def test_members_of_the_body_are_added_and_replaced_whole(serve: Serve, recorder: Recorder) -> None:
+def test_body_members_are_added_or_replaced_entirely(serve: Serve, recorder: Recorder) -> None:
     client = Client(serve(recorder), "key").with_options(extra_body={"user": "u", "metadata": {"a": 1}})
     client.chat.completions.create(
         model="m", messages=[], user="me", seed=1, extra_body={"metadata": {"b": 2}, "own": None}
@@ -74,7 +74,7 @@ def test_members_of_the_body_are_added_and_replaced_whole(serve: Serve, recorder
     }
 
 
-def test_extra_members_of_the_body_do_not_decide_whether_a_response_streams(
+def test_extra_body_members_do_not_change_whether_a_response_streams(
     serve: Serve, recorder: Recorder
 ) -> None:
     client = Client(serve(recorder), "key")
@@ -103,7 +103,7 @@ def test_timeouts_retries_and_the_idempotency_key_are_options_of_a_call(
     assert all("idempotency-key: once" in recorder.lines(number) for number in range(3))
 
 
-def test_a_silent_server_is_left_after_the_timeout_of_the_call(serve: Serve) -> None:
+def test_a_silent_server_hits_the_calls_timeout(serve: Serve) -> None:
     client = Client(serve(lambda _: time.sleep(3)), "key", max_retries=0)
     for options in (CallOptions(timeout=0.2), CallOptions(first_byte_timeout=0.2)):
         begun = time.monotonic()
@@ -124,7 +124,7 @@ def test_stream_timeouts_are_options_of_a_call(serve: Serve) -> None:
             next(stream)
 
 
-def test_one_call_may_be_validated(serve: Serve, recorder: Recorder) -> None:
+def test_a_single_call_can_be_validated(serve: Serve, recorder: Recorder) -> None:
     # 2.8: image_model_1 makes one image.
     client = Client(serve(recorder), "key")
     client.images.generate(model="image_model_1", prompt="cats", n=2)
@@ -144,7 +144,7 @@ def test_an_unknown_option_is_a_type_error_that_names_it(client: Client) -> None
         client.with_options(max_retry=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
-def test_a_body_beyond_the_bound_is_an_error(serve: Serve) -> None:
+def test_a_body_over_the_limit_is_an_error(serve: Serve) -> None:
     client = Client(
         serve(lambda connection: connection.answer(b'{"a":"%s"}' % (b"x" * 100))),
         "key",
@@ -155,7 +155,7 @@ def test_a_body_beyond_the_bound_is_an_error(serve: Serve) -> None:
         client.models.list()
 
 
-def test_waiting_for_a_place_in_the_pool_ends_with_an_error_of_its_own(serve: Serve) -> None:
+def test_waiting_for_a_pool_slot_ends_with_a_distinct_error(serve: Serve) -> None:
     def hang(connection: Connection) -> None:
         connection.stream_head()
         connection.wait_until_closed(5)
@@ -166,13 +166,13 @@ def test_waiting_for_a_place_in_the_pool_ends_with_an_error_of_its_own(serve: Se
         client.models.list()
 
 
-def test_a_proxy_is_asked_in_place_of_the_gateway(serve: Serve, recorder: Recorder) -> None:
+def test_requests_go_to_the_proxy_instead_of_the_gateway(serve: Serve, recorder: Recorder) -> None:
     client = Client("http://gateway.invalid", "key", proxy=serve(recorder))
     client.models.list()
     assert recorder.lines()[0] == "get http://gateway.invalid/v1/models http/1.1"
 
 
-def test_a_proxy_of_the_environment_is_asked(serve: Serve, recorder: Recorder) -> None:
+def test_a_proxy_from_the_environment_is_used(serve: Serve, recorder: Recorder) -> None:
     program = "import gatewright; gatewright.Client('http://gateway.invalid', 'key').models.list()"
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     environment["HTTP_PROXY"] = serve(recorder)
@@ -180,7 +180,7 @@ def test_a_proxy_of_the_environment_is_asked(serve: Serve, recorder: Recorder) -
     assert recorder.lines()[0] == "get http://gateway.invalid/v1/models http/1.1"
 
 
-def test_a_gateway_that_takes_no_connection_is_left_after_the_connect_timeout() -> None:
+def test_a_gateway_that_accepts_no_connection_hits_the_connect_timeout() -> None:
     with socket.socket() as listener, socket.socket() as queued:
         listener.bind(("127.0.0.1", 0))
         # Its queue has room for one connection, which nobody accepts; the next one gets no response.
@@ -203,7 +203,7 @@ def test_a_gateway_that_takes_no_connection_is_left_after_the_connect_timeout() 
         ("429 X", "x-test: 1", b"{}", 3),
     ],
 )
-def test_the_gateway_has_a_say_in_what_is_tried_again(
+def test_the_gateway_can_control_retries(
     serve: Serve, status: str, header: str, body: bytes, attempts: int
 ) -> None:
     base_url = serve(lambda connection: connection.answer(body, status, f"retry-after-ms: 1\r\n{header}"))
@@ -212,7 +212,7 @@ def test_the_gateway_has_a_say_in_what_is_tried_again(
     assert caught.value.attempts == attempts
 
 
-def test_an_error_has_the_headers_of_its_answer_in_pickles_too(serve: Serve) -> None:
+def test_an_error_has_its_response_headers_even_when_pickled(serve: Serve) -> None:
     base_url = serve(lambda connection: connection.answer(b"{}", "404 X", "X-Of-The-Answer: yes"))
     with pytest.raises(gatewright.NotFoundError) as caught:
         Client(base_url, "key").models.list()
@@ -224,9 +224,7 @@ def test_an_error_has_the_headers_of_its_answer_in_pickles_too(serve: Serve) -> 
     assert gatewright.GatewrightError("nothing was sent").headers is None
 
 
-def test_no_proxy_at_all_can_be_asked_for(
-    serve: Serve, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_proxies_can_be_disabled(serve: Serve, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     base_url = serve(recorder).replace("127.0.0.1", "localhost")
     Client(base_url, "key", proxy=False).models.list()
@@ -255,7 +253,7 @@ def test_a_client_pickles_as_its_configuration_without_the_key(
         )
 
 
-def test_a_client_pickles_with_its_key_when_told(
+def test_a_client_pickles_with_its_key_on_request(
     serve: Serve, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GATEWRIGHT_API_KEY", "first")
@@ -302,7 +300,7 @@ def test_a_callable_key_pickles_by_its_name(serve: Serve, recorder: Recorder) ->
     assert "authorization: bearer from-a-callable" in recorder.lines()
 
 
-def test_an_async_client_pickles_alike() -> None:
+def test_an_async_client_pickles_too() -> None:
     client = AsyncClient("http://127.0.0.1:9", "key", pickle_key=True, max_retries=0)
     assert repr(pickle.loads(pickle.dumps(client))) == "AsyncClient('http://127.0.0.1:9')"
 
@@ -315,7 +313,7 @@ class Subclass(Client):
         self.team = "blue"
 
 
-def test_subclasses_stay_what_they_are(serve: Serve, recorder: Recorder) -> None:
+def test_subclasses_retain_their_type(serve: Serve, recorder: Recorder) -> None:
     client = Subclass(serve(recorder))
     for twin in (
         client.with_options(timeout=5),
@@ -340,7 +338,7 @@ def test_copies_share_the_connections(gateway: Gateway) -> None:
             twin.models.list()
 
 
-def test_no_secret_is_in_what_can_be_looked_at() -> None:
+def test_no_inspectable_attribute_contains_a_secret() -> None:
     client = Client("http://127.0.0.1:9", "sk-canary", pickle_key=True)
     assert "canary" not in repr(client) + str(vars(client)) + str(dir(client))
 
@@ -354,7 +352,7 @@ def own_threads() -> int:
     return names.count("gatewright")
 
 
-def test_many_clients_share_the_threads_of_the_process(gateway: Gateway) -> None:
+def test_many_clients_share_the_process_threads(gateway: Gateway) -> None:
     Client(gateway.base_url, gateway.key).models.list()
     before = own_threads()
     assert before >= 1
@@ -376,9 +374,7 @@ def described(scope: str) -> dict[str, object]:
     return {option["name"]: defaults.get(option.get("catalog"), option.get("default")) for option in options}
 
 
-def test_waits_and_downloads_know_the_options_that_the_specification_describes(
-    client: Client, tmp_path: Path
-) -> None:
+def test_waits_and_downloads_accept_the_specified_options(client: Client, tmp_path: Path) -> None:
     task = client.videos.generations.create(model="video_model_1", prompt="a wave")
     for name in described("wait"):
         if name != "on_progress":
@@ -408,12 +404,12 @@ def test_the_documentation_of_waits_and_downloads_names_every_option(
     assert f"options: {', '.join(described(scope))}: see " in (method.__doc__ or "")
 
 
-def test_a_client_takes_the_options_that_the_specification_describes() -> None:
+def test_a_client_accepts_the_specified_options() -> None:
     for face in (Client, AsyncClient):
         assert list(inspect.signature(face).parameters) == list(described("client"))
 
 
-def test_options_that_went_through_the_core_are_as_they_were(serve: Serve, recorder: Recorder) -> None:
+def test_options_round_trip_through_the_core(serve: Serve, recorder: Recorder) -> None:
     client = Client(serve(recorder), "key", pickle_key=True).with_options(
         timeout=float("inf"),
         idle_timeout=1.5,

@@ -176,7 +176,7 @@ print(codes)
 """
 
 
-def test_parent_and_children_of_a_fork_go_on_with_the_same_client(gateway: Gateway) -> None:
+def test_parent_and_children_keep_using_a_client_after_a_fork(gateway: Gateway) -> None:
     out = run(
         "import warnings; warnings.simplefilter('ignore', DeprecationWarning)\n" + FORK,
         GATEWRIGHT_BASE_URL=gateway.base_url,
@@ -185,7 +185,7 @@ def test_parent_and_children_of_a_fork_go_on_with_the_same_client(gateway: Gatew
     assert out == "[0, 0, 0]\n"
 
 
-def test_workers_forked_from_a_parent_with_requests_behind_it_all_work_and_exit(gateway: Gateway) -> None:
+def test_workers_forked_after_the_parent_made_requests_work_and_exit(gateway: Gateway) -> None:
     out = run(
         "import warnings; warnings.simplefilter('ignore', DeprecationWarning)\n" + PREFORK,
         GATEWRIGHT_BASE_URL=gateway.base_url,
@@ -226,7 +226,7 @@ print(codes == [0] * 20)
     assert out == "True\n"
 
 
-def test_processes_end_well_right_after_an_async_answer(gateway: Gateway) -> None:
+def test_processes_exit_cleanly_right_after_an_async_response(gateway: Gateway) -> None:
     # The thread that notified the loop of the response may be on its way out of the interpreter:
     # interpreter.rs.
     program = """
@@ -334,7 +334,7 @@ time.sleep(0.2)
 
 
 @pytest.mark.parametrize("program", UNDER_WAY.values(), ids=UNDER_WAY)
-def test_a_process_exits_with_calls_and_streams_under_way(serve: Serve, program: str) -> None:
+def test_a_process_exits_with_calls_and_streams_in_progress(serve: Serve, program: str) -> None:
     def hang(connection: Connection) -> None:
         if b'"stream":true' in connection.body:
             connection.stream_head()
@@ -397,7 +397,7 @@ print(before, first, threads())
     assert last <= first
 
 
-def test_importing_brings_in_neither_asyncio_nor_typing() -> None:
+def test_importing_loads_neither_asyncio_nor_typing() -> None:
     program = """
 import sys
 before = set(sys.modules)
@@ -409,7 +409,7 @@ print(sorted(name for name in set(sys.modules) - before if not name.startswith("
         assert f"'{heavy}'" not in imported
 
 
-def test_importing_takes_less_than_30_ms_beside_python_itself() -> None:
+def test_importing_takes_less_than_30_ms_in_addition_to_python() -> None:
     def best(program: str) -> float:
         times = []
         for _ in range(10):
@@ -423,7 +423,7 @@ def test_importing_takes_less_than_30_ms_beside_python_itself() -> None:
     assert best(f"{enter}; import gatewright") - best(enter) < 0.030
 
 
-def test_the_log_of_the_environment_goes_to_stderr_without_the_key(gateway: Gateway) -> None:
+def test_the_log_enabled_by_the_environment_goes_to_stderr_without_the_key(gateway: Gateway) -> None:
     program = "import gatewright; gatewright.Client().models.list()"
     for level in ("info", "debug"):
         process = start(
@@ -440,7 +440,7 @@ def test_the_log_of_the_environment_goes_to_stderr_without_the_key(gateway: Gate
         assert ("content-type" in err) is (level == "debug")
 
 
-def test_the_program_is_carried_along() -> None:
+def test_the_package_includes_the_program() -> None:
     accepted = json.loads((VECTORS / "report" / "top_level.json").read_text())
     assert accepted
     program = [sys.executable, "-m", "gatewright"]
@@ -468,7 +468,7 @@ def test_ctrl_c_stops_the_gateway_run_from_the_package() -> None:
         assert process.wait(timeout=5) in (0, 130, -signal.SIGINT)
 
 
-def test_the_lines_of_the_readme_run(gateway: Gateway) -> None:
+def test_the_readme_example_runs(gateway: Gateway) -> None:
     readme = (Path(__file__).resolve().parents[1] / "README.md").read_text()
     lines = readme.split("```python\n")[1].split("```")[0]
     out = run(lines, GATEWRIGHT_BASE_URL=gateway.base_url, GATEWRIGHT_API_KEY=gateway.key)

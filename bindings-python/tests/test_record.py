@@ -19,7 +19,7 @@ def record() -> Record:
     return Record.from_json(TEXT)
 
 
-def test_members_are_read_by_attribute_and_by_item(record: Record) -> None:
+def test_members_are_accessible_by_attribute_and_item(record: Record) -> None:
     assert record.alpha.deep[1].x == 2.5
     assert record["alpha"]["deep"][1]["x"] == 2.5
     assert record.text == "é\u2028\n"
@@ -36,13 +36,13 @@ def test_unknown_fields_nulls_and_order_survive(record: Record) -> None:
     assert record.to_dict() == json.loads(TEXT)
 
 
-def test_an_unknown_attribute_names_those_there_are(record: Record) -> None:
+def test_an_unknown_attribute_error_names_the_existing_ones(record: Record) -> None:
     with pytest.raises(AttributeError, match=r"choises.*id, zeta, alpha"):
         record.choises  # noqa: B018
     assert not hasattr(record, "choises")
 
 
-def test_a_declared_member_that_is_absent_reads_as_none_and_raises_by_item(record: Record) -> None:
+def test_an_absent_declared_member_is_none_as_attribute_and_raises_as_item(record: Record) -> None:
     # 2.2 declares tool_calls; a gateway may omit it.
     assert record.tool_calls is None
     assert "tool_calls" not in record
@@ -53,7 +53,7 @@ def test_a_declared_member_that_is_absent_reads_as_none_and_raises_by_item(recor
     assert record.get("id", 5) == "c1"
 
 
-def test_a_required_member_that_a_server_left_out_reads_as_none_too() -> None:
+def test_a_required_member_omitted_by_the_server_is_none_too() -> None:
     # 2.3 has finish_reason on every choice; servers that omit it break no script of the official SDK.
     chunk = Record.from_json('{"choices": [{"index": 0, "delta": {"content": "a"}}]}')
     assert chunk.choices[0].finish_reason is None
@@ -65,20 +65,20 @@ def test_a_required_member_that_a_server_left_out_reads_as_none_too() -> None:
         chunk.choices[0].finnish_reason  # noqa: B018
 
 
-def test_text_that_a_client_joins_is_none_where_the_parts_are_missing() -> None:
+def test_joined_text_is_none_if_its_parts_are_missing() -> None:
     # output_text is not a member of a response: it doesn't exist without the list that it is joined from.
     assert Record.from_json('{"output": []}').output_text == ""
     with pytest.raises(AttributeError, match="output_text"):
         Record.from_json('{"id": "r1"}').output_text  # noqa: B018
 
 
-def test_members_named_like_methods_or_keywords_are_reachable(record: Record) -> None:
+def test_members_named_like_methods_or_keywords_are_accessible(record: Record) -> None:
     assert record["items"] == [1]
     assert ("items", [1]) in record.items()
     assert getattr(record, "class") == record.class_ == record["class"] == "k"
 
 
-def test_it_is_a_mapping(record: Record) -> None:
+def test_a_record_is_a_mapping(record: Record) -> None:
     assert isinstance(record, Mapping)
     assert len(record) == 8
     assert dict(record)["id"] == "c1"
@@ -103,7 +103,7 @@ def test_equality_is_by_value_with_records_and_dicts_in_any_order(record: Record
     assert [Record({"a": 1})] == [{"a": 1}]
 
 
-def test_it_cannot_be_changed_nor_hashed(record: Record) -> None:
+def test_a_record_is_immutable_and_unhashable(record: Record) -> None:
     with pytest.raises(AttributeError):
         record.id = "c2"  # type: ignore[attr-defined]
     with pytest.raises(TypeError):
@@ -122,7 +122,7 @@ def test_copies_and_pickles(record: Record) -> None:
         assert back.to_json() == record.to_json()
 
 
-def test_repr_makes_an_equal_record() -> None:
+def test_repr_evaluates_to_an_equal_record() -> None:
     record = Record({"a": [1, None, {"b": "x"}]})
     assert repr(record) == "Record({'a': [1, None, {'b': 'x'}]})"
     assert eval(repr(record)) == record
@@ -139,7 +139,7 @@ def test_a_repeated_name_overrides_as_in_json_loads() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "3", '{"a":}', '{"a":1} {}', "[" * 300])
-def test_what_is_no_json_object_is_refused(text: str) -> None:
+def test_anything_but_a_json_object_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         Record.from_json(text)
 
@@ -150,7 +150,7 @@ def test_inner_records_outlive_the_outer_one(record: Record) -> None:
     assert inner.deep[0] == 1
 
 
-def test_what_the_class_has_comes_before_members_of_its_name() -> None:
+def test_class_attributes_take_precedence_over_members() -> None:
     names = [name for name in vars(Record) if not name.startswith("__")]
     assert names
     shadowed = Record({**dict.fromkeys(names, "member"), "__len__": "member"})
@@ -160,7 +160,7 @@ def test_what_the_class_has_comes_before_members_of_its_name() -> None:
     assert shadowed.__len__() == len(names) + 1
 
 
-def test_escapes_in_names_and_texts_are_read() -> None:
+def test_escapes_in_names_and_strings_are_decoded() -> None:
     text = r'{"a\u0062": "\ud83d\ude00 \"q\" \\ \/ \n", "": {"\"": [""]}, "ab\\": 1}'
     record = Record.from_json(text)
     assert record.ab == '\U0001f600 "q" \\ / \n'
@@ -188,7 +188,7 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize("number", [*NUMBERS, "1" * 400])
-def test_numbers_are_those_of_python(number: str) -> None:
+def test_numbers_match_pythons_json_module(number: str) -> None:
     value, expected = Record.from_json(f'{{"n": [{number}]}}').n[0], json.loads(number)
     assert type(value) is type(expected)
     assert repr(value) == repr(expected)
@@ -214,7 +214,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("text", MALFORMED)
-def test_what_is_malformed_is_refused_with_its_place(text: str) -> None:
+def test_malformed_json_is_rejected_with_its_position(text: str) -> None:
     with pytest.raises(ValueError, match=r"at line 1 column \d+|at line 2 column \d+"):
         Record.from_json(text)
 

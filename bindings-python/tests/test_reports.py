@@ -26,7 +26,7 @@ def valid(judged: report.Judged) -> bool:
     return judged.outcome.valid
 
 
-def test_no_more_of_a_file_is_read_than_the_bound_asks_for(tmp_path: Path) -> None:
+def test_a_file_is_read_only_up_to_the_limit(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     file.write_bytes(b" " * 5000)
     validator = report.Validator(max_bytes=1000)
@@ -36,7 +36,7 @@ def test_no_more_of_a_file_is_read_than_the_bound_asks_for(tmp_path: Path) -> No
         validator.canonical(file)
 
 
-def test_what_is_not_listed_is_counted_by_validate_many_too() -> None:
+def test_validate_many_counts_unlisted_findings_too() -> None:
     validator = report.Validator(max_findings=1)
     [judged] = validator.validate_many([b"[NaN, NaN, NaN]"])
     assert judged.outcome is not None
@@ -45,7 +45,7 @@ def test_what_is_not_listed_is_counted_by_validate_many_too() -> None:
         validator.canonical(b"[NaN, NaN, NaN]")
 
 
-def test_many_documents_are_judged_in_any_order() -> None:
+def test_many_documents_are_validated_in_any_order() -> None:
     documents = [MINIMAL if index % 3 else b"{}" for index in range(300)]
     judged = list(report.validate_many(documents))
     assert sorted(one.position for one in judged) == list(range(300))
@@ -55,12 +55,12 @@ def test_many_documents_are_judged_in_any_order() -> None:
         assert one.error is None
 
 
-def test_ordered_results_come_in_the_order_of_the_documents() -> None:
+def test_ordered_results_arrive_in_document_order() -> None:
     judged = report.validate_many((MINIMAL for _ in range(200)), ordered=True, threads=4)
     assert [one.position for one in judged] == list(range(200))
 
 
-def test_verdicts_are_those_of_validate() -> None:
+def test_verdicts_match_validate() -> None:
     documents: list[report.Document] = [
         b"{}",
         MINIMAL,
@@ -74,7 +74,7 @@ def test_verdicts_are_those_of_validate() -> None:
         assert judged.outcome == report.validate(judged.source)
 
 
-def test_files_are_read_by_the_threads_and_a_missing_one_keeps_its_place(tmp_path: Path) -> None:
+def test_threads_read_the_files_and_a_missing_one_retains_its_position(tmp_path: Path) -> None:
     paths = [BASES / "full.json", tmp_path / "missing.json", BASES / "minimal.json"]
     judged = list(report.validate_many(paths, ordered=True))
     assert [one.source for one in judged] == paths
@@ -98,7 +98,7 @@ def test_a_str_is_a_path(tmp_path: Path) -> None:
             list(report.validate_many(one))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def test_blank_lines_are_passed_over_and_counted(tmp_path: Path) -> None:
+def test_blank_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     lines = tmp_path / "reports.ndjson"
     good = json.dumps(json.loads(MINIMAL))
     lines.write_bytes(f"\n{good}\r\n\r\n \t\n{{}}\n\n".encode())
@@ -126,7 +126,7 @@ def test_lines(tmp_path: Path, case: dict[str, Any]) -> None:
     assert found == case["lines"]
 
 
-def test_documents_are_taken_only_so_far_ahead() -> None:
+def test_documents_are_read_ahead_only_up_to_a_limit() -> None:
     taken = 0
 
     def documents() -> Iterator[bytes]:
@@ -148,7 +148,7 @@ def test_open_file_of_one_document_per_line_is_an_iterable(tmp_path: Path) -> No
         assert [valid(one) for one in report.validate_many(file, ordered=True)] == [True, False]
 
 
-def test_options_hold_for_every_document() -> None:
+def test_options_apply_to_every_document() -> None:
     ours = MINIMAL.replace(b"model-sol", b"a").replace(b"gatewright-checkkit", b"our-kit")
     validator = report.Validator(models=["a"], kit_name="our-kit", strict=True, max_bytes=len(ours))
     assert [valid(one) for one in validator.validate_many([ours, MINIMAL, ours + b" "], ordered=True)] == [
@@ -180,7 +180,7 @@ def test_error_of_the_iterable_reaches_the_caller() -> None:
         list(report.validate_many([1]))  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
 
 
-def test_other_threads_run_while_documents_are_judged() -> None:
+def test_other_threads_run_while_documents_are_validated() -> None:
     """A counter in another thread makes progress while one large document is validated: the GIL is
     released."""
     document = b"[" + b"0," * 3_000_000 + b"0]"
@@ -203,7 +203,7 @@ def test_other_threads_run_while_documents_are_judged() -> None:
     assert count > elapsed * 50
 
 
-def test_page_holds_the_evidence_and_links_it(tmp_path: Path) -> None:
+def test_page_contains_and_links_the_evidence(tmp_path: Path) -> None:
     evidence = tmp_path / "evidence"
     evidence.mkdir()
     seen = {"what": "HTTP status", "expected": "200", "observed": "<500>", "held": False}
@@ -226,7 +226,7 @@ def test_junit_and_annotations_name_the_failures() -> None:
     assert all(line.startswith("::error title=") for line in lines)
 
 
-def test_document_that_is_no_report_is_refused_with_its_verdict() -> None:
+def test_invalid_report_is_rejected_with_its_verdict() -> None:
     for make in (report.html, report.junit, report.github_annotations, report.canonical):
         with pytest.raises(report.InvalidReport) as raised:
             make(b"[")

@@ -14,7 +14,7 @@ HELLO: list[ChatMessageParam] = [{"role": "user", "content": "hello", "name": No
 
 
 @pytest.mark.parametrize("validate", [False, True])
-def test_null_for_an_optional_member_is_absence(gateway: Gateway, validate: bool) -> None:
+def test_null_for_an_optional_member_means_absent(gateway: Gateway, validate: bool) -> None:
     # 2.1, 2.4, 2.5, 2.8 and gaps.md.
     client = Client(gateway.base_url, gateway.key, validate=validate)
     completion = client.chat.completions.create(
@@ -44,7 +44,7 @@ def test_null_for_an_optional_member_is_absence(gateway: Gateway, validate: bool
     assert images.data[0].url
 
 
-def test_at_most_a_hundred_violations_are_told(gateway: Gateway) -> None:
+def test_at_most_100_violations_are_listed(gateway: Gateway) -> None:
     # 7 rule 4: limiting the contents of a rejection is ours.
     wrong: dict[str, Any] = {"messages": [0] * 20_000}
     checked = Client(gateway.base_url, gateway.key, validate=True)
@@ -60,7 +60,7 @@ def test_at_most_a_hundred_violations_are_told(gateway: Gateway) -> None:
         assert len(str(error)) < 4_000
 
 
-def test_a_model_of_another_endpoint_is_told_before_sending_as_by_the_gateway(gateway: Gateway) -> None:
+def test_a_model_of_another_endpoint_is_rejected_before_sending_as_by_the_gateway(gateway: Gateway) -> None:
     # 4 rule 1.
     checked = Client(gateway.base_url, gateway.key, validate=True)
     with pytest.raises(gatewright.InvalidRequestError, match="use POST /v1/chat/completions") as before:
@@ -72,7 +72,7 @@ def test_a_model_of_another_endpoint_is_told_before_sending_as_by_the_gateway(ga
     assert (after.value.code, after.value.param) == ("invalid_value", "model")
 
 
-def test_a_webhook_inside_is_told_before_sending() -> None:
+def test_an_internal_webhook_is_rejected_before_sending() -> None:
     # 2.6, 6.
     client = Client("https://gateway.example", "key", validate=True, max_retries=0)
     with pytest.raises(gatewright.InvalidRequestError, match="not public") as caught:

@@ -76,11 +76,11 @@ class Word(str, enum.Enum):
     ],
     ids=repr,
 )
-def test_values_arrive_as_they_are(sent: Callable[..., Any], value: Any, arrives: Any) -> None:
+def test_values_arrive_unchanged(sent: Callable[..., Any], value: Any, arrives: Any) -> None:
     assert sent(metadata=value)["metadata"] == arrives
 
 
-def test_arguments_not_given_are_not_sent_and_none_is_null(sent: Callable[..., Any]) -> None:
+def test_omitted_arguments_are_not_sent_and_none_is_null(sent: Callable[..., Any]) -> None:
     assert sent(temperature=None, stop=NOT_GIVEN) == {"model": "m", "messages": [], "temperature": None}
 
 
@@ -107,14 +107,14 @@ def test_extra_body_adds_and_overrides(sent: Callable[..., Any]) -> None:
     ],
     ids=repr,
 )
-def test_what_json_cannot_hold_is_refused_with_its_path(
+def test_values_json_cannot_represent_are_rejected_with_their_path(
     sent: Callable[..., Any], value: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         sent(messages=[{"role": "user", "content": value}])
 
 
-def test_a_list_within_itself_is_refused(sent: Callable[..., Any]) -> None:
+def test_a_list_containing_itself_is_rejected(sent: Callable[..., Any]) -> None:
     loop: list[Any] = []
     loop.append(loop)
     with pytest.raises(ValueError, match="nested deeper than 200 levels"):

@@ -31,7 +31,7 @@ def test_a_stored_response_is_retrieved_listed_and_deleted(client: Client) -> No
     assert unknown.value.code == "previous_response_not_found"
 
 
-def test_bounds_of_query_parameters_hold_here_and_at_the_gateway(client: Client) -> None:
+def test_query_parameter_bounds_apply_here_and_at_the_gateway(client: Client) -> None:
     made = client.responses.create(model="model-terra", input="Say apples")
     with pytest.raises(gatewright.BadRequestError) as refused:
         client.responses.input_items.list(made.id, limit=101)
@@ -69,7 +69,7 @@ def test_a_custom_tool_is_called_with_text(client: Client) -> None:
     assert "".join(pieces) == item.input == "print(42)"
 
 
-def test_a_result_without_its_call_is_refused_before_it_is_sent(client: Client) -> None:
+def test_a_result_without_its_call_is_rejected_before_sending(client: Client) -> None:
     with pytest.raises(gatewright.InvalidRequestError) as refused:
         client.chat.completions.create(
             model="model-sol",
@@ -79,7 +79,7 @@ def test_a_result_without_its_call_is_refused_before_it_is_sent(client: Client) 
     assert [violation["pointer"] for violation in refused.value.violations] == ["/messages/0/tool_call_id"]
 
 
-def test_a_wrong_key_is_told_as_clients_expect_and_not_repeated(gateway: Gateway) -> None:
+def test_a_wrong_key_is_reported_as_clients_expect_without_repeating_it(gateway: Gateway) -> None:
     with (
         Client(gateway.base_url, "sk-canary-1") as wrong,
         pytest.raises(gatewright.AuthenticationError, match="Incorrect API key provided") as refused,

@@ -66,7 +66,7 @@ def test_responses_and_native_streams(client: Client) -> None:
     )
 
 
-def test_events_come_as_they_are_sent(serve: Serve) -> None:
+def test_events_arrive_as_they_are_sent(serve: Serve) -> None:
     more = threading.Event()
 
     def answer(connection: Connection) -> None:
@@ -134,7 +134,7 @@ def test_closing_from_another_thread_ends_a_waiting_loop(serve: Serve) -> None:
     assert time.monotonic() - begun < 2
 
 
-def test_a_cut_stream_raises_after_its_events(serve: Serve) -> None:
+def test_a_truncated_stream_raises_after_its_events(serve: Serve) -> None:
     def answer(connection: Connection) -> None:
         connection.stream_head()
         connection.send(chunk("one") + chunk("two"))
@@ -159,7 +159,7 @@ def iter_all(
     yield from ()
 
 
-def test_an_error_in_the_stream_raises_it(serve: Serve) -> None:
+def test_an_error_event_in_the_stream_is_raised(serve: Serve) -> None:
     def answer(connection: Connection) -> None:
         connection.stream_head()
         connection.send(
@@ -227,7 +227,7 @@ async def test_breaking_out_of_an_async_stream_closes_the_connection(serve: Serv
     assert [one async for one in stream] == []
 
 
-async def test_a_wait_that_times_out_loses_no_event(serve: Serve) -> None:
+async def test_a_timed_out_wait_loses_no_event(serve: Serve) -> None:
     more = threading.Event()
 
     def answer(connection: Connection) -> None:
@@ -246,7 +246,7 @@ async def test_a_wait_that_times_out_loses_no_event(serve: Serve) -> None:
         await anext(stream)
 
 
-async def test_a_cut_async_stream_raises_after_its_events(serve: Serve) -> None:
+async def test_a_truncated_async_stream_raises_after_its_events(serve: Serve) -> None:
     def answer(connection: Connection) -> None:
         connection.stream_head()
         connection.send(chunk("one"))
@@ -257,7 +257,7 @@ async def test_a_cut_async_stream_raises_after_its_events(serve: Serve) -> None:
         await anext(stream)
 
 
-async def test_cancelling_a_reader_and_closing_ends_the_connection(serve: Serve) -> None:
+async def test_canceling_a_reader_and_closing_ends_the_connection(serve: Serve) -> None:
     endless = Endless()
 
     reading = asyncio.Event()

@@ -64,9 +64,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("tls"))
 
 
-def test_an_authority_is_trusted_when_it_is_given(
-    authority: Authority, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_configured_authority_is_trusted(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
     with authority.serve(wants_certificate=False) as address:
         with pytest.raises(gatewright.APIConnectionError, match="certificate"):
             Client(address, "key", max_retries=0).models.list()
@@ -75,7 +73,7 @@ def test_an_authority_is_trusted_when_it_is_given(
         assert Client(address, "key", max_retries=0).models.list() == {}
 
 
-def test_a_client_shows_its_certificate_where_one_is_wanted(authority: Authority) -> None:
+def test_a_client_presents_its_certificate_on_request(authority: Authority) -> None:
     with authority.serve(wants_certificate=True) as address:
         with pytest.raises(gatewright.APIConnectionError):
             Client(address, "key", ca_bundle=authority.bundle, max_retries=0).models.list()
@@ -89,7 +87,7 @@ def test_a_client_shows_its_certificate_where_one_is_wanted(authority: Authority
         assert client.models.list() == {}
 
 
-def test_a_file_that_is_missing_or_holds_no_certificate_is_refused_with_its_place(tmp_path: Path) -> None:
+def test_a_missing_or_invalid_certificate_file_is_rejected_with_its_path(tmp_path: Path) -> None:
     empty = tmp_path / "empty.pem"
     empty.write_text("nothing\n")
     for path in (tmp_path / "missing.pem", empty):

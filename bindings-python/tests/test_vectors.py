@@ -329,7 +329,7 @@ def test_stream(
 # Other promises of the validator's interface.
 
 
-def test_text_bytes_and_paths_are_told_apart(tmp_path: Path) -> None:
+def test_text_bytes_and_paths_are_distinguished(tmp_path: Path) -> None:
     text = (VECTORS / "report" / "bases" / "minimal.json").read_text()
     path = tmp_path / "report.json"
     path.write_text(text)

@@ -109,7 +109,7 @@ def run_on(loop: asyncio.AbstractEventLoop, main: Any) -> Any:
         return loop.run_until_complete(main)
 
 
-def test_an_event_loop_begins_and_ends_to_watch_a_stream_once(serve: Serve) -> None:
+def test_an_event_loop_starts_and_stops_watching_a_stream_once(serve: Serve) -> None:
     server = PacketByPacket(20)
     loop = Noting()
 
@@ -140,7 +140,7 @@ def test_packets_one_by_one_on_uvloop(serve: Serve) -> None:
     assert uvloop.run(main()) == server.texts
 
 
-def test_a_loop_that_cannot_watch_connections_reads_all_the_same(serve: Serve) -> None:
+def test_a_loop_that_cannot_watch_connections_still_reads(serve: Serve) -> None:
     class Blind(asyncio.SelectorEventLoop):
         def add_reader(self, fd: Any, callback: Any, *args: Any) -> Any:
             raise NotImplementedError
@@ -156,7 +156,7 @@ def test_a_loop_that_cannot_watch_connections_reads_all_the_same(serve: Serve) -
     assert run_on(Blind(), main()) == server.texts
 
 
-def test_a_loop_goes_on_beside_a_reader_that_is_away_and_loses_nothing(serve: Serve) -> None:
+def test_a_loop_continues_without_its_reader_and_loses_nothing(serve: Serve) -> None:
     total = 20_000
     loop = Noting()
 
@@ -178,7 +178,7 @@ def test_a_loop_goes_on_beside_a_reader_that_is_away_and_loses_nothing(serve: Se
     assert loop.begun == loop.ended
 
 
-def test_a_stream_goes_on_in_another_loop(serve: Serve) -> None:
+def test_a_stream_continues_in_another_loop(serve: Serve) -> None:
     server = PacketByPacket(2)
     first, second = Noting(), Noting()
 
@@ -192,7 +192,7 @@ def test_a_stream_goes_on_in_another_loop(serve: Serve) -> None:
     assert [text, *run_on(second, texts_of(stream))] == server.texts
 
 
-def test_a_stream_that_is_dropped_after_its_loop_closes_its_connection(serve: Serve) -> None:
+def test_a_stream_dropped_after_its_loop_closed_closes_its_connection(serve: Serve) -> None:
     server = Hanging()
 
     async def begin() -> AsyncStream:
@@ -207,7 +207,7 @@ def test_a_stream_that_is_dropped_after_its_loop_closes_its_connection(serve: Se
     assert server.closed.wait(5)
 
 
-async def test_the_whole_document_takes_over_from_a_loop_that_watches(serve: Serve) -> None:
+async def test_a_document_request_takes_over_from_a_watching_loop(serve: Serve) -> None:
     server = PacketByPacket(3)
     stream: Any = await open_async(serve(server))
     waits = asyncio.ensure_future(texts_of(stream))
@@ -230,7 +230,7 @@ async def test_closing_from_another_thread_ends_the_wait_of_a_loop(serve: Serve)
     assert await asyncio.to_thread(server.closed.wait, 5)
 
 
-async def test_a_time_limit_ends_the_wait_of_a_loop(serve: Serve) -> None:
+async def test_a_timeout_ends_the_wait_of_a_loop(serve: Serve) -> None:
     server = Hanging()
     stream = await open_async(serve(server), event_timeout=0.3)
     await anext(stream)
@@ -238,7 +238,7 @@ async def test_a_time_limit_ends_the_wait_of_a_loop(serve: Serve) -> None:
         await asyncio.wait_for(anext(stream), 10)
 
 
-def test_a_time_limit_ends_the_wait_of_a_thread(serve: Serve) -> None:
+def test_a_timeout_ends_the_wait_of_a_thread(serve: Serve) -> None:
     server = Hanging()
     stream = open_stream(serve(server), event_timeout=0.3)
     next(stream)
@@ -246,7 +246,7 @@ def test_a_time_limit_ends_the_wait_of_a_thread(serve: Serve) -> None:
         next(stream)
 
 
-def test_a_stream_is_read_on_while_its_thread_is_away_and_goes_on_with_it(serve: Serve) -> None:
+def test_a_stream_is_read_ahead_without_its_thread_and_continues_with_it(serve: Serve) -> None:
     sent, again = threading.Event(), threading.Semaphore(0)
     # More than the system buffers for a connection.
     long = "x" * 64 * 1024
@@ -294,7 +294,7 @@ def open_second(base_url: str, text: str = "x", **options: Any) -> Stream:
     return client.chat.completions.create(model="m", messages=[message], stream=True)
 
 
-def test_a_compressed_stream_over_a_connection_used_before_is_read(serve: Serve) -> None:
+def test_a_compressed_stream_over_a_reused_connection_is_decoded(serve: Serve) -> None:
     go_on = threading.Semaphore(0)
 
     def answer(accepted: socket.socket) -> None:
@@ -317,7 +317,7 @@ def test_a_compressed_stream_over_a_connection_used_before_is_read(serve: Serve)
     assert list(stream) == []
 
 
-def test_a_request_that_is_answered_before_it_was_sent_is_sent_to_its_end(serve: Serve) -> None:
+def test_a_request_answered_early_is_sent_completely(serve: Serve) -> None:
     def answer(accepted: socket.socket) -> None:
         received = b""
         while b"\r\n\r\n" not in received:
@@ -333,7 +333,7 @@ def test_a_request_that_is_answered_before_it_was_sent_is_sent_to_its_end(serve:
     assert [one.choices[0].delta.content for one in stream] == ["all", ""]
 
 
-def test_a_thread_whose_stream_another_one_takes_over_rests_and_is_told(serve: Serve) -> None:
+def test_a_thread_whose_stream_another_takes_over_sleeps_until_notified(serve: Serve) -> None:
     server = PacketByPacket(2)
     stream: Any = open_stream(serve(server))
     told: list[Exception] = []
@@ -361,7 +361,7 @@ def test_a_thread_whose_stream_another_one_takes_over_rests_and_is_told(serve: S
     assert len(told) == 1
 
 
-def test_a_stream_over_a_connection_used_before_is_read_on_while_its_thread_is_away(serve: Serve) -> None:
+def test_a_stream_over_a_reused_connection_is_read_ahead_without_its_thread(serve: Serve) -> None:
     sent = threading.Event()
     # More than the system buffers for a connection.
     long = "x" * 64 * 1024
@@ -457,7 +457,7 @@ class Lasting:
         connection.wait_until_closed(10)
 
 
-def test_long_and_short_requests_go_over_one_connection(serve: Serve) -> None:
+def test_long_and_short_requests_share_one_connection(serve: Serve) -> None:
     server = Lasting(6)
     client = Client(serve(server), "key", max_retries=0)
     for length in (1, 20_000_000, 1, 20_000_000, 1):
@@ -467,7 +467,7 @@ def test_long_and_short_requests_go_over_one_connection(serve: Serve) -> None:
     assert server.connections == 1
 
 
-def test_a_time_limit_holds_over_a_connection_that_was_used_before(serve: Serve) -> None:
+def test_a_timeout_applies_over_a_reused_connection(serve: Serve) -> None:
     server = Lasting(2)
     client = Client(serve(server), "key", max_retries=0)
     for _ in range(2):
@@ -477,7 +477,7 @@ def test_a_time_limit_holds_over_a_connection_that_was_used_before(serve: Serve)
     assert server.connections == 1
 
 
-def test_ctrl_c_ends_a_call_over_a_connection_that_was_used_before(serve: Serve) -> None:
+def test_ctrl_c_ends_a_call_over_a_reused_connection(serve: Serve) -> None:
     server = Lasting(2)
     client = Client(serve(server), "key", max_retries=0)
     for _ in range(2):
@@ -487,7 +487,7 @@ def test_ctrl_c_ends_a_call_over_a_connection_that_was_used_before(serve: Serve)
         client.chat.completions.create(model="m", messages=QUESTION, timeout=20)
 
 
-def test_callbacks_that_make_calls_over_the_same_connections_are_called(serve: Serve) -> None:
+def test_callbacks_may_make_calls_over_the_same_connections(serve: Serve) -> None:
     server = Lasting(100)
     inner = Client(serve(server), "key", max_retries=0)
     lengths: list[int] = []
@@ -506,7 +506,7 @@ def test_callbacks_that_make_calls_over_the_same_connections_are_called(serve: S
     assert server.connections == 2
 
 
-def test_many_threads_ask_at_once_over_connections_used_before(gateway: Gateway) -> None:
+def test_many_threads_call_concurrently_over_reused_connections(gateway: Gateway) -> None:
     client = Client(gateway.base_url, gateway.key)
     answers: list[int] = []
 
@@ -522,7 +522,7 @@ def test_many_threads_ask_at_once_over_connections_used_before(gateway: Gateway)
     assert len(answers) == 160
 
 
-def test_the_call_that_brought_a_stream_does_not_keep_it(serve: Serve) -> None:
+def test_the_call_that_opened_a_stream_does_not_keep_it_alive(serve: Serve) -> None:
     async def main() -> None:
         stream = await open_async(base_url)
         # The thread that opened it may still be finishing. The engine is not called meanwhile.
@@ -534,7 +534,7 @@ def test_the_call_that_brought_a_stream_does_not_keep_it(serve: Serve) -> None:
     asyncio.run(main())
 
 
-def test_a_stream_that_is_dropped_while_an_exception_is_on_its_way_leaves_it_alone(serve: Serve) -> None:
+def test_dropping_a_stream_during_an_exception_does_not_affect_it(serve: Serve) -> None:
     server = Hanging()
 
     async def main() -> None:

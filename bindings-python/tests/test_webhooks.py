@@ -107,7 +107,7 @@ def fresh(body: bytes = BODY, secret: str = SECRET) -> dict[str, str]:
     }
 
 
-def test_headers_are_taken_as_frameworks_have_them() -> None:
+def test_headers_are_accepted_as_frameworks_provide_them() -> None:
     headers = fresh()
     message = email.message.Message()
     for name, value in headers.items():
@@ -122,7 +122,7 @@ def test_headers_are_taken_as_frameworks_have_them() -> None:
     assert (caught.value.code, caught.value.param) == ("duplicate_header", "webhook-id")
 
 
-def test_bodies_are_bytes_of_any_kind_or_text_and_nothing_that_was_parsed() -> None:
+def test_bodies_are_bytes_or_text_and_parsed_objects_are_rejected() -> None:
     headers = fresh()
     for body in (BODY, bytearray(BODY), memoryview(BODY), BODY.decode()):
         assert webhooks.unwrap(body, headers, SECRET).status == "completed"
@@ -148,7 +148,7 @@ def test_secrets_come_from_the_environment_unless_given(monkeypatch: pytest.Monk
     assert "canary" not in str(caught.value)
 
 
-def test_both_clients_have_them_and_neither_needs_a_network() -> None:
+def test_both_clients_have_webhooks_and_neither_needs_a_network() -> None:
     for client in (
         gatewright.Client("http://127.0.0.1:9", "key"),
         gatewright.AsyncClient("http://127.0.0.1:9", "key"),
@@ -170,7 +170,7 @@ def posting_gateway() -> Iterator[dict[str, str]]:
         process.terminate()
 
 
-async def test_what_the_gateway_posts_is_accepted_by_us_and_by_the_reference(
+async def test_we_and_the_reference_accept_what_the_gateway_posts(
     posting_gateway: dict[str, str], serve: Serve
 ) -> None:
     received: queue.Queue[tuple[dict[str, str], bytes]] = queue.Queue()

@@ -1,4 +1,4 @@
-// The caller's own functions: the key's source and middleware.
+// The caller's own functions: the key provider and middleware.
 
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -26,7 +26,7 @@ function clientOf(server, options = {}) {
 const echoing = (t) => serve(t, (_, socket) => answerWith(socket, 200, MODELS));
 const rejection = (promise) => promise.then(assert.fail, (error) => error);
 
-test("a function gives the key, at once or by a promise, for every call", async (t) => {
+test("a function provides the key, directly or by a promise, for every call", async (t) => {
   const server = await echoing(t);
   let count = 0;
   for (const apiKey of [
@@ -44,7 +44,7 @@ test("a function gives the key, at once or by a promise, for every call", async 
   assert.deepEqual(sent, ["Bearer sk-1", "Bearer sk-2", "Bearer sk-3", "Bearer sk-4"]);
 });
 
-test("a key that is refused is asked for anew, once", async (t) => {
+test("a rejected key is refreshed once", async (t) => {
   let valid = "Bearer fresh";
   const server = await serve(t, (request, socket) => {
     answerWith(socket, request.headers.authorization === valid ? 200 : 401, MODELS);
@@ -64,7 +64,7 @@ test("a key that is refused is asked for anew, once", async (t) => {
   assert.equal(server.requests.length, 5, "a fixed key is not tried twice");
 });
 
-test("what the key's function throws reaches the caller as it is", async (t) => {
+test("an exception of the key's function reaches the caller unchanged", async (t) => {
   const server = await echoing(t);
   const thrown = new Error("the vault is sealed");
   const failing = [
@@ -82,7 +82,7 @@ test("what the key's function throws reaches the caller as it is", async (t) => 
   assert.equal(server.requests.length, 0);
 });
 
-test("middleware sees every attempt, and what came of it", async (t) => {
+test("middleware sees every attempt and its outcome", async (t) => {
   let count = 0;
   const server = await serve(t, (_, socket) => {
     count += 1;
@@ -129,7 +129,7 @@ test("middleware sees every attempt, and what came of it", async (t) => {
   assert.ok(done.elapsedMs > 0);
 });
 
-test("middleware may change the headers of an attempt, and of that one alone", async (t) => {
+test("middleware may change the headers of an attempt, and only of that one", async (t) => {
   let count = 0;
   const server = await serve(t, (_, socket) => {
     count += 1;
@@ -162,7 +162,7 @@ test("of several middlewares the first is the outermost", async (t) => {
   assert.deepEqual(order, ["before a", "before b", "after b", "after a"]);
 });
 
-test("what middleware throws reaches the caller as it is, and nothing is tried again", async (t) => {
+test("an exception of middleware reaches the caller unchanged, without retries", async (t) => {
   const server = await serve(t, (request, socket) => {
     if (request.body === "") answerWith(socket, 503, MODELS, { "retry-after-ms": "1" });
     else {
@@ -192,7 +192,7 @@ test("what middleware throws reaches the caller as it is, and nothing is tried a
   const client = clientOf(server, { middleware: [{ after: throwing }] });
   assert.equal(await rejection(client.chat.completions.create({ ...PROMPT, stream: true })), thrown);
   await closedByClient(server.requests[2].socket);
-  // Errors of other calls stay theirs.
+  // Errors of other calls are unaffected.
   const mixed = clientOf(server, {
     middleware: [{ before: ({ url }) => (url.endsWith("?fail=1") ? throwing() : pause(10)) }],
   });
@@ -235,7 +235,7 @@ test("a signal ends a call that waits for a callback, and the deadline bounds it
   assert.equal(server.requests.length, 0);
 });
 
-test("callbacks may use clients themselves, and withOptions keeps them", async (t) => {
+test("callbacks may use clients themselves, and withOptions retains them", async (t) => {
   const server = await echoing(t);
   let lookups = 0;
   const keys = clientOf(server);
@@ -251,7 +251,7 @@ test("callbacks may use clients themselves, and withOptions keeps them", async (
   assert.equal(server.requests.length, 40);
 });
 
-test("streams go through middleware, up to their head", async (t) => {
+test("streams pass through middleware, up to their head", async (t) => {
   const server = await serve(t, (_, socket) => {
     beginEvents(socket);
     sendEvents(socket, chunk("a"), chunk(undefined, "stop"), "[DONE]");

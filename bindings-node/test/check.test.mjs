@@ -11,7 +11,7 @@ import { CancelledError, ConfigurationError, check, FileError, report } from "ga
 import { startGateway } from "./support/gateway.mjs";
 import { serve } from "./support/server.mjs";
 
-test("a compatible gateway passes and every step is told", async (t) => {
+test("a compatible gateway passes and every step is reported", async (t) => {
   const { baseUrl, apiKey } = await startGateway(t);
   const events = [];
   const result = await check(baseUrl, {
@@ -42,7 +42,7 @@ test("a compatible gateway passes and every step is told", async (t) => {
   await assert.rejects(result.write(join(folder, "missing", "report.json")), FileError);
 });
 
-test("a key that is refused fails the checks and is told nowhere", async (t) => {
+test("a rejected key fails the checks and is never shown", async (t) => {
   const { baseUrl } = await startGateway(t);
   const result = await check(baseUrl, { apiKey: "wrong-canary-key", only: ["models_endpoint"] });
   assert.equal(result.passed, false);
@@ -50,7 +50,7 @@ test("a key that is refused fails the checks and is told nowhere", async (t) => 
   assert.ok(!JSON.stringify([result.json, result.evidence]).includes("canary"));
 });
 
-test("options out of bounds are refused all at once", async () => {
+test("out-of-bounds options are reported together", async () => {
   const refused = check("http://127.0.0.1:9", { apiKey: "k", timeoutMs: 1, models: ["model-mars"] });
   await assert.rejects(refused, (error) => {
     assert.ok(error instanceof ConfigurationError);
@@ -68,7 +68,7 @@ test("kit name and models come from a profile", async (t) => {
   assert.equal(report.validate(result.json, { kitName: "our-kit", models }).valid, true);
 });
 
-test("one object of options is the same, and an option that does not exist is refused by name", async (t) => {
+test("a single options object works too, and an unknown option is rejected by name", async (t) => {
   const { baseUrl, apiKey } = await startGateway(t);
   const result = await check({ endpoint: baseUrl, apiKey, only: ["models_endpoint"], models: null });
   assert.equal(result.passed, true);
@@ -94,7 +94,7 @@ test("one object of options is the same, and an option that does not exist is re
   await assert.rejects(check({ apiKey }), /endpoint is missing/);
 });
 
-test("a value of another kind is refused by the option's name and bound", async () => {
+test("a value of the wrong type is rejected with the option's name and bound", async () => {
   const limit = "timeout_ms must be a whole number from 1000 to 120000, not";
   const refused = [
     [{ timeoutMs: -1 }, `${limit} -1`],
@@ -115,8 +115,8 @@ test("a value of another kind is refused by the option's name and bound", async 
   }
 });
 
-test("a signal ends a run at once, and the error has the whole report", async (t) => {
-  // Never answers.
+test("a signal ends a run immediately, and the error has the complete report", async (t) => {
+  // Never responds.
   const { url, sockets } = await serve(t, () => {});
   const controller = new AbortController();
   const reason = new Error("enough");
@@ -138,14 +138,14 @@ test("a signal ends a run at once, and the error has the whole report", async (t
   await assert.rejects(check(url, { apiKey: "k", signal: controller.signal }), (error) => {
     assert.ok(error instanceof CancelledError);
     assert.equal(error.cause, reason);
-    // Nothing was begun.
+    // Nothing was started.
     assert.equal(error.result, undefined);
     return true;
   });
   assert.ok(sockets.size <= 1);
 });
 
-test("what a progress function throws ends the run", async (t) => {
+test("an exception of a progress function ends the run", async (t) => {
   const { url } = await serve(t, () => {});
   const onProgress = () => {
     throw new RangeError("enough");

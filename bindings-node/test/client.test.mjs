@@ -1,4 +1,4 @@
-// Calls with one answer: what is sent, what comes back, how it fails.
+// Calls with one response: what is sent, what is returned, how it fails.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -57,7 +57,7 @@ test("a body operation sends its members as JSON with a bearer key (5)", async (
   assert.deepEqual(JSON.parse(request.body), { ...PROMPT, temperature: 0.5 });
 });
 
-test("a result is the plain object that arrived: unknown members, nulls and order are kept", async (t) => {
+test("a result is the plain object that arrived: unknown members, nulls and order are preserved", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 200, COMPLETION));
   const completion = await clientOf(server).chat.completions.create(PROMPT);
   assert.deepEqual(completion, COMPLETION);
@@ -65,7 +65,7 @@ test("a result is the plain object that arrived: unknown members, nulls and orde
   assert.deepEqual(structuredClone(completion), COMPLETION);
 });
 
-test("responseOf and withResponse give status, headers, request id and attempts", async (t) => {
+test("responseOf and withResponse return status, headers, request ID and attempts", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 200, COMPLETION, { "x-extra": "yes" }));
   const client = clientOf(server);
   const response = responseOf(await client.chat.completions.create(PROMPT));
@@ -81,7 +81,7 @@ test("responseOf and withResponse give status, headers, request id and attempts"
   assert.throws(() => responseOf({}), TypeError);
 });
 
-test("parameters travel in the path, the query and the body as the specification says (2.5)", async (t) => {
+test("parameters are sent in the path, the query and the body as the specification says (2.5)", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 200, { models: [] }));
   const client = clientOf(server);
   await client.native.generateContent({ model: "model-sol", contents: [{ parts: [{ text: "Hi" }] }] });
@@ -113,7 +113,7 @@ test("options of a call add headers, query parameters and members of the body", 
   assert.deepEqual(JSON.parse(request.body), { ...PROMPT, safety: "off", model: "model-luna" });
 });
 
-test("an argument that cannot be meant is a TypeError, and nothing is sent", async (t) => {
+test("an invalid argument is a TypeError, and nothing is sent", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 200, COMPLETION));
   const client = clientOf(server);
   await assert.rejects(client.videos.generations.retrieve(undefined), /task_id must be a string/);
@@ -125,7 +125,7 @@ test("an argument that cannot be meant is a TypeError, and nothing is sent", asy
   assert.equal(server.requests.length, 0);
 });
 
-test("a path parameter cannot leave its place", async (t) => {
+test("a path parameter cannot escape its segment", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 200, {}));
   const client = clientOf(server);
   for (const id of ["..", "a/b", "..\\..\\admin", ""]) {
@@ -134,7 +134,7 @@ test("a path parameter cannot leave its place", async (t) => {
   assert.equal(server.requests.length, 0);
 });
 
-test("a status becomes the class of its kind, with everything the gateway said (7)", async (t) => {
+test("a status becomes the class of its kind, with everything the gateway returned (7)", async (t) => {
   const body = {
     error: {
       message: "No such model.",
@@ -174,7 +174,7 @@ test("a status becomes the class of its kind, with everything the gateway said (
   }
 });
 
-test("an error's stack leads to the line that made the call, its cause to what happened", async () => {
+test("an error's stack contains the line of the call, and its cause what happened", async () => {
   const client = new Client({ baseUrl: "http://127.0.0.1:9", apiKey: "sk-test", maxRetries: 0 });
   async function callerOfTheModelList() {
     return await client.models.list();
@@ -188,7 +188,7 @@ test("an error's stack leads to the line that made the call, its cause to what h
   assert.equal(error.status, undefined);
 });
 
-test("an answer that is no JSON keeps status, request id and text", async (t) => {
+test("a non-JSON response retains status, request ID and text", async (t) => {
   const page = "<html>busy</html>";
   const server = await serve(t, (_, socket) =>
     answerWith(socket, 200, page, { "content-type": "text/html" }),
@@ -202,7 +202,7 @@ test("an answer that is no JSON keeps status, request id and text", async (t) =>
   assert.equal(error.body, page);
 });
 
-test("an error or an array in the place of an answer is a DecodeError", async (t) => {
+test("an error or an array instead of a response is a DecodeError", async (t) => {
   const said = { error: { message: "No room.", type: "server_error", param: "model", code: "full" } };
   const answers = [said, []];
   const server = await serve(t, (_, socket) => answerWith(socket, 200, answers.shift()));
@@ -223,7 +223,7 @@ test("an error or an array in the place of an answer is a DecodeError", async (t
   assert.match(list.message, /it is an array/);
 });
 
-test("a signal drops the request within 100 ms and is the error's cause", async (t) => {
+test("a signal aborts the request within 100 ms and is the error's cause", async (t) => {
   const server = await serve(t, () => {});
   await promptly(100, async () => {
     const controller = new AbortController();
@@ -241,7 +241,7 @@ test("a signal drops the request within 100 ms and is the error's cause", async 
   });
 });
 
-test("a call alone on an open connection keeps its signal, its time limit and its failures", async (t) => {
+test("a single call on an open connection respects its signal and timeout, and reports failures", async (t) => {
   let first = true;
   const server = await serve(t, (request, socket) => {
     if (first) answerWith(socket, 200, COMPLETION);
@@ -264,14 +264,14 @@ test("a call alone on an open connection keeps its signal, its time limit and it
   assert.equal(server.requests.length, 6);
 });
 
-test("a signal that was aborted before the call sends nothing", async (t) => {
+test("an already aborted signal sends nothing", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 200, COMPLETION));
   const call = clientOf(server).models.list({ signal: AbortSignal.abort() });
   await assert.rejects(call, (error) => error instanceof CancelledError && error.cause.name === "AbortError");
   assert.equal(server.requests.length, 0);
 });
 
-test("a timeout of the call bounds it as a whole", async (t) => {
+test("a call's timeout bounds the whole call", async (t) => {
   const server = await serve(t, () => {});
   const started = performance.now();
   const call = clientOf(server, { maxRetries: 3 }).models.list({ timeoutMs: 100 });
@@ -279,7 +279,7 @@ test("a timeout of the call bounds it as a whole", async (t) => {
   assert.ok(performance.now() - started < 1000);
 });
 
-test("retries are made as often as asked, and counted", async (t) => {
+test("retries are made as configured, and counted", async (t) => {
   let count = 0;
   const server = await serve(t, (_, socket) => {
     count += 1;
@@ -290,7 +290,7 @@ test("retries are made as often as asked, and counted", async (t) => {
   assert.equal(responseOf(models).attempts, 3);
 });
 
-test("options that do not hold are refused when the client is made", () => {
+test("invalid options are rejected when the client is created", () => {
   const made = (options) => () =>
     new Client({ baseUrl: "http://127.0.0.1:9", apiKey: "sk-test", ...options });
   for (const options of [

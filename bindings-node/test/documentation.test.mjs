@@ -1,4 +1,4 @@
-/** Everything that a user can name says on hover what it is: the declarations of the package, as an editor reads them. */
+/** Everything that a user can name has hover documentation: the package's declarations, as an editor reads them. */
 
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
@@ -36,7 +36,7 @@ function undocumented(file) {
         declaration &&
         ts.canHaveModifiers(declaration) &&
         ts.getCombinedModifierFlags(declaration) & (ts.ModifierFlags.Private | ts.ModifierFlags.Protected);
-      // `__call` and the like are no names, and `#private` stands for all private members.
+      // `__call` and the like are not names, and `#private` stands for all private members.
       const isNamed = !member.name.startsWith("__") && !member.name.startsWith("#");
       if (!isOwn || isHidden || !isNamed) continue;
       found.seen += 1;

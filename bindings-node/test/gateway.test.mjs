@@ -61,7 +61,7 @@ test("models are listed in both styles (4)", async () => {
   assert.equal(native.length, 2);
 });
 
-test("models are looked up by the names that the lists give (4)", async () => {
+test("models are retrieved by their listed names (4)", async () => {
   const [listed] = (await client.models.list()).data;
   assert.deepEqual(await client.models.retrieve(listed.id), listed);
   const [native] = (await client.native.models.list()).models;
@@ -74,7 +74,7 @@ test("models are looked up by the names that the lists give (4)", async () => {
   await assert.rejects(client.models.retrieve("../admin"), InvalidRequestError);
 });
 
-test("a chat completion comes whole or in chunks, with the same text (2.2, 2.3)", async () => {
+test("a chat completion arrives whole or in chunks, with the same text (2.2, 2.3)", async () => {
   const request = { model: "model-sol", messages: asking("Reply with exactly: good morning") };
   const completion = await client.chat.completions.create(request);
   assert.equal(completion.object, "chat.completion");
@@ -87,7 +87,7 @@ test("a chat completion comes whole or in chunks, with the same text (2.2, 2.3)"
   assert.equal(text, "good morning");
 });
 
-test("a response comes whole, in named events, and compacted (2.4)", async () => {
+test("a response arrives whole, in named events, and compacted (2.4)", async () => {
   const request = { model: "model-sol", input: "Reply with exactly: a response" };
   const response = await client.responses.create(request);
   assert.equal(response.output.find((item) => item.type === "message").content[0].text, "a response");
@@ -104,7 +104,7 @@ test("a response comes whole, in named events, and compacted (2.4)", async () =>
   assert.ok(Array.isArray(compacted.output));
 });
 
-test("native content comes whole and in parts, and tokens are counted (2.5)", async () => {
+test("native content arrives whole and in parts, and tokens are counted (2.5)", async () => {
   const request = {
     model: "model-sol",
     contents: [{ parts: [{ text: "Reply with exactly: native content" }] }],
@@ -119,7 +119,7 @@ test("native content comes whole and in parts, and tokens are counted (2.5)", as
   assert.ok(totalTokens > 0);
 });
 
-test("an image is a PNG of the size asked for (2.8, 2.11)", async () => {
+test("an image is a PNG of the requested size (2.8, 2.11)", async () => {
   const { data } = await client.images.generate({
     model: "image_model_2",
     prompt: "a lighthouse",
@@ -131,7 +131,7 @@ test("an image is a PNG of the size asked for (2.8, 2.11)", async () => {
   assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [256, 256]);
 });
 
-test("a video is waited for and can be fetched (3)", async () => {
+test("a video is awaited and can be fetched (3)", async () => {
   const task = await client.videos.generations.createAndWait(
     { model: "video_model_4", prompt: "waves", duration: 3, resolution: "720p" },
     { intervalMs: 50, timeoutMs: 60_000 },
@@ -139,15 +139,15 @@ test("a video is waited for and can be fetched (3)", async () => {
   assert.equal(task.status, "completed");
   assert.equal((await fetch(task.output.url)).status, 200);
   const again = await client.videos.generations.retrieve(task.id);
-  // Every look-up signs the file's address anew, to last an hour from then.
+  // Every poll signs the file's URL again, valid for an hour from then.
   assert.equal(again.output.url.split("?")[0], task.output.url.split("?")[0]);
   assert.deepEqual({ ...again, output: { ...again.output, url: task.output.url } }, task);
 });
 
-test("a call that is aborted is cancelled, also when its answer has just arrived", async () => {
+test("an aborted call is canceled, even if its response has just arrived", async () => {
   const controller = new AbortController();
   const call = client.models.list({ signal: controller.signal });
-  // The answer comes while this thread is busy: nobody has it yet.
+  // The response arrives while this thread is busy: nothing has read it yet.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
   controller.abort(new Error("enough"));
   await assert.rejects(call, (error) => error instanceof CancelledError && error.cause.message === "enough");
@@ -167,7 +167,7 @@ test("waiting for a video stops at its signal", async () => {
   });
 });
 
-test("what the gateway refuses is an error of its kind (7)", async () => {
+test("a rejection by the gateway is an error of its kind (7)", async () => {
   const messages = asking("Hi");
   await assert.rejects(client.chat.completions.create({ model: "no-such-model", messages }), NotFoundError);
   const stranger = new Client({ baseUrl: client.baseUrl, apiKey: "sk-wrong" });
@@ -209,7 +209,7 @@ test("example: typed.ts, compiled", async () => {
   assert.match(stdout, /NotFoundError 404 model_not_found/);
 });
 
-test("the ten lines of the README run", {
+test("the ten-line example of the README runs", {
   skip: notOnDeno("it runs no module of a command line"),
 }, async () => {
   const readme = readFileSync(new URL("../README.md", import.meta.url), "utf8");

@@ -1,5 +1,5 @@
-// Numbers from callers and gateways that no clock holds, silence, and panics of the client's own: each ends as an error
-// of its call (2.7, 3; the rest is ours).
+// Numbers from callers and gateways that no clock can represent, silence, and panics in the client: each ends as an
+// error of its call (2.7, 3; the rest is ours).
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
@@ -50,7 +50,7 @@ const TIMES = [
   "idleConnectionTimeoutMs",
 ];
 
-test("a time that is none is refused by its name", async () => {
+test("an invalid time is rejected by name", async () => {
   for (const name of TIMES) {
     for (const wrong of [Number.NaN, Number.NEGATIVE_INFINITY, -1, 0, -1e300]) {
       const refused = {
@@ -70,7 +70,7 @@ test("a time that is none is refused by its name", async () => {
   }
 });
 
-test("a time beyond all measure is no limit, and ends no process", async (t) => {
+test("a huge time means no limit, and ends no process", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 200, { ...TASK, status: "completed" }));
   const ended = await runModule(
     `import { Client } from "gatewright";
@@ -103,7 +103,7 @@ test("the timeout bounds the silence of a stream unless idleTimeoutMs is given",
   };
   const client = clientOf(server);
   assert.match((await silence(client, { timeoutMs: 400 })).message, /\(timeout\)/);
-  // The word on silence itself is the one that counts, in whichever direction.
+  // The more specific option, for silence, wins, whether it is shorter or longer.
   const patient = await silence(client, { timeoutMs: 200, idleTimeoutMs: 1200 });
   assert.match(patient.message, /\(idle_timeout\)/);
   assert.ok(patient.ms > 1000, `${patient.ms}`);
@@ -112,7 +112,7 @@ test("the timeout bounds the silence of a stream unless idleTimeoutMs is given",
   assert.ok(said.ms > 1000, `${said.ms}`);
 });
 
-// Panics, made on purpose: builds for release have no such thing.
+// Deliberate panics: release builds don't have them.
 
 const broke = (error) => error instanceof InternalError && /the client itself failed/.test(error.message);
 
@@ -121,7 +121,7 @@ function panicAt(t, place) {
   t.after(() => engine.panicAt("nowhere"));
 }
 
-test("a panic within a call is an error of that call", async (t) => {
+test("a panic in a call is an error of that call", async (t) => {
   const client = new Client(await startGateway(t));
   for (const place of ["call", "answer"]) {
     panicAt(t, place);
@@ -134,7 +134,7 @@ test("a panic within a call is an error of that call", async (t) => {
   assert.ok((await client.models.list()).data.length > 0);
 });
 
-test("a panic within a stream is its end for whoever reads it", async (t) => {
+test("a panic in a stream ends it for its reader", async (t) => {
   const client = new Client(await startGateway(t));
   const open = () => client.chat.completions.create({ ...PROMPT, stream: true });
   const [stream, text, whole] = [await open(), await open(), await open()];
@@ -150,7 +150,7 @@ test("a panic within a stream is its end for whoever reads it", async (t) => {
   assert.ok((await (await open()).finalChatCompletion()).choices.length > 0);
 });
 
-test("a panic around a callback or in making a client is an error", async (t) => {
+test("a panic in a callback or client constructor is an error", async (t) => {
   const gateway = await startGateway(t);
   const client = new Client({ ...gateway, middleware: [{ before() {} }] });
   panicAt(t, "callback");
@@ -159,7 +159,7 @@ test("a panic around a callback or in making a client is an error", async (t) =>
   assert.throws(() => new Client(gateway), broke);
 });
 
-test("a panic in work on reports is an error of it", async (t) => {
+test("a panic in report processing is an error", async (t) => {
   const validator = new report.Validator();
   panicAt(t, "report");
   const makes = [
@@ -181,7 +181,7 @@ test("a panic in work on reports is an error of it", async (t) => {
   assert.equal(validator.validate("{}").valid, false);
 });
 
-test("a panic in work on webhooks is an error of it", (t) => {
+test("a panic in webhook processing is an error", (t) => {
   const body = JSON.stringify(TASK);
   panicAt(t, "webhook");
   assert.throws(() => webhooks.unwrap(body, {}, "whsec_c2VjcmV0"), broke);
@@ -190,13 +190,13 @@ test("a panic in work on webhooks is an error of it", (t) => {
   assert.equal(webhooks.parseUnsigned(body).id, "t1");
 });
 
-test("a panic of the program is an error", (t) => {
+test("a panic in the program is an error", (t) => {
   panicAt(t, "program");
   const { runProgram } = createRequire(import.meta.url)("../dist/cli.js");
   assert.throws(() => runProgram(["--version"]), broke);
 });
 
-test("a panic of a check run is its error", async (t) => {
+test("a panic in a check run is its error", async (t) => {
   const { baseUrl, apiKey } = await startGateway(t);
   const run = () => check(baseUrl, { apiKey, only: ["models_endpoint"] });
   panicAt(t, "check");

@@ -18,7 +18,7 @@ import { beginEvents, chunk, closedByClient, sendEvents, serve } from "./support
 const PROMPT = { model: "model-sol", messages: [{ role: "user", content: "Hi" }], stream: true };
 const CHUNKS = [chunk("Hel"), chunk("lo"), chunk(undefined, "stop")];
 
-/** A server that answers every call with these events, and ends the connection unless told otherwise. */
+/** A server that answers every call with these events, and ends the connection by default. */
 async function streaming(t, events, { open = false } = {}) {
   const server = await serve(t, (_, socket) => {
     server.socket = socket;
@@ -42,7 +42,7 @@ async function collect(source) {
 
 const rejection = (promise) => promise.then(assert.fail, (error) => error);
 
-test("rawEvents gives every frame as it came, comments, names, ids and [DONE] included", async (t) => {
+test("rawEvents yields every frame as received, including comments, names, IDs and [DONE]", async (t) => {
   const server = await serve(t, (_, socket) => {
     beginEvents(socket);
     socket.write(": hello\n\nid: 7\nretry: 250\nevent: ping\n\n");
@@ -57,7 +57,7 @@ test("rawEvents gives every frame as it came, comments, names, ids and [DONE] in
   assert.deepEqual(data, [...CHUNKS.map((event) => JSON.stringify(event)), "[DONE]"]);
 });
 
-test("frames of a failed stream come before its error", async (t) => {
+test("frames of a failed stream arrive before its error", async (t) => {
   const broken = { error: { message: "The model broke.", code: "broken" } };
   const stream = (await create(await streaming(t, [CHUNKS[0], broken]))).rawEvents();
   const frames = [];
@@ -73,7 +73,7 @@ test("frames of a failed stream come before its error", async (t) => {
   assert.ok(error instanceof StreamError);
 });
 
-test("text gives what the first choice says, as it arrives", async (t) => {
+test("text yields the first choice's text as it arrives", async (t) => {
   const server = await streaming(t, [...CHUNKS, "[DONE]"]);
   assert.equal((await collect((await create(server)).text())).join(""), "Hello");
   const left = await streaming(t, CHUNKS.slice(0, 1), { open: true });
@@ -84,7 +84,7 @@ test("text gives what the first choice says, as it arrives", async (t) => {
   await closedByClient(left.socket, 500);
 });
 
-test("finalChatCompletion gives the document that all chunks add up to, and how it came", async (t) => {
+test("finalChatCompletion returns the document assembled from all chunks, and its response", async (t) => {
   const server = await streaming(t, [...CHUNKS, "[DONE]"]);
   const unread = await (await create(server)).finalChatCompletion();
   assert.equal(unread.object, "chat.completion");
@@ -105,7 +105,7 @@ test("finalChatCompletion gives the document that all chunks add up to, and how 
   assert.equal(response.status, 200);
 });
 
-test("finalResponse gives the response of the last event, with its text", async (t) => {
+test("finalResponse returns the response of the last event, with its text", async (t) => {
   const response = {
     id: "r1",
     object: "response",
@@ -135,7 +135,7 @@ test("finalResponse gives the response of the last event, with its text", async 
   assert.equal(final.output_text, "Hello");
 });
 
-test("a stream that fails tells what had arrived: by reading, by the text, and by the final document", async (t) => {
+test("a failed stream reports the received data: from events, text, and the final document", async (t) => {
   const server = await streaming(t, CHUNKS.slice(0, 2));
   for (const read of [
     (stream) => collect(stream),
@@ -156,7 +156,7 @@ test("a stream that fails tells what had arrived: by reading, by the text, and b
   }
 });
 
-test("a signal ends every level, with what had arrived", async (t) => {
+test("a signal ends every level, with the received data", async (t) => {
   const server = await streaming(t, CHUNKS.slice(0, 2), { open: true });
   for (const begin of [
     async (stream) => {
@@ -191,13 +191,13 @@ test("a signal ends every level, with what had arrived", async (t) => {
   }
 });
 
-test("a stream that was closed has no final document", async (t) => {
+test("a closed stream has no final document", async (t) => {
   const stream = await create(await streaming(t, CHUNKS.slice(0, 1), { open: true }));
   stream.close();
   await assert.rejects(stream.finalChatCompletion(), CancelledError);
 });
 
-test("a stream is read in one way: a second is refused, not served in part", async (t) => {
+test("a stream is read at one level: a second is rejected, not served partially", async (t) => {
   const server = await streaming(t, [...CHUNKS, "[DONE]"]);
   const begun = await create(server);
   await begun.next();
@@ -211,7 +211,7 @@ test("a stream is read in one way: a second is refused, not served in part", asy
   assert.deepEqual(await collect(text), ["Hel", "lo"]);
 });
 
-test("tee gives two readers, each with every event, at their own pace", async (t) => {
+test("tee returns two readers, each with every event, at their own pace", async (t) => {
   const server = await streaming(t, [...CHUNKS, "[DONE]"]);
   const stream = await create(server);
   const [left, right] = stream.tee();
@@ -227,7 +227,7 @@ test("tee gives two readers, each with every event, at their own pace", async (t
   assert.deepEqual(events, [CHUNKS, CHUNKS]);
 });
 
-test("the connection is closed when both readers of a tee are", async (t) => {
+test("the connection closes when both readers of a tee do", async (t) => {
   const server = await streaming(t, CHUNKS.slice(0, 2), { open: true });
   const [left, right] = (await create(server)).tee();
   for await (const event of left) {
@@ -248,7 +248,7 @@ test("toReadableStream writes events as lines of JSON, and fromReadableStream re
   const server = await serve(t, (_, socket) => {
     beginEvents(socket);
     sendEvents(socket, ...events.slice(0, 2));
-    // A document over several lines of data is one line all the same.
+    // A document over several data lines is still one line.
     for (const line of JSON.stringify(events[2], null, 1).split("\n")) socket.write(`data: ${line}\n`);
     socket.write("\n");
     sendEvents(socket, events[3], "[DONE]");
@@ -275,14 +275,14 @@ test("toReadableStream writes events as lines of JSON, and fromReadableStream re
   assert.deepEqual(await collect(Events.fromReadableStream(packets)), events);
 });
 
-test("fromReadableStream passes over blank lines, a byte order mark and a missing last line break", async () => {
+test("fromReadableStream ignores blank lines, a byte order mark and a missing last line break", async () => {
   const bytes = new Blob(["\ufeff{}\r\n\n \t\n", '{"a": 1}']).stream();
   assert.deepEqual(await collect(Events.fromReadableStream(bytes)), [{}, { a: 1 }]);
   const other = Events.fromReadableStream(new Blob(["\u00a0\n"]).stream());
   await assert.rejects(collect(other), DecodeError);
 });
 
-test("cancelling the bytes closes the connection, and so does closing what reads them again", async (t) => {
+test("canceling the bytes closes the connection, and so does closing their reader", async (t) => {
   const server = await streaming(t, CHUNKS.slice(0, 1), { open: true });
   const reader = (await create(server)).toReadableStream().getReader();
   assert.deepEqual(JSON.parse(Buffer.from((await reader.read()).value)), CHUNKS[0]);
@@ -310,7 +310,7 @@ test("await using closes a stream at the end of its block", async (t) => {
   await closedByClient(server.socket, 500);
 });
 
-test("the events of a stream may be read from the promise", async (t) => {
+test("a stream's events can be read from the promise", async (t) => {
   const server = await streaming(t, [...CHUNKS, "[DONE]"]);
   assert.deepEqual(await collect(create(server)), CHUNKS);
 });

@@ -1,4 +1,4 @@
-// How processes and threads that use the client end: by themselves, at once, and without a stray rejection.
+// How processes and threads that use the client end: by themselves, promptly, and without an unhandled rejection.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -19,7 +19,7 @@ const PROMPT = { model: "model-sol", messages: [{ role: "user", content: "Hi" }]
 const STREAMED = { ...PROMPT, stream: true };
 const PACKAGE = dirname(createRequire(import.meta.url).resolve("gatewright/package.json"));
 
-/** A server that begins every stream with one chunk and leaves it open. */
+/** A server that starts every stream with one chunk and leaves it open. */
 async function endless(t) {
   const server = await serve(t, (request, socket) => {
     if (!JSON.parse(request.body || "{}").stream) {
@@ -32,14 +32,14 @@ async function endless(t) {
   return server;
 }
 
-/** Runs a program against a server, and expects it to end by itself, soon, having printed `expected`. */
+/** Runs a program against a server, and expects it to exit by itself, soon, having printed `expected`. */
 async function endsWith(expected, source, server, environment = {}) {
   const { code, signal, output, durationMs } = await runModule(source, {
     GATEWRIGHT_BASE_URL: server.url,
     ...environment,
   });
   assert.deepEqual({ code, signal, output }, { code: 0, signal: null, output: expected });
-  // Far below any timeout of the client: nothing was waited for.
+  // Far below any timeout of the client: nothing waited.
   assert.ok(durationMs < 5000, `${durationMs} ms`);
 }
 
@@ -65,7 +65,7 @@ test("a process with connections kept alive and callbacks exits by itself", asyn
   );
 });
 
-test("a process whose only work is a call stays until it is answered", async (t) => {
+test("a process whose only work is a call stays alive until the response", async (t) => {
   const server = await serve(t, (_, socket) => {
     setTimeout(() => answerWith(socket, 200, { object: "list", data: [{ id: "m" }] }), 200);
   });
@@ -78,12 +78,12 @@ test("a process whose only work is a call stays until it is answered", async (t)
   );
 });
 
-test("whatever is given up half-way leaves no unhandled rejection", async (t) => {
+test("abandoned operations leave no unhandled rejection", async (t) => {
   const server = await serve(t, (request, socket) => {
     if (request.target.startsWith("/v1/models")) return;
     beginEvents(socket);
     sendEvents(socket, chunk("a"));
-    // So that what is still open fails while nobody looks.
+    // Makes open calls fail while nothing is listening.
     setTimeout(() => socket.destroy(), 100);
   });
   await endsWith(
@@ -125,7 +125,7 @@ test("whatever is given up half-way leaves no unhandled rejection", async (t) =>
   );
 });
 
-test("a promise of a call that nobody looks at is an unhandled rejection, as any other", async (t) => {
+test("an ignored promise of a failed call is an unhandled rejection, like any other", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 404, {}));
   const { code, output } = await runModule(
     `import { Client } from "gatewright";
@@ -148,7 +148,7 @@ const READS = `
   })();
 `;
 
-/** A worker that calls, then reads a stream; resolves once the first chunk has come. */
+/** A worker that calls, then reads a stream; resolves once the first chunk has arrived. */
 async function readingWorker(server) {
   const worker = new Worker(READS, {
     eval: true,
@@ -160,7 +160,7 @@ async function readingWorker(server) {
   return worker;
 }
 
-test("clients in several workers and on the main thread work at once; one terminated in mid-stream closes its connections", {
+test("clients in several workers and on the main thread work concurrently; one terminated mid-stream closes its connections", {
   skip: notOnDeno("it runs no clean-up of a terminated worker"),
 }, async (t) => {
   const server = await serve(t, (request, socket) => {
@@ -179,18 +179,18 @@ test("clients in several workers and on the main thread work at once; one termin
     await stream.next();
     await Promise.all(workers.map((worker) => worker.terminate()));
   }
-  // What is left is the main thread's: it goes on as if nothing had been.
+  // Only the main thread's connections remain: it continues undisturbed.
   assert.ok((await stream.next()).value);
   stream.close();
   const deadline = Date.now() + 3000;
   const streams = () => server.requests.filter(({ body }) => body !== "").length;
   assert.equal(streams(), 7);
   while (server.sockets.size > 1 && Date.now() < deadline) await pause(20);
-  // The main thread has called nothing that would keep a connection.
+  // The main thread has made no call that would keep a connection.
   assert.ok(server.sockets.size <= 1, `${server.sockets.size} connections are left`);
 });
 
-test("a worker that ends during a call takes nothing with it", async (t) => {
+test("a worker that ends during a call affects nothing else", async (t) => {
   const server = await serve(t, (request, socket) => {
     if (request.headers["x-hang"] === undefined) answerWith(socket, 200, { object: "list", data: [] });
   });

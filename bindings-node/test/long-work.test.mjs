@@ -33,7 +33,7 @@ const offline = new Client({ baseUrl: "http://127.0.0.1:9", apiKey: "sk-canary" 
 const record = (status, more) => ({ id: "t1", status, created: 1, model: "m", ...more });
 const FAILED = record("failed", { error: { message: "the prompt was refused" } });
 
-/** A client of a server that answers look-ups in order, the last one again; null closes the connection. */
+/** A client of a server that answers polls in order, repeating the last response; null closes the connection. */
 async function answering(t, ...answers) {
   const { url, requests, sockets } = await serve(t, (_, socket) => {
     const answer = answers.length > 1 ? answers.shift() : answers[0];
@@ -50,7 +50,7 @@ function folder(t) {
   return path;
 }
 
-test("progress is told of at every look-up, the last one included", async (t) => {
+test("progress is reported at every poll, including the last", async (t) => {
   const { generations } = await answering(
     t,
     record("processing"),
@@ -68,7 +68,7 @@ test("progress is told of at every look-up, the last one included", async (t) =>
   assert.equal(responseOf(task).status, 200);
 });
 
-test("progress of a task that fails is told before it is thrown, and promises are awaited", async (t) => {
+test("progress of a failing task is reported before the error is thrown, and promises are awaited", async (t) => {
   const { generations } = await answering(t, record("processing"), FAILED);
   const seen = [];
   const onProgress = async ({ status }) => {
@@ -85,7 +85,7 @@ test("progress of a task that fails is told before it is thrown, and promises ar
   assert.deepEqual(seen, ["processing", "failed"]);
 });
 
-test("what onProgress throws ends the wait and is what the caller gets", async (t) => {
+test("an exception of onProgress ends the wait and reaches the caller", async (t) => {
   const { generations, requests } = await answering(t, record("processing"));
   const enough = new Error("enough");
   const thrown = () => {
@@ -98,7 +98,7 @@ test("what onProgress throws ends the wait and is what the caller gets", async (
   assert.equal(requests.length, 2);
 });
 
-test("unknown states are waited for until the deadline", async (t) => {
+test("a wait continues through unknown states until the deadline", async (t) => {
   const { generations } = await answering(t, record("archived"));
   await assert.rejects(generations.wait("t1", { intervalMs: 20, timeoutMs: 200 }), (error) => {
     assert.ok(error instanceof APITimeoutError);
@@ -107,7 +107,7 @@ test("unknown states are waited for until the deadline", async (t) => {
   });
 });
 
-test("a wait outlives an outage, but not a gateway that never answered", async (t) => {
+test("a wait survives an outage, but not a gateway that never responded", async (t) => {
   const { generations } = await answering(t, record("processing"), null, null, null, record("completed"));
   assert.equal((await generations.wait("t1", { intervalMs: 10 })).status, "completed");
   const { generations: dead } = await answering(t, null);
@@ -117,7 +117,7 @@ test("a wait outlives an outage, but not a gateway that never answered", async (
   );
 });
 
-test("an outage that lasts is a timeout that tells of it", async (t) => {
+test("a lasting outage is a timeout that mentions it", async (t) => {
   const { generations } = await answering(t, record("processing"), null);
   await assert.rejects(generations.wait("t1", { intervalMs: 10, timeoutMs: 200 }), (error) => {
     assert.ok(error instanceof APITimeoutError);
@@ -127,7 +127,7 @@ test("an outage that lasts is a timeout that tells of it", async (t) => {
   });
 });
 
-test("aborting ends a wait at once, in a look-up, in a pause and in onProgress", async (t) => {
+test("aborting ends a wait immediately, in a poll, in a pause and in onProgress", async (t) => {
   const places = {
     "look-up": [undefined],
     pause: [record("processing")],
@@ -141,13 +141,13 @@ test("aborting ends a wait at once, in a look-up, in a pause and in onProgress",
     const begun = Date.now();
     if (onProgress === undefined) setTimeout(() => controller.abort("enough"), 150);
     await assert.rejects(waiting, (error) => error instanceof CancelledError && error.cause === "enough");
-    // Long before the next look-up, also where the machine is busy.
+    // Long before the next poll, even on a busy machine.
     assert.ok(Date.now() - begun < 10_000, place);
     if (place === "look-up") for (const socket of sockets) await closedByClient(socket);
   }
 });
 
-test("a misused wait is told where it was called", async (t) => {
+test("a misused wait is reported where it was called", async (t) => {
   const { generations } = await answering(t, record("processing"));
   await assert.rejects(generations.wait(undefined), TypeError);
   await assert.rejects(generations.wait("t1", { intervalMs: -1 }), { name: "ConfigurationError" });
@@ -155,7 +155,7 @@ test("a misused wait is told where it was called", async (t) => {
 
 // Saving.
 
-/** A server of CONTENTS that breaks off after `breaks` bytes the first time, and knows ranges if it is to. */
+/** A server of CONTENTS that breaks off after `breaks` bytes the first time, and supports ranges if requested. */
 async function files(t, { breaks, ranges = true } = {}) {
   const server = await serve(t, ({ headers }, socket) => {
     const first = ranges ? Number(/^bytes=(\d+)-$/.exec(headers.range ?? "bytes=0-")[1]) : 0;
@@ -170,7 +170,7 @@ async function files(t, { breaks, ranges = true } = {}) {
   return server;
 }
 
-test("images and videos of the gateway are saved", async (t) => {
+test("images and videos from the gateway are saved", async (t) => {
   const gateway = spawn(PROGRAM, ["serve", "--json", "--listen", "127.0.0.1:0"], {
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -209,7 +209,7 @@ test("images and videos of the gateway are saved", async (t) => {
   );
 });
 
-test("a transfer that breaks is taken up once, without the key", async (t) => {
+test("a broken transfer resumes once, without the key", async (t) => {
   for (const ranges of [true, false]) {
     const { url, requests } = await files(t, { breaks: 1000, ranges });
     const place = join(folder(t), "a");
@@ -221,7 +221,7 @@ test("a transfer that breaks is taken up once, without the key", async (t) => {
   }
 });
 
-test("a file that is there is replaced unless told otherwise", async (t) => {
+test("an existing file is replaced by default", async (t) => {
   const { url } = await files(t);
   const place = join(folder(t), "a");
   writeFileSync(place, "before");
@@ -235,13 +235,13 @@ test("a file that is there is replaced unless told otherwise", async (t) => {
   assert.deepEqual(readFileSync(place), CONTENTS);
 });
 
-test("the data of an image comes before its address", async (t) => {
+test("an image's data takes precedence over its URL", async (t) => {
   const place = join(folder(t), "a");
   assert.equal(await offline.images.save({ url: "https://unused.example", b64_json: "aGk=" }, place), 2);
   assert.equal(readFileSync(place, "utf8"), "hi");
 });
 
-test("trouble is told, with its cause, and leaves nothing behind", async (t) => {
+test("failures are reported with their cause and leave nothing behind", async (t) => {
   const { url } = await files(t);
   const path = folder(t);
   const place = join(path, "a");
@@ -279,7 +279,7 @@ test("trouble is told, with its cause, and leaves nothing behind", async (t) => 
   assert.deepEqual(readdirSync(path), []);
 });
 
-test("aborting or timing out ends a transfer at once and leaves nothing behind", async (t) => {
+test("aborting or timing out ends a transfer immediately and leaves nothing behind", async (t) => {
   const { url, sockets } = await serve(t, (_, socket) => {
     socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nsome of it");
   });

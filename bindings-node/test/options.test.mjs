@@ -28,7 +28,7 @@ function clientOf(server, options = {}) {
 
 const echoing = (t) => serve(t, (_, socket) => answerWith(socket, 200, MODELS));
 
-test("default headers and query go with every call, those of a call in their place", async (t) => {
+test("default headers and query are sent with every call, unless the call overrides them", async (t) => {
   const server = await echoing(t);
   const client = clientOf(server, {
     defaultHeaders: { "x-team": "blue", "x-kept": "1" },
@@ -43,7 +43,7 @@ test("default headers and query go with every call, those of a call in their pla
   ]);
 });
 
-test("withOptions gives a client with other defaults over the same connections", async (t) => {
+test("withOptions returns a client with other defaults over the same connections", async (t) => {
   const server = await echoing(t);
   const client = clientOf(server, { defaultHeaders: { "x-team": "blue" } });
   const other = client.withOptions({
@@ -69,7 +69,7 @@ test("withOptions gives a client with other defaults over the same connections",
   );
 });
 
-test("extra members of the body do not decide whether a response streams", async (t) => {
+test("extra body members do not change whether a response streams", async (t) => {
   const server = await echoing(t);
   const client = clientOf(server);
   const refused = {
@@ -87,7 +87,7 @@ test("extra members of the body do not decide whether a response streams", async
   assert.equal(server.requests.length, 0);
 });
 
-test("a time that is none is refused, wherever it is given", async (t) => {
+test("an invalid time is rejected wherever it is given", async (t) => {
   const client = clientOf(await echoing(t));
   for (const given of [0, -1, Number.NaN, -0, 1e-9]) {
     const refused = {
@@ -101,7 +101,7 @@ test("a time that is none is refused, wherever it is given", async (t) => {
   }
 });
 
-test("the gateway has a say in what is tried again", async (t) => {
+test("the gateway can control retries", async (t) => {
   const quota = { error: { code: "insufficient_quota" } };
   for (const [status, headers, body, attempts] of [
     [503, { "x-should-retry": "false" }, {}, 1],
@@ -117,9 +117,9 @@ test("the gateway has a say in what is tried again", async (t) => {
   }
 });
 
-test("a gateway that takes no connection is left after the connect timeout", async (t) => {
-  // A process that listens and never comes to accept. Its queue has room for two; the next gets no answer. It is
-  // Node whatever runs this test: other runtimes make the queue as long as they like.
+test("a gateway that accepts no connection hits the connect timeout", async (t) => {
+  // A process that listens and never accepts. Its queue has room for two; the next connection gets no response. It uses
+  // Node in every test run: other runtimes choose the length of the queue themselves.
   const source = `
     const server = require("node:net").createServer();
     server.listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => {
@@ -143,7 +143,7 @@ test("a gateway that takes no connection is left after the connect timeout", asy
   assert.ok(performance.now() - started < 2000);
 });
 
-test("a proxy of the environment is asked, and the log of the environment shows no key", async (t) => {
+test("a proxy from the environment is used, and the log enabled there shows no key", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 200, { ...MODELS, quoted: "sk-canary" }));
   const source = `
     import { Client } from "gatewright";
@@ -161,7 +161,7 @@ test("a proxy of the environment is asked, and the log of the environment shows 
   assert.doesNotMatch(output, /canary/);
 });
 
-test("an option that does not exist is refused, with a hint for those of other SDKs", async (t) => {
+test("an unknown option is rejected, with a hint for those of other SDKs", async (t) => {
   assert.throws(
     () => new Client({ baseURL: "http://x" }),
     /no option is called baseURL; it is called baseUrl/,
@@ -175,7 +175,7 @@ test("an option that does not exist is refused, with a hint for those of other S
   assert.throws(() => client.withOptions({ signal: AbortSignal.abort() }), /no option is called signal/);
 });
 
-test("an idempotency key is made up for each call, or given, and stays over its attempts", async (t) => {
+test("an idempotency key is generated for each call, or given, and reused by its attempts", async (t) => {
   let count = 0;
   const server = await serve(t, (_, socket) => {
     count += 1;
@@ -189,7 +189,7 @@ test("an idempotency key is made up for each call, or given, and stays over its 
   assert.deepEqual(keys, [keys[0], keys[0], "order-7", "order-7"]);
 });
 
-test("a request is checked before it is sent where the client or the call says so (2.1)", async (t) => {
+test("a request is validated before it is sent if the client or the call enables it (2.1)", async (t) => {
   const server = await echoing(t);
   const wrong = { ...PROMPT, temperature: 3, frequency_penalty: -9 };
   const rejected = (call) =>
@@ -259,7 +259,7 @@ test("AbortSignal.timeout ends a call and a stream, and is the cause", async (t)
   await assert.rejects(stream.next(), isTimeout);
 });
 
-test("a call that finds all connections taken waits its turn, then fails with PoolTimeoutError", async (t) => {
+test("a call that finds all connections in use waits its turn, then fails with PoolTimeoutError", async (t) => {
   const server = await serve(t, (request, socket) => {
     if (request.body === "") {
       answerWith(socket, 200, MODELS);
@@ -275,7 +275,7 @@ test("a call that finds all connections taken waits its turn, then fails with Po
   assert.equal((await client.models.list()).data.length, 2);
 });
 
-test("idle connections are kept as many and as long as said", async (t) => {
+test("the number and lifetime of idle connections are as configured", async (t) => {
   const server = await echoing(t);
   const client = clientOf(server, { maxIdleConnections: 0 });
   await client.models.list();
@@ -283,7 +283,7 @@ test("idle connections are kept as many and as long as said", async (t) => {
   assert.equal(new Set(server.requests.map(({ socket }) => socket)).size, 2);
 });
 
-test("a proxy is gone through when it is named, and not when it is refused", async (t) => {
+test("a configured proxy is used, and a disabled one is not", async (t) => {
   const seen = [];
   const proxy = createServer((request, response) => {
     seen.push(request.url);
@@ -305,12 +305,12 @@ test("a proxy is gone through when it is named, and not when it is refused", asy
   assert.throws(() => new Client({ ...options, proxy: "no url" }), ConfigurationError);
 });
 
-test("the size of an answer is bounded", async (t) => {
+test("the size of a response is limited", async (t) => {
   const client = clientOf(await echoing(t), { maxBodyBytes: 10 });
   await assert.rejects(client.models.list(), /10 bytes/);
 });
 
-test("model lists are iterated over as they are, or from the promise", async (t) => {
+test("model lists can be iterated directly, or from the promise", async (t) => {
   const server = await echoing(t);
   const client = clientOf(server);
   const models = await client.models.list();
@@ -325,7 +325,7 @@ test("model lists are iterated over as they are, or from the promise", async (t)
   }, TypeError);
 });
 
-test("withResponse and errors give the request id under the name of other SDKs, too", async (t) => {
+test("withResponse and errors also have the request ID under the name used by other SDKs", async (t) => {
   const server = await serve(t, (request, socket) =>
     answerWith(socket, request.target.includes("x") ? 404 : 200, MODELS),
   );
@@ -339,7 +339,7 @@ test("withResponse and errors give the request id under the name of other SDKs, 
   assert.equal(responseOf(await client.models.list()).status, 200);
 });
 
-test("output_text joins the text of a response's messages, beside what arrived (2.4)", async (t) => {
+test("output_text joins the text of a response's messages, in addition to what arrived (2.4)", async (t) => {
   const response = {
     id: "r1",
     object: "response",

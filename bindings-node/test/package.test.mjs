@@ -18,7 +18,7 @@ const PROGRAM = join(ROOT, "bin/gatewright.js");
 
 const SIGNALS = notOnDeno("a signal ends Deno before the program");
 
-test("import and require give the same classes under the same names", () => {
+test("import and require export the same classes under the same names", () => {
   const cjs = require("gatewright");
   const names = Object.keys(cjs).sort();
   assert.ok(names.includes("Client") && names.includes("RateLimitError") && names.includes("report"));
@@ -35,14 +35,14 @@ test("the program runs, and its exit code is the process's", () => {
   assert.match(wrong.stderr, /no-such-command/);
 });
 
-test("a signal ends the program as it ends any other", { skip: SIGNALS }, async () => {
+test("a signal ends the program like any other", { skip: SIGNALS }, async () => {
   const serve = spawn(process.execPath, [PROGRAM, "serve", "--json", "--listen", "127.0.0.1:0"]);
   await once(serve.stdout, "data");
   serve.kill("SIGINT");
   assert.deepEqual(await once(serve, "exit", { signal: AbortSignal.timeout(5000) }), [0, null]);
 
   const reading = spawn(process.execPath, [PROGRAM, "report", "validate", "-"]);
-  // Nothing tells when it has begun to read; a signal before that ends Node itself, the same way.
+  // Nothing signals when it has started reading; an earlier signal ends Node itself, in the same way.
   setTimeout(() => reading.kill("SIGTERM"), 300);
   assert.deepEqual(await once(reading, "exit", { signal: AbortSignal.timeout(5000) }), [null, "SIGTERM"]);
 });
@@ -57,7 +57,7 @@ test("a signal stops the gateway that the program runs", { skip: SIGNALS }, asyn
   assert.ok(Date.now() - sent < 5000);
 });
 
-/** A folder into which the package is installed without its engine, and a way to load it there. */
+/** A folder with the package installed without its engine, and a way to load it there. */
 function installed(t) {
   const folder = mkdtempSync(join(tmpdir(), "gatewright-"));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -74,7 +74,7 @@ function installed(t) {
   return { folder, load };
 }
 
-/** Installs the package of this platform's engine, in a version. */
+/** Installs a version of the engine package for this platform. */
 function installEngine(folder, version) {
   const { engineFile, enginePackage, platformName } = require(join(ROOT, "dist/platform.js"));
   const place = join(folder, "node_modules", enginePackage(platformName()));
@@ -87,7 +87,7 @@ function installEngine(folder, version) {
 
 const { version: VERSION } = require("gatewright/package.json");
 
-test("without the package of the platform's engine, the message names it and how to install it", (t) => {
+test("if the platform's engine package is missing, the message names it and how to install it", (t) => {
   const loading = installed(t).load();
   assert.notEqual(loading.status, 0);
   const { platformName } = require(join(ROOT, "dist/platform.js"));
@@ -98,7 +98,7 @@ test("without the package of the platform's engine, the message names it and how
   assert.ok(loading.stderr.includes(`npm install @gatewright/${platformName()}@${VERSION}`), loading.stderr);
 });
 
-test("on a platform without a package, the message names those that there are", (t) => {
+test("on a platform without a package, the message names the existing ones", (t) => {
   const loading = installed(t).load(`Object.defineProperty(process, "platform", { value: "sunos" })`);
   assert.notEqual(loading.status, 0);
   assert.match(loading.stderr, /no compiled module for this platform \(sunos-/);
@@ -114,7 +114,7 @@ test("the engine is loaded from the package of its platform", (t) => {
   assert.equal(stdout, "function\n", stderr);
 });
 
-test("an engine of another version is refused, and both versions are named", (t) => {
+test("an engine of another version is rejected, and both versions are named", (t) => {
   const { folder, load } = installed(t);
   const { name } = installEngine(folder, "0.0.1");
   const loading = load();
@@ -140,7 +140,7 @@ test("a bundle for browsers says that the package is not for browsers", () => {
   );
 });
 
-test("the engine's file is found without a report of the process, which takes long", (t) => {
+test("the engine's file is found without a slow process report", (t) => {
   const report = t.mock.method(process.report, "getReport");
   const { engineFile } = require(join(ROOT, "dist/platform.js"));
   assert.ok(existsSync(join(ROOT, engineFile())));

@@ -1,4 +1,4 @@
-// What the client reads before it is asked for: one batch of a stream, and nothing of it is lost.
+// What the client reads ahead: one batch of a stream, of which nothing is lost.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -13,14 +13,14 @@ import { Client, StreamError } from "gatewright";
 import { beginEvents, chunk, closedByClient, sendEvents, serve } from "./support/server.mjs";
 
 const STREAMED = { model: "model-sol", messages: [{ role: "user", content: "Hi" }], stream: true };
-/** Enough for the client to have read what the server has sent. */
+/** Long enough for the client to have read what the server has sent. */
 const READ_AHEAD = 100;
 
 const textOf = (event) => event.choices[0].delta.content;
 const open = (server) =>
   new Client({ baseUrl: server.url, apiKey: "sk-test" }).chat.completions.create(STREAMED);
 
-/** A server that sends one chunk and, shortly after, others; then it leaves the stream open or ends it. */
+/** A server that sends one chunk and, shortly after, more; then it leaves the stream open or ends it. */
 function inTwoParts(t, others, end) {
   return serve(t, (_, socket) => {
     beginEvents(socket);
@@ -32,16 +32,16 @@ function inTwoParts(t, others, end) {
   });
 }
 
-/** A stream of a server of two parts, after its first event, when the second part has been read ahead. */
+/** A stream in two parts, after its first event, once the second part has been read ahead. */
 async function readAhead(t, others, end) {
   const stream = await open(await inTwoParts(t, others, end));
   assert.equal(textOf((await stream.next()).value), "a");
-  // Asked for before it has arrived, then given up by nobody: the rest is read ahead.
+  // Meanwhile, the rest is read ahead.
   await pause(READ_AHEAD);
   return stream;
 }
 
-test("a reader that pauses holds the server back", async (t) => {
+test("a reader that pauses applies backpressure to the server", async (t) => {
   const wanted = 256 * 1024 * 1024;
   let sent = 0;
   const server = await serve(t, (_, socket) => {
@@ -65,7 +65,7 @@ test("a reader that pauses holds the server back", async (t) => {
   stream.close();
 });
 
-test("a failure that was read ahead reaches who asks for the next event or for the whole document", async (t) => {
+test("a failure that was read ahead reaches the next event or document request", async (t) => {
   const failure = { error: { message: "The model broke.", type: "server_error", code: "broken" } };
   const asks = [(stream) => stream.next(), (stream) => stream.finalChatCompletion()];
   for (const ask of asks) {
@@ -79,7 +79,7 @@ test("a failure that was read ahead reaches who asks for the next event or for t
   }
 });
 
-test("events that were read ahead are in the document, and for both branches and in the bytes", async (t) => {
+test("events that were read ahead are in the document, in both branches and in the bytes", async (t) => {
   const rest = [chunk("b"), chunk("c", "stop")];
   const end = "data: [DONE]\n\n";
   const whole = await (await readAhead(t, rest, end)).finalChatCompletion();
@@ -104,7 +104,7 @@ test("events that were read ahead are in the document, and for both branches and
   );
 });
 
-test("events that are passed on as bytes keep numbers as they arrived", async (t) => {
+test("events forwarded as bytes retain numbers as received", async (t) => {
   const server = await serve(t, (_, socket) => {
     beginEvents(socket);
     sendEvents(
@@ -117,7 +117,7 @@ test("events that are passed on as bytes keep numbers as they arrived", async (t
   assert.match(bytes, /"x":12345678901234567890\}\n$/);
 });
 
-/** A server that sends events without a pause, on a thread of its own: a busy reader does not hold it up. */
+/** A server that sends events without a pause, on its own thread: a busy reader does not block it. */
 const RESTLESS = `
   const { createServer } = require("node:http");
   const { parentPort, workerData } = require("node:worker_threads");
@@ -132,7 +132,7 @@ const RESTLESS = `
   server.listen(0, "127.0.0.1", () => parentPort.postMessage(server.address().port));
 `;
 
-test("a server that sends without a pause does not hold up timers", async (t) => {
+test("a server that sends without a pause does not block timers", async (t) => {
   const workerData = `data: ${JSON.stringify(chunk("x"))}\n\n`.repeat(500);
   const worker = new Worker(RESTLESS, { eval: true, workerData });
   t.after(() => worker.terminate());
@@ -154,14 +154,14 @@ test("a server that sends without a pause does not hold up timers", async (t) =>
   assert.ok(ticks > 5 && longest < 1000, `${ticks} turns, the longest pause ${longest} ms`);
 });
 
-/** Collects what nobody holds: Bun and V8 have their own ways to ask for it. */
+/** Collects unreferenced objects: Bun and V8 have different functions for it. */
 function garbageCollector() {
   if (globalThis.Bun !== undefined) return () => globalThis.Bun.gc(true);
   setFlagsFromString("--expose-gc");
   return runInNewContext("gc");
 }
 
-test("a stream that nobody holds any more closes its connection, also what was read ahead", async (t) => {
+test("an unreferenced stream closes its connection, even after reading ahead", async (t) => {
   const server = await inTwoParts(t, [chunk("b")]);
   await (async () => {
     const stream = await open(server);
@@ -173,7 +173,7 @@ test("a stream that nobody holds any more closes its connection, also what was r
   await closedByClient(server.requests[0].socket, 3000);
 });
 
-test("a stream that is passed on after its beginning was read keeps the digits of its numbers", async (t) => {
+test("a stream forwarded after its beginning was read retains the digits of its numbers", async (t) => {
   const long = JSON.stringify({ ...chunk("x"), note: '[{,"\\' }).replace(
     /}$/,
     ',"extra":12345678901234567890}',

@@ -1,4 +1,4 @@
-// The report validator (2.12), by the vectors that all three languages read.
+// The report validator (2.12), tested with the vectors that all three languages read.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -13,7 +13,7 @@ import { report } from "gatewright";
 
 import { readVectors, vectorFiles } from "./support/vectors.mjs";
 
-/** The bytes of a case; `tests/vectors/README.md` describes the form. */
+/** The bytes of a case; `tests/vectors/README.md` describes the format. */
 function documentOf(vector) {
   if (vector.base64 !== undefined) return Buffer.from(vector.base64, "base64");
   if (vector.text !== undefined) return Buffer.from([vector.text].flat().join("\n"));
@@ -56,7 +56,7 @@ function documentOf(vector) {
   return Buffer.from(text);
 }
 
-/** The findings, each cut down to the members that the vector names. */
+/** The findings, each reduced to the members that the vector names. */
 const likewise = (found, expected) =>
   found.map((finding, index) =>
     Object.fromEntries(Object.keys(expected[index] ?? finding).map((key) => [key, finding[key]])),
@@ -108,7 +108,7 @@ test("a document may be bytes, text or a file", async (t) => {
   for (const outcome of outcomes) assert.deepEqual(outcome, clean);
 });
 
-test("no more of a file is read than the bound asks for", async (t) => {
+test("a file is read only up to the limit", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "gatewright-"));
   t.after(() => rm(folder, { recursive: true }));
   const path = join(folder, "report.json");
@@ -124,12 +124,12 @@ test("no more of a file is read than the bound asks for", async (t) => {
   assert.throws(() => validator.canonical({ path }), { name: "InvalidReport", message });
 });
 
-test("a pipe that gives little at a time is read to its end", async (t) => {
+test("a pipe that delivers little at a time is read to its end", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "gatewright-"));
   t.after(() => rm(folder, { recursive: true }));
   const pipe = join(folder, "pipe");
   execFileSync("mkfifo", [pipe]);
-  // As many writes, a moment apart, so that a read finds a byte or a few.
+  // As many writes as bytes, a moment apart, so that a read finds one byte or a few.
   const write = `exec 3>"$0"; for i in $(seq 60); do printf x >&3; sleep 0.005; done`;
   const writer = spawn("sh", ["-c", write, pipe]);
   const { violations } = new report.Validator({ maxBytes: 59 }).validate({ path: pipe });
@@ -144,7 +144,7 @@ test("a file that cannot be read is an error, not a verdict", async () => {
   await assert.rejects(report.validateFile(path), refused);
 });
 
-test("a violation has its place in the text, and a message for people", () => {
+test("a violation has its position in the text, and a readable message", () => {
   const { valid, violations } = report.validate('{\n  "schema_version": "2.0"\n}');
   assert.equal(valid, false);
   const [{ message, section, ...place }] = violations.filter(({ rule }) => rule === "const");

@@ -1,4 +1,4 @@
-// What is made of reports: many verdicts at once, NDJSON, pages, JUnit, comparisons, the canonical form.
+// Processing reports: many verdicts at once, NDJSON, pages, JUnit, comparisons, the canonical form.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -34,7 +34,7 @@ const inFolder = async (run) => {
   }
 };
 
-test("many documents are judged in any order", async () => {
+test("many documents are validated in any order", async () => {
   const documents = Array.from({ length: 300 }, (_, index) => Buffer.from(index % 3 === 0 ? "{}" : minimal));
   const judged = await gathered(report.validateMany(documents));
   assert.deepEqual(
@@ -48,7 +48,7 @@ test("many documents are judged in any order", async () => {
   }
 });
 
-test("ordered results come in the order of the documents, from any iterable", async () => {
+test("ordered results arrive in document order, from any iterable", async () => {
   async function* documents() {
     for (let index = 0; index < 200; index += 1) yield index % 2 === 0 ? { text: minimal } : full;
   }
@@ -59,7 +59,7 @@ test("ordered results come in the order of the documents, from any iterable", as
   );
 });
 
-test("verdicts are those of validate", async () => {
+test("verdicts match validate", async () => {
   const texts = ["{}", minimal, '{"a": 1, "a": 2}', "\ud800", ""].map((text) => ({ text }));
   const documents = [...texts, full, Buffer.alloc(0), { path: base("full") }];
   for (const one of await gathered(report.validateMany(documents))) {
@@ -77,7 +77,7 @@ test("a file that cannot be read is a result with an error", async () => {
   assert.equal(judged[1].outcome, undefined);
 });
 
-test("a string is a path, and blank lines are passed over", async () => {
+test("a string is a path, and blank lines are skipped", async () => {
   const items = [
     base("full"),
     Buffer.from("\r\n"),
@@ -100,7 +100,7 @@ test("a string is a path, and blank lines are passed over", async () => {
   for (const one of [base("full"), full]) await assert.rejects(gathered(report.validateMany(one)), TypeError);
 });
 
-test("documents are taken only so far ahead, and breaking off is fine", async () => {
+test("documents are read ahead only up to a limit, and breaking out is fine", async () => {
   let taken = 0;
   function* documents() {
     for (;;) {
@@ -125,7 +125,7 @@ test("an error of the iterable reaches the caller", async () => {
   await assert.rejects(gathered(report.validateMany(documents())), RangeError);
 });
 
-test("options hold for every document", async () => {
+test("options apply to every document", async () => {
   const ours = minimal.replaceAll("model-sol", "a").replace("gatewright-checkkit", "our-kit");
   const options = { models: ["a"], kitName: "our-kit", strict: true, ordered: true };
   const documents = [ours, minimal].map((text) => ({ text }));
@@ -136,7 +136,7 @@ test("options hold for every document", async () => {
   );
 });
 
-test("the event loop goes on while a large document is judged", async () => {
+test("the event loop keeps running while a large document is validated", async () => {
   let ticks = 0;
   const timer = setInterval(() => {
     ticks += 1;
@@ -146,8 +146,8 @@ test("the event loop goes on while a large document is judged", async () => {
   assert.ok(ticks > 5, `${ticks} ticks`);
 });
 
-/** Any cutting of the same bytes gives the same lines. */
-test("lines of NDJSON are judged in order, however the bytes are cut", async () => {
+/** The same bytes give the same lines, however they are split. */
+test("NDJSON lines are validated in order, however the bytes are split", async () => {
   const text = Buffer.from(`${line}\r\n\n  \n{"é": 1}\n${line}\n[]`);
   const expected = [
     [1, true],
@@ -166,7 +166,7 @@ test("lines of NDJSON are judged in order, however the bytes are cut", async () 
   }
 });
 
-test("a line over the bound is refused by its size and the next one is whole", async () => {
+test("a line over the limit is rejected for its size and the next one is complete", async () => {
   const stream = Readable.from([Buffer.from("x".repeat(5000)), Buffer.from(`\n${line}`)]);
   const judged = await gathered(stream.pipe(report.ndjson({ maxBytes: line.length })));
   assert.equal(judged[0].outcome.violations[0].rule, "size");
@@ -174,7 +174,7 @@ test("a line over the bound is refused by its size and the next one is whole", a
   assert.equal(judged[1].outcome.valid, true);
 });
 
-test("a CR before the line break does not count towards the bound", async () => {
+test("a CR before the line break does not count toward the limit", async () => {
   const stream = Readable.from([Buffer.from(`${line}\r\n${line} \r\n`)]);
   const judged = await gathered(stream.pipe(report.ndjson({ maxBytes: line.length })));
   assert.deepEqual(
@@ -183,7 +183,7 @@ test("a CR before the line break does not count towards the bound", async () => 
   );
 });
 
-test("a stream of lines that is given up ends", async () => {
+test("an abandoned stream of lines ends", async () => {
   const stream = report.ndjson();
   for (let count = 0; count < 1000; count += 1) stream.write(`${line}\n`);
   for await (const judged of stream) {
@@ -193,7 +193,7 @@ test("a stream of lines that is given up ends", async () => {
   assert.equal(stream.destroyed, true);
 });
 
-test("bytes of any kind are documents, and may change once they are handed over", async () => {
+test("bytes of any kind are documents, and may change once they are passed in", async () => {
   const bytes = new Uint8Array(Buffer.from(minimal));
   function* documents() {
     yield bytes;
@@ -203,7 +203,7 @@ test("bytes of any kind are documents, and may change once they are handed over"
   assert.equal(judged.outcome.valid, true);
 });
 
-test("the stream becomes a web stream", async () => {
+test("a stream converts to a web stream", async () => {
   const source = new Blob([`${line}\n{}\n`]).stream();
   const judged = await gathered(source.pipeThrough(Duplex.toWeb(report.ndjson())));
   assert.deepEqual(
@@ -212,7 +212,7 @@ test("the stream becomes a web stream", async () => {
   );
 });
 
-test("a page holds the evidence and links it", () =>
+test("a page contains the evidence and links to it", () =>
   inFolder(async (folder) => {
     const evidence = join(folder, "evidence");
     await mkdir(evidence);
@@ -234,7 +234,7 @@ test("JUnit and annotations name the failures", () => {
   for (const one of lines) assert.match(one, /^::error title=/);
 });
 
-test("a document that is no report is refused with its verdict", () => {
+test("an invalid report is rejected with its verdict", () => {
   for (const make of [report.html, report.junit, report.githubAnnotations, report.canonical]) {
     assert.throws(
       () => make("["),

@@ -1,4 +1,4 @@
-// The rules of requests, before sending: null, bounds of what is told, endpoints, webhooks.
+// The rules for requests, before sending: null, limits on reported violations, endpoints, webhooks.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -20,7 +20,7 @@ const refusal = async (call) => {
   return error;
 };
 
-test("null for an optional member is absence, and goes as it is (2.1, 2.4, 2.5, 2.8)", async (t) => {
+test("null for an optional member means absent, and is sent unchanged (2.1, 2.4, 2.5, 2.8)", async (t) => {
   const [server, client] = await checkedClient(t);
   const message = { role: "user", content: "Hi", name: null, tool_calls: null };
   const chat = {
@@ -51,7 +51,7 @@ test("null for an optional member is absence, and goes as it is (2.1, 2.4, 2.5, 
   assert.deepEqual(JSON.parse(server.requests[0].body), chat);
 });
 
-test("at most a hundred violations are told, and that there are more (7 rule 4)", async (t) => {
+test("at most 100 violations are listed, and the message mentions more (7 rule 4)", async (t) => {
   const [server, client] = await checkedClient(t);
   const error = await refusal(
     client.chat.completions.create({ ...PROMPT, messages: new Array(20_000).fill(0) }),
@@ -67,7 +67,7 @@ test("at most a hundred violations are told, and that there are more (7 rule 4)"
   assert.equal(server.requests.length, 0);
 });
 
-test("a model of another endpoint is told with the endpoint to use (4 rule 1)", async (t) => {
+test("a model of another endpoint is rejected with the endpoint to use (4 rule 1)", async (t) => {
   const [server, client] = await checkedClient(t);
   const family = await refusal(client.responses.create({ model: "model-breeze", input: "Hi" }));
   assert.match(family.message, /use POST \/v1\/chat\/completions/);
@@ -77,7 +77,7 @@ test("a model of another endpoint is told with the endpoint to use (4 rule 1)", 
   assert.equal(server.requests.length, 0);
 });
 
-test("a webhook inside is told before sending (2.6, 6)", async () => {
+test("an internal webhook is rejected before sending (2.6, 6)", async () => {
   const client = new Client({
     baseUrl: "https://gateway.example",
     apiKey: "sk-test",

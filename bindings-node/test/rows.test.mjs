@@ -1,4 +1,4 @@
-// Events that are like each other cross once, with what differs: nobody may notice.
+// Similar events are transferred once, together with their differences: this must not be noticeable.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -38,7 +38,7 @@ function chunks(texts, more = "") {
 
 const TEXTS = ['"a"', '"b"', '"\\n\\u00e9\\""', '""', '"é🙂"', '"__proto__"', '"f"'];
 
-test("events are those that were sent, whatever their texts are", async (t) => {
+test("events match what was sent, whatever their texts are", async (t) => {
   const documents = chunks(TEXTS);
   assert.deepEqual(
     await collect(await open(t, documents)),
@@ -46,7 +46,7 @@ test("events are those that were sent, whatever their texts are", async (t) => {
   );
 });
 
-test("an event is an object of its own, with all that is in it", async (t) => {
+test("an event is a separate object, including everything in it", async (t) => {
   const events = await collect(await open(t, chunks(TEXTS, ',"extra":{"list":[{"a":1}]}')));
   for (const event of events.slice(0, -1)) {
     assert.deepEqual(event.extra, { list: [{ a: 1 }] });
@@ -57,7 +57,7 @@ test("an event is an object of its own, with all that is in it", async (t) => {
   assert.equal(new Set(events.slice(0, -1).map(({ extra }) => extra.list[0])).size, TEXTS.length);
 });
 
-test("a member that is there twice, or called __proto__, is what JSON.parse makes of it", async (t) => {
+test("a duplicate member, or one called __proto__, is parsed as JSON.parse does", async (t) => {
   for (const more of [
     ',"extra":{"a":1},"extra":{"b":2}',
     ',"extra":{"__proto__":{"a":1}},"__proto__":{"b":{}}',
@@ -75,7 +75,7 @@ test("a member that is there twice, or called __proto__, is what JSON.parse make
   }
 });
 
-test("documents that are passed on after the first events have all digits of their numbers", async (t) => {
+test("documents forwarded after the first events retain all digits of their numbers", async (t) => {
   const documents = chunks(TEXTS, ',"extra":12345678901234567890');
   const stream = await open(t, documents);
   await stream.next();
@@ -89,7 +89,7 @@ test("documents that are passed on after the first events have all digits of the
   assert.equal(lines.filter((line) => line.endsWith(":12345678901234567890}")).length, TEXTS.length - 3);
 });
 
-test("members whose names are written with escapes are what JSON.parse makes of them", async (t) => {
+test("members whose names contain escapes are parsed as JSON.parse does", async (t) => {
   for (const written of [
     '"cont\\u0065nt"',
     '"\\u0063hoices"',
@@ -106,7 +106,7 @@ test("members whose names are written with escapes are what JSON.parse makes of 
   }
 });
 
-test("members may be nested as deep as JSON.parse reads them", async (t) => {
+test("members may be nested as deeply as JSON.parse allows", async (t) => {
   const deep = `${'{"a":['.repeat(20_000)}1${"]}".repeat(20_000)}`;
   const documents = chunks(TEXTS, `,"extra":${deep}`);
   const events = await collect(await open(t, documents));

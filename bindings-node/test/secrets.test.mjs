@@ -1,4 +1,4 @@
-// No error shows a secret that a service echoes (5 rule 1), by the vectors that all three languages read.
+// No error shows a secret that a service echoes (5 rule 1), tested with the vectors that all three languages read.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -34,7 +34,7 @@ function echoed(text) {
   return Object.entries(FORMS).reduce((text, [name, form]) => text.replaceAll(`{{${name}}}`, form), text);
 }
 
-/** All that an error shows: itself, its stack, each property, what led to it. */
+/** Everything that an error shows: itself, its stack, each property, its causes. */
 function shown(error) {
   const options = { depth: null, showHidden: true, maxStringLength: null, maxArrayLength: null };
   const headers = error.response?.headers ?? error.headers;

@@ -57,7 +57,7 @@ test("a stored response is retrieved, listed and deleted", async () => {
   });
 });
 
-test("bounds of query parameters hold here and at the gateway", async () => {
+test("query parameter bounds apply here and at the gateway", async () => {
   const { id } = await client.responses.create({ model: "model-terra", input: "Say apples" });
   await assert.rejects(client.responses.inputItems.list(id, { limit: 101 }), (error) => {
     assert.ok(error instanceof BadRequestError);
@@ -94,7 +94,7 @@ test("a custom tool is called with text", async () => {
   assert.deepEqual([item.type, item.input, text], ["custom_tool_call", "f(42)", "f(42)"]);
 });
 
-test("a result without its call is refused before it is sent", async () => {
+test("a result without its call is rejected before it is sent", async () => {
   const messages = [{ role: "tool", tool_call_id: "call_1", content: "12 degrees" }];
   await assert.rejects(
     client.chat.completions.create({ model: "model-sol", messages }, { validate: true }),
@@ -105,7 +105,7 @@ test("a result without its call is refused before it is sent", async () => {
   );
 });
 
-test("a wrong key is told as clients expect, and not repeated", async () => {
+test("a wrong key is reported as clients expect, without repeating it", async () => {
   const wrong = new Client({ baseUrl: address, apiKey: "sk-canary-1" });
   await assert.rejects(wrong.models.list(), (error) => {
     assert.ok(error instanceof AuthenticationError);

@@ -33,7 +33,7 @@ async function collect(stream) {
   return events;
 }
 
-/** A server that sends the first chunks and then keeps the connection open; `socket` is that connection. */
+/** A server that sends the first chunks and then leaves the connection open; `socket` is that connection. */
 async function halfway(t, ...texts) {
   const server = await serve(t, (_, socket) => {
     server.socket = socket;
@@ -70,7 +70,7 @@ test("many events in one packet and one event in many packets are the same event
   assert.deepEqual(await collect(await open(server)), events);
 });
 
-test("an operation that always streams needs no switch", async (t) => {
+test("an always-streaming operation needs no switch", async (t) => {
   const parts = [
     { candidates: [{ content: { parts: [{ text: "a" }] } }] },
     { candidates: [{ content: { parts: [{ text: "b" }] }, finishReason: "STOP" }] },
@@ -89,7 +89,7 @@ test("an operation that always streams needs no switch", async (t) => {
   assert.equal(server.requests[0].target, "/v1beta/models/m:streamGenerateContent?alt=sse");
 });
 
-test("leaving the loop closes the connection at once", async (t) => {
+test("leaving the loop closes the connection immediately", async (t) => {
   const server = await halfway(t, "one", "two");
   for await (const event of await open(server)) {
     assert.equal(textOf(event), "one");
@@ -98,7 +98,7 @@ test("leaving the loop closes the connection at once", async (t) => {
   await closedByClient(server.socket, 500);
 });
 
-test("close, asyncDispose and an error in the loop close the connection at once", async (t) => {
+test("close, asyncDispose and an error in the loop close the connection immediately", async (t) => {
   const endings = [
     (stream) => stream.close(),
     (stream) => stream[Symbol.asyncDispose](),
@@ -146,7 +146,7 @@ test("a signal ends the stream within 100 ms, with its reason as the cause", asy
   });
 });
 
-test("reads that overlap get one event each, in order", async (t) => {
+test("overlapping reads get one event each, in order", async (t) => {
   const server = await serve(t, (_, socket) => {
     beginEvents(socket);
     sendEvents(socket, chunk("a"), chunk("b"));
@@ -163,7 +163,7 @@ test("reads that overlap get one event each, in order", async (t) => {
   );
 });
 
-test("a stream that ends early throws after the events it had", async (t) => {
+test("a stream that ends early throws after its events", async (t) => {
   const server = await serve(t, (_, socket) => {
     beginEvents(socket);
     sendEvents(socket, chunk("a"), chunk("b"));
@@ -179,7 +179,7 @@ test("a stream that ends early throws after the events it had", async (t) => {
   assert.match(error.stack, /stream\.test\.mjs/);
 });
 
-test("an error within the stream throws what it says", async (t) => {
+test("an error in the stream is thrown", async (t) => {
   const server = await serve(t, (_, socket) => {
     beginEvents(socket);
     sendEvents(socket, chunk("a"), {
@@ -192,7 +192,7 @@ test("an error within the stream throws what it says", async (t) => {
   assert.match(error.message, /The model broke\./);
 });
 
-test("an event that is no JSON throws after the events before it", async (t) => {
+test("an event that is not JSON throws after the events before it", async (t) => {
   const server = await serve(t, (_, socket) => {
     beginEvents(socket);
     sendEvents(socket, chunk("a"), "{broken");
@@ -202,7 +202,7 @@ test("an event that is no JSON throws after the events before it", async (t) => 
   await assert.rejects(stream.next(), DecodeError);
 });
 
-test("a stream that is refused is an error of the call", async (t) => {
+test("a rejected stream is an error of the call", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 429, { error: { message: "Slow down." } }));
   await assert.rejects(open(server), RateLimitError);
 });

@@ -1,4 +1,4 @@
-// Whom the client trusts, and as whom it shows itself.
+// Whom the client trusts, and how it identifies itself.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -50,7 +50,7 @@ before(async () => {
 
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Address of a server with a certificate of the authority's; `options` are those of a TLS server. */
+/** URL of a server with a certificate from the authority; `options` are those of a TLS server. */
 async function secure(t, options = {}) {
   const { cert, private: key } = await signed("127.0.0.1", "serverAuth");
   const answer = (_, socket) => {
@@ -64,14 +64,14 @@ async function secure(t, options = {}) {
 const list = (baseUrl, options) =>
   new Client({ baseUrl, apiKey: "sk-test", maxRetries: 0, ...options }).models.list().withResponse();
 
-test("a gateway with a certificate of a company's own is trusted with its CA bundle, and not without", async (t) => {
+test("a gateway with a company's own certificate is trusted only with its CA bundle", async (t) => {
   const url = await secure(t);
   await assert.rejects(list(url), APIConnectionError);
   const caBundle = file("ca.pem", authority.cert);
   assert.equal((await list(url, { caBundle })).response.status, 200);
 });
 
-test("a CA bundle may be named in the environment", async (t) => {
+test("a CA bundle can be set in the environment", async (t) => {
   const url = await secure(t);
   const { GATEWRIGHT_CA_BUNDLE } = process.env;
   t.after(() => {
@@ -82,7 +82,7 @@ test("a CA bundle may be named in the environment", async (t) => {
   assert.equal((await list(url)).response.status, 200);
 });
 
-test("a client certificate is shown to a gateway that asks for one", async (t) => {
+test("a client certificate is presented on request", async (t) => {
   const url = await secure(t, { requestCert: true, rejectUnauthorized: true, ca: authority.cert });
   const caBundle = file("ca.pem", authority.cert);
   await assert.rejects(list(url, { caBundle }), APIConnectionError);
@@ -92,7 +92,7 @@ test("a client certificate is shown to a gateway that asks for one", async (t) =
   assert.equal(response.headers.get("x-client"), "billing service");
 });
 
-test("a certificate file that cannot be used is refused when the client is made, by its name", () => {
+test("an unusable certificate file is rejected by name when the client is created", () => {
   const options = { baseUrl: "https://127.0.0.1:9", apiKey: "sk-test" };
   const broken = file("broken.pem", "no certificate");
   for (const given of [

@@ -1,4 +1,4 @@
-// What the compiler must accept and refuse; checked by `npm run typecheck`, never run.
+// What the compiler must accept and reject; checked by `npm run typecheck`, never run.
 
 import {
   APIError,
@@ -28,7 +28,7 @@ declare const client: Client;
 declare const flag: boolean;
 const prompt = { model: "any model", messages: [{ role: "user" as const, content: "Hi" }] };
 
-// The answer's type follows the switch.
+// The response's type follows the switch.
 export async function streams(): Promise<void> {
   const whole = await client.chat.completions.create(prompt);
   same<typeof whole, ChatCompletion>(true);
@@ -56,7 +56,7 @@ export async function finals(): Promise<void> {
   void chunks.finalResponse();
 }
 
-// Lists and streams are iterated over from the promise, too; what is neither gives nothing.
+// Lists and streams can be iterated from the promise, too; other results can't.
 export async function iterated(): Promise<void> {
   for await (const model of client.models.list()) same<typeof model, Model>(true);
   for (const model of await client.models.list()) same<typeof model, Model>(true);
@@ -69,7 +69,7 @@ export async function iterated(): Promise<void> {
   same<typeof response.output_text, string>(true);
 }
 
-// Callbacks may be synchronous or not, and see what they may change.
+// Callbacks may be synchronous or asynchronous, and see what they may change.
 export function callbacks(): Client {
   const timing: Middleware = {
     before(attempt) {
@@ -87,7 +87,7 @@ export function callbacks(): Client {
   return made.withOptions({ extraHeaders: { "x-team": "blue" }, idleTimeoutMs: 1 });
 }
 
-// Misspelt, missing and mistyped members are refused.
+// Misspelled, missing and mistyped members are rejected.
 export function refused(): void {
   // @ts-expect-error: no such member
   void client.chat.completions.create({ ...prompt, temprature: 1 });
@@ -105,13 +105,13 @@ export function refused(): void {
   void client.chats;
 }
 
-// Open lists take new words and still know the old ones.
+// Open enums accept new values and still know the existing ones.
 export function open(task: VideoTask): string {
   const status: VideoTask["status"] = "a word of tomorrow";
   return task.status === "completed" ? status : "";
 }
 
-// Classes of errors tell each other apart.
+// Error classes are distinguishable.
 export function narrow(error: GatewrightError): number | undefined {
   if (error instanceof RateLimitError) {
     same<typeof error.kind, "rate_limit">(true);
@@ -126,7 +126,7 @@ export const options: RequestOptions = {
   extraBody: { x: [1] },
 };
 
-// Long work: progress is typed, records are what is saved.
+// Long work: progress is typed, and records can be saved.
 export async function longWork(path: URL): Promise<void> {
   const task = await client.videos.generations.wait("t1", {
     onProgress: (task) => same<typeof task, VideoTask>(true),
@@ -137,7 +137,7 @@ export async function longWork(path: URL): Promise<void> {
   await client.videos.generations.save("https://h/files/a.mp4", path);
 }
 
-// A webhook is verified as it arrived.
+// A webhook is verified as received.
 export async function webhook(request: Request): Promise<VideoTask> {
   // @ts-expect-error: parsed already
   client.webhooks.unwrap((await request.json()) as { id: string }, request.headers);

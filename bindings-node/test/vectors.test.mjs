@@ -1,4 +1,4 @@
-// Streams over a socket and limits of requests, by the vectors that all three languages read.
+// Streams over a socket and limits of requests, tested with the vectors that all three languages read.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
@@ -15,21 +15,21 @@ import { readVectors } from "./support/vectors.mjs";
 const require = createRequire(import.meta.url);
 const { operations } = require(join(dirname(require.resolve("gatewright")), "generated/operations.js"));
 
-/** How long the client of the vectors lets a stream be silent, in milliseconds. */
+/** How long the vectors' client lets a stream be silent, in milliseconds. */
 const SILENCE = 300;
-/** Why cases with a reset are not for Deno. */
+/** Why cases with a reset are skipped on Deno. */
 const RESETS = notOnDeno("its server resets a connection before what was written is sent");
-/** What reads a stream of each operation to its end. */
+/** Reads a stream of each operation to its end. */
 const FINAL = {
   create_chat_completion: "finalChatCompletion",
   create_response: "finalResponse",
   create_message: "finalMessage",
   stream_generate_content: "finalResponse",
 };
-/** Between two packets, so that they arrive as two. */
+/** Between two packets, so that they arrive separately. */
 const PACKET_GAP = 3;
 
-/** Calls an operation by its id with these members, and a word for each path parameter. */
+/** Calls an operation by its ID with these members, and a placeholder for each path parameter. */
 function call(client, id, members) {
   const { name, path } = operations[id];
   const steps = name.split(".");
@@ -39,7 +39,7 @@ function call(client, id, members) {
   return resource[method]({ ...members, ...words });
 }
 
-/** Writes an answer as a vector tells it: framing, packets, end. */
+/** Writes a response as a vector describes it: framing, packets, end. */
 async function play(socket, { status, headers, framing, packets, end }) {
   const bytes = packets.map(({ text, hex }) =>
     hex === undefined ? Buffer.from(text) : Buffer.from(hex, "hex"),
@@ -72,7 +72,7 @@ async function play(socket, { status, headers, framing, packets, end }) {
   if (end === "clean") socket.write("0\r\n\r\n");
   if (end === "reset") socket.resetAndDestroy();
   if (end === "comments") {
-    // Often enough that the timer on bytes alone would never fire.
+    // Frequent enough that a timer on bytes alone would never fire.
     for (let count = 0; count < 20 && !socket.destroyed; count += 1) {
       send(Buffer.from(": keep-alive\n\n"));
       await pause(SILENCE / 4);
@@ -90,7 +90,7 @@ async function collect(source) {
   }
 }
 
-/** Holds a failure to what a vector says of it. */
+/** Checks a failure against the vector's expectation. */
 function checkFailure(error, { operation, response, error: expected, partial }) {
   assert.equal(error?.kind, expected.kind, `${error}`);
   assert.equal(error.code, expected.code ?? undefined);
@@ -113,7 +113,7 @@ test("vectors: sse/streams.json", async (t) => {
           baseUrl: server.url,
           apiKey: "sk-test",
           maxRetries: 0,
-          // Elsewhere a slow machine is no failure.
+          // Elsewhere a slow machine is not a failure.
           ...(expected?.kind === "timeout" && { idleTimeoutMs: SILENCE, eventTimeoutMs: SILENCE * 2 }),
         });
         const { stream } = operations[operation];
@@ -144,7 +144,7 @@ test("vectors: sse/streams.json", async (t) => {
   );
 });
 
-test("vectors: limits, for models of the catalog", async (t) => {
+test("vectors: limits, for catalog models", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 200, {}));
   const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0, validate: true });
   const rules = (violations) => violations.map(({ pointer, rule }) => `${pointer} ${rule}`).sort();
@@ -154,7 +154,7 @@ test("vectors: limits, for models of the catalog", async (t) => {
   );
   for (const { name, operation, body, violations } of cases) {
     const { path, stream } = operations[operation];
-    // Checked are the models of the catalog; the switch to a stream is the client's own to set.
+    // Only catalog models are checked; the client itself sets the streaming switch.
     const catalogued = /^(model-|(image|video)_model_)/.test(body?.model) && !path.includes("model");
     if (!catalogued || (stream !== false && body[stream] !== undefined)) continue;
     const error = await call(client, operation, body).then(
@@ -174,7 +174,7 @@ test("vectors: limits, for models of the catalog", async (t) => {
   assert.equal(server.requests.length, accepted, "what is refused is not sent");
 });
 
-test("vectors: answers/presence.json, where a call asks for it", async (t) => {
+test("vectors: answers/presence.json, if a call validates", async (t) => {
   for (const { name, operation, body = {}, answer, violations } of readVectors("answers/presence.json")
     .cases) {
     const server = await serve(t, (_, socket) => answerWith(socket, 200, answer));
@@ -183,7 +183,7 @@ test("vectors: answers/presence.json, where a call asks for it", async (t) => {
       operation === "retrieve_video"
         ? client.videos.generations.retrieve("m")
         : call(client, operation, body);
-    // Nobody asked: what a server leaves out is handed over as it came.
+    // Without validation, a response that lacks members is returned unchanged.
     assert.deepEqual({ ...(await invoke(new Client(options))) }, answer, name);
     const called = invoke(new Client({ ...options, validate: true }));
     if (violations.length === 0) {
@@ -201,7 +201,7 @@ test("vectors: answers/presence.json, where a call asks for it", async (t) => {
   }
 });
 
-test("vectors: limits/native.json, native requests in every way to write them", async (t) => {
+test("vectors: limits/native.json, native requests in every spelling", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 200, {}));
   const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0, validate: true });
   const rules = (violations) => violations.map(({ pointer, rule }) => `${pointer} ${rule}`).sort();

@@ -1,4 +1,4 @@
-// Webhooks (2.7, 6): the vectors, the reference implementation, our gateway, and what servers hand over.
+// Webhooks (2.7, 6): the vectors, the reference implementation, our gateway, and the inputs that servers provide.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -38,7 +38,7 @@ function bodyOf(given) {
   return Buffer.concat(Array(given.times ?? 1).fill(bytes));
 }
 
-/** By the reference where it can: it signs only whole seconds and UTF-8. */
+/** Uses the reference where possible: it signs only whole seconds and UTF-8. */
 function sign(secret, id, timestamp, body) {
   const text = body.toString();
   if (/^\d{1,12}$/.test(timestamp) && Buffer.from(text).equals(body)) {
@@ -105,7 +105,7 @@ function fresh(secret = SECRET) {
   };
 }
 
-test("headers are taken as servers have them", () => {
+test("headers are accepted as servers provide them", () => {
   const headers = fresh();
   const lists = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
   for (const given of [
@@ -128,7 +128,7 @@ test("headers are taken as servers have them", () => {
   assert.throws(() => webhooks.unwrap(BODY, undefined, SECRET), TypeError);
 });
 
-test("bodies are bytes or text, and nothing that was parsed", () => {
+test("bodies are bytes or text, and parsed objects are rejected", () => {
   const bytes = Buffer.from(`..${BODY}`).subarray(2);
   const buffer = new Uint8Array(Buffer.from(BODY)).buffer;
   for (const body of [BODY, bytes, new Uint8Array(bytes), buffer]) {
@@ -141,7 +141,7 @@ test("bodies are bytes or text, and nothing that was parsed", () => {
   }
 });
 
-test("secrets come from the environment unless they are given", {
+test("secrets come from the environment by default", {
   skip: notOnDeno("it runs no module of a command line"),
 }, async () => {
   const program = `
@@ -169,13 +169,13 @@ test("secrets come from the environment unless they are given", {
   );
 });
 
-test("a client has them, too, and errors are placed where they were called", () => {
+test("a client has webhooks, too, and error stacks point to the call", () => {
   const client = new Client({ baseUrl: "http://127.0.0.1:9", apiKey: "key" });
   assert.equal(client.webhooks.unwrap(BODY, fresh(), [SECRET]).id, "task_1");
   assert.equal(client.webhooks.parseUnsigned(BODY).model, "video_model_1");
   assert.throws(
     () => {
-      // Not the last thing the function does: Bun leaves the frame of such a call out.
+      // Not the last thing the function does: Bun omits the frame of such a call.
       client.webhooks.parseUnsigned("not json");
     },
     (error) => {
@@ -186,7 +186,7 @@ test("a client has them, too, and errors are placed where they were called", () 
   );
 });
 
-test("what the gateway posts is accepted by us and by the reference", async (t) => {
+test("we and the reference accept what the gateway posts", async (t) => {
   const posts = [];
   const receiver = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray());

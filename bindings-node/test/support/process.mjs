@@ -1,13 +1,13 @@
-// Programs run in processes of their own, where how a process ends is what is tested.
+// Runs programs in separate processes, to test how a process ends.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-/** Why a test is not for Deno; false on other runtimes. */
+/** Why a test is skipped on Deno; false on other runtimes. */
 export const notOnDeno = (why) => process.versions.deno !== undefined && why;
 
-/** Any program here is done long before; one that is not would hang. */
+/** Every program here finishes long before; one that does not would hang. */
 const TIME_LIMIT_MS = 15_000;
 
 /**
@@ -30,7 +30,7 @@ export async function runModule(source, environment = {}) {
   return { code, signal, output, durationMs: performance.now() - started };
 }
 
-/** The arguments with which this runtime runs the source of a module; Deno reads it from its input. */
+/** The arguments with which this runtime runs a module's source; Deno reads it from standard input. */
 function argumentsFor(source) {
   const { bun, deno } = process.versions;
   if (deno !== undefined) return ["run", "--allow-all", "--no-lock", "-"];

@@ -1,4 +1,4 @@
-// A server on loopback that answers each request with whatever bytes a test writes.
+// A server on loopback that answers each request with the bytes that a test writes.
 
 import { once } from "node:events";
 import { createServer } from "node:net";
@@ -15,7 +15,7 @@ export async function serve(t, answer, tls) {
   const accept = (socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
-    // A client that goes away is what some tests are about.
+    // Some tests are about disconnecting clients.
     socket.on("error", () => {});
     let received = "";
     socket.setEncoding("latin1");
@@ -46,7 +46,7 @@ export async function serve(t, answer, tls) {
     }
   };
   const server = tls === undefined ? createServer(accept) : createTlsServer(tls, accept);
-  // A client that refuses the certificate is not the server's failure.
+  // A client that rejects the certificate is not the server's failure.
   server.on("tlsClientError", () => {});
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -58,7 +58,7 @@ export async function serve(t, answer, tls) {
   return { url: `${scheme}://127.0.0.1:${server.address().port}`, requests, sockets };
 }
 
-/** Writes a whole answer. `document`: text, or a value to be written as JSON. */
+/** Writes a whole response. `document`: text, or a value to be serialized as JSON. */
 export function answerWith(socket, status, document, headers = {}) {
   const body = typeof document === "string" ? document : JSON.stringify(document);
   const fields = {
@@ -78,7 +78,7 @@ export function beginEvents(socket) {
   );
 }
 
-/** Writes events, each a value to be written as JSON or a text as it stands. */
+/** Writes events, each a value to be serialized as JSON or a string written unchanged. */
 export function sendEvents(socket, ...events) {
   for (const event of events) {
     socket.write(`data: ${typeof event === "string" ? event : JSON.stringify(event)}\n\n`);
@@ -94,7 +94,7 @@ export function chunk(content, finish_reason = null) {
   };
 }
 
-/** Resolves when the client has closed the connection, or reset it with bytes unread; rejects after `timeoutMs`. */
+/** Resolves when the client has closed the connection, or reset it with unread bytes; rejects after `timeoutMs`. */
 export async function closedByClient(socket, timeoutMs = 1000) {
   if (socket.destroyed) return;
   await new Promise((resolve, reject) => {

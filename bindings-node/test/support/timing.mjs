@@ -1,11 +1,11 @@
-// Promptness, told apart from a machine that is busy with other things.
+// Promptness, distinguished from a machine that is busy with other things.
 
 import assert from "node:assert/strict";
 
-/** How often a slow run is put down to the machine. */
+/** How many slow runs are attributed to the machine. */
 const RUNS = 5;
 
-/** Passes when one of a few runs of `measure`, which gives milliseconds, takes no longer than the limit. */
+/** Passes if any of a few runs of `measure`, which returns milliseconds, stays within the limit. */
 export async function promptly(limitMs, measure) {
   const taken = [];
   while (taken.length < RUNS) {

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-// Named in the environment when the installed package is tested, away from the repository.
+// Set in the environment when the installed package is tested outside the repository.
 const FOLDER =
   process.env.GATEWRIGHT_VECTORS ?? fileURLToPath(new URL("../../../tests/vectors", import.meta.url));
 

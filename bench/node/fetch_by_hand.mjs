@@ -1,4 +1,4 @@
-// The floor of clients in Node: fetch and JSON.parse, with no more than the answer needs.
+// The floor for Node clients: fetch and JSON.parse, with no more than the response needs.
 import { main, task, weight } from "./measured.mjs";
 
 const { model, messages } = task;

@@ -1,7 +1,7 @@
-// What the programs in Node that are measured share: `PROGRAM WORK MODEL COUNT HOST` does a kind of work so many times and
-// prints what it took as one line of JSON. bench/src/measured.rs is its like.
+// What the measured Node programs share: `PROGRAM WORK MODEL COUNT HOST` does one kind of work COUNT times
+// and prints its cost as one line of JSON. bench/src/measured.rs is its counterpart.
 //
-// The kinds of work: `ask` for a whole answer, `read` a stream.
+// The kinds of work: `ask` for a whole response, `read` a stream.
 import { readFileSync } from "node:fs";
 
 const [work, model, count, host] = process.argv.slice(2);
@@ -14,15 +14,15 @@ export const task = {
   messages: [{ role: "user", content: "Tell me about rivers." }],
 };
 
-/** What was read of a text as a number: its pieces that are not empty, and their characters. */
+/** The text that was read as a number: its non-empty pieces, and their characters. */
 export const weight = (text) => (text ? text.length + 1 : 0);
 
-/** Highest resident memory of this process so far. */
+/** Peak resident memory of this process so far. */
 function peakKilobytes() {
   return Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync("/proc/self/status", "utf8"))[1]);
 }
 
-/** Does something so many times and prints what it took. `once` returns what it read, as a number. */
+/** Does the work the given number of times and prints its cost. `once` returns what it read, as a number. */
 export async function measure(once, { times = task.count, each = 1, ...more } = {}) {
   const answer = await once();
   for (let turn = 0; turn < times / 10; turn += 1) await once();
@@ -44,7 +44,7 @@ export async function measure(once, { times = task.count, each = 1, ...more } = 
   process.exit(0);
 }
 
-/** Does what the arguments say. Values: what a work does once. */
+/** Runs the work that the arguments select. Values: one iteration of each work. */
 export function main(works) {
   return measure(works[work], { each: Number(model.split("-")[1] ?? 1) });
 }

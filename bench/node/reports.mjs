@@ -1,4 +1,4 @@
-// Judges a report: `reports.mjs WAY FILE COUNT SCHEMA`. An invalid one has `invalid` in its name.
+// Validates a report: `reports.mjs WAY FILE COUNT SCHEMA`. An invalid one has `invalid` in its name.
 import { readFileSync } from "node:fs";
 import { measure } from "./measured.mjs";
 
@@ -20,7 +20,8 @@ const ways = {
   async ajv() {
     const { default: Ajv2020 } = await import("ajv/dist/2020.js");
     const { default: addFormats } = await import("ajv-formats");
-    // strict is about the style of schemas, not about what they accept: it refuses annotations such as x-source.
+    // strict is about the style of schemas, not about what they accept: it rejects annotations such as
+    // x-source.
     const ajv = new Ajv2020({ strict: false });
     addFormats(ajv);
     const validate = ajv.compile(JSON.parse(readFileSync(schema, "utf8")));

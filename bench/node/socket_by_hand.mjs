@@ -1,4 +1,5 @@
-// The floor beneath every client in Node: a bare socket and JSON.parse. It knows no HTTP but what the stub's answers need.
+// The floor for every Node client: a bare socket and JSON.parse. It implements only the HTTP that the stub's
+// responses need.
 import { connect } from "node:net";
 import { main, task, weight } from "./measured.mjs";
 
@@ -11,7 +12,7 @@ socket.setEncoding("utf8");
 let take;
 socket.on("data", (packet) => take(packet));
 
-/** Sends a request; `each` takes the packets of the answer and says what was read once that is all. */
+/** Sends a request; `each` gets the packets of the response and returns what was read once it is complete. */
 function exchange(body, each) {
   const text = JSON.stringify(body);
   return new Promise((resolve) => {
@@ -44,7 +45,7 @@ await main({
       const lines = (rest + packet).split("\n");
       rest = lines.pop();
       for (const line of lines) {
-        // The lines of HTTP between them are none of an event's.
+        // The HTTP lines between them belong to no event.
         if (line.startsWith("data: {")) total += weight(JSON.parse(line.slice(6)).choices[0]?.delta.content);
       }
       return packet.endsWith(END) ? total : undefined;

@@ -1,4 +1,4 @@
-// Imports a client, makes one and tells what the process took so far: `start.mjs bare|ours|openai`.
+// Imports a client, creates one and prints the process's cost so far: `start.mjs bare|ours|openai`.
 import { readFileSync } from "node:fs";
 
 const way = process.argv[2];

@@ -1,4 +1,4 @@
-"""A floor of clients in Python: httpx and json, or orjson, with no more than the answer needs."""
+"""A floor for Python clients: httpx and json, or orjson, with no more than the response needs."""
 
 import json
 

@@ -1,4 +1,5 @@
-"""Judges the reports of an NDJSON file with jsonschema-rs, one verdict a line: `lines.py FILE SCHEMA`."""
+"""Validates the reports of an NDJSON file with jsonschema-rs, one verdict per line: `lines.py FILE
+SCHEMA`."""
 
 import json
 import sys

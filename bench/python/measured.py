@@ -1,7 +1,7 @@
-"""What the programs in Python that are measured share: `PROGRAM WORK MODEL COUNT HOST` does a kind of work so
-many times and prints what it took as one line of JSON. bench/src/measured.rs is its like.
+"""What the measured Python programs share: `PROGRAM WORK MODEL COUNT HOST` does one kind of work COUNT times and
+prints its cost as one line of JSON. bench/src/measured.rs is its counterpart.
 
-The kinds of work: `ask` for a whole answer, `read` a stream, `crowd` (100 requests at a time), `read-async`.
+The kinds of work: `ask` for a whole response, `read` a stream, `crowd` (100 requests at a time), `read-async`.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ BASE_URL = f"http://{HOST}/v1"
 
 
 def weight(text: str | None) -> int:
-    """What was read of a text as a number: its pieces that are not empty, and their characters."""
+    """The text that was read as a number: its non-empty pieces, and their characters."""
     return len(text) + 1 if text else 0
 
 
 def peak_kilobytes() -> int:
-    """Highest resident memory of this process so far."""
+    """Peak resident memory of this process so far."""
     with open("/proc/self/status", encoding="ascii") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
 
 def tell(operations: int, cpu_ns: int, wall_ns: int, answer: int, **more: int) -> None:
-    """Prints what was measured."""
+    """Prints the measurements."""
     figures = {
         "operations": operations,
         "cpu_us": cpu_ns / 1e3,
@@ -44,7 +44,7 @@ def tell(operations: int, cpu_ns: int, wall_ns: int, answer: int, **more: int) -
 
 
 def same(answers: set[int]) -> int:
-    """The one answer of all times."""
+    """Returns the value, which must be the same each time."""
     if len(answers) != 1:
         sys.exit(f"different answers were read: {sorted(answers)}")
     return answers.pop()
@@ -57,7 +57,8 @@ def chunks() -> int:
 
 
 def measure(once: Callable[[], int], count: int = COUNT, each: int | None = None, **more: int) -> None:
-    """Does something so many times and tells what it took. `once` returns what it read, as a number."""
+    """Does the work the given number of times and prints its cost. `once` returns what it read, as a
+    number."""
     answers = {once() for _ in range(1 + count // 10)}
     cpu, wall = time.process_time_ns(), time.perf_counter_ns()
     for _ in range(count):
@@ -67,7 +68,7 @@ def measure(once: Callable[[], int], count: int = COUNT, each: int | None = None
 
 
 async def measure_async(once: Callable[[], Awaitable[int]]) -> None:
-    """The same on an event loop: one at a time, or in a crowd."""
+    """The same on an event loop: one at a time, or many concurrently."""
     width = AT_ONCE if WORK == "crowd" else 1
 
     async def turns(count: int) -> set[int]:
@@ -87,7 +88,7 @@ async def measure_async(once: Callable[[], Awaitable[int]]) -> None:
 
 
 def main(works: dict[str, Callable[[], int]], works_async: dict[str, Callable[[], Awaitable[int]]]) -> None:
-    """Does what the arguments say. Values: what a work does once."""
+    """Runs the work that the arguments select. Values: one iteration of each work."""
     if WORK in works:
         measure(works[WORK])
     else:

@@ -1,4 +1,4 @@
-"""Judges a report: `reports.py WAY FILE COUNT SCHEMA`. An invalid one has `invalid` in its name."""
+"""Validates a report: `reports.py WAY FILE COUNT SCHEMA`. An invalid one has `invalid` in its name."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def fastjsonschema():
     import fastjsonschema
     import orjson
 
-    # It knows drafts up to 7; what the schema has of later ones is `$defs`, which it resolves.
+    # It supports drafts up to 7; the only later feature of the schema is `$defs`, which it resolves.
     validate = fastjsonschema.compile(SCHEMA | {"$schema": "http://json-schema.org/draft-07/schema#"})
 
     def judge() -> bool:

@@ -1,6 +1,6 @@
-"""The floor beneath every client in Python: a bare socket and json.
+"""The floor for every Python client: a bare socket and json.
 
-It knows no HTTP but what the stub's answers need.
+It implements only the HTTP that the stub's responses need.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ def request() -> bytes:
 
 
 def document(received: bytes) -> bytes | None:
-    """The body of an answer, once all of it is there."""
+    """The body of a response, once it is complete."""
     head, _, body = received.partition(b"\r\n\r\n")
     length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
     return body if length and len(body) >= int(length) else None
@@ -36,7 +36,7 @@ def weight_of(body: bytes) -> int:
 
 
 class Lines:
-    """The lines of a stream. Those of HTTP between them are none of an event's."""
+    """The lines of a stream. The HTTP lines between them belong to no event."""
 
     def __init__(self) -> None:
         self.weight = 0

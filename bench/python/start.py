@@ -1,4 +1,4 @@
-"""Imports a client, makes one and tells what the process took so far: `start.py bare|ours|openai`."""
+"""Imports a client, creates one and prints the process's cost so far: `start.py bare|ours|openai`."""
 
 import sys
 import time
@@ -12,7 +12,7 @@ elif way == "openai":
     from openai import OpenAI
 
     client = OpenAI(base_url="http://127.0.0.1:9", api_key="none")
-# Before anything that is only for the telling.
+# Before anything that is only needed for the output.
 cpu_us = time.process_time_ns() / 1e3
 with open("/proc/self/status", encoding="ascii") as status:
     peak = next(line.split()[1] for line in status if line.startswith("VmHWM"))

@@ -1,5 +1,5 @@
-// One script twice: before.mjs uses the official SDK, after.mjs this client. They differ in the import and the
-// constructor, and print the same; `cargo xtask test migration` holds them to it.
+// The same script twice: before.mjs uses the official SDK, after.mjs this client. They differ in the import
+// and the constructor, and print the same; `cargo xtask test migration` verifies that.
 //
 // Usage: GATEWRIGHT_BASE_URL=… GATEWRIGHT_API_KEY=… node FILE
 import { BadRequestError, Client, NotFoundError } from "gatewright";
@@ -118,7 +118,7 @@ const models = await client.models.list();
 console.log("models:", models.data.length);
 console.log("model:", (await client.models.retrieve("model-sol")).owned_by);
 
-// Options of a call, what comes with an answer, errors
+// Options of a call, response metadata, errors
 const { data, response: answer } = await client.chat.completions
   .create(
     { model: "model-sol", messages: [{ role: "user", content: "Reply with exactly: quick" }] },

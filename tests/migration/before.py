@@ -1,5 +1,5 @@
-"""One script twice: before.py uses the official SDK, after.py this client. They differ in the import and the
-constructor, and print the same; `cargo xtask test migration` holds them to it.
+"""The same script twice: before.py uses the official SDK, after.py this client. They differ in the import and
+the constructor, and print the same; `cargo xtask test migration` verifies that.
 
 Usage: GATEWRIGHT_BASE_URL=… GATEWRIGHT_API_KEY=… python FILE
 """
@@ -150,7 +150,7 @@ for model in client.models.list():
 print("models:", len(client.models.list().data))
 print("model:", client.models.retrieve("model-sol").owned_by)
 
-# Options of a call, what comes with an answer, errors
+# Options of a call, response metadata, errors
 quick = client.with_options(timeout=20, max_retries=0)
 completion = quick.chat.completions.create(
     model="model-sol",

@@ -1,4 +1,4 @@
-/** Debian's browser, driven over its debugging pipe: no request leaves the machine, and nothing is kept. */
+/** Debian's browser, driven over its debugging pipe: no request leaves the machine, and nothing is stored. */
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ export async function withBrowser(use) {
   }
 }
 
-/** Opens a page of a width in a scheme. Throws if the page asks for anything but itself. */
+/** Opens a page at a width in a color scheme. Throws if the page requests anything but itself. */
 export async function open(context, url, width, scheme) {
   const page = await context.newPage();
   await page.setViewportSize({ width, height: 900 });

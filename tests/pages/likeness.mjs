@@ -1,31 +1,31 @@
 /**
- * Small pictures of pages, and how far two of them are from each other.
+ * Small pictures of pages, and the distance of two of them.
  *
- * A picture has a pixel for each square of 8 by 8 of the page, which is their mean: letters become grey, while bars, tables,
- * colours and gaps stay. Two pictures are laid row against row as a diff lays lines, so that a line more or less, where a
- * word wraps elsewhere, does not move all that follows.
+ * Each pixel of a picture is the mean of a square of 8 by 8 pixels of the page: letters become gray, while bars, tables,
+ * colors and gaps remain. The rows of two pictures are aligned as a diff aligns lines, so that an additional or missing
+ * line, where a word wraps differently, does not shift everything below.
  */
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { PNG } from "pngjs";
 
-/** How many pixels of the page, across and down, are one of the picture. */
+/** How many pixels of the page, across and down, make one pixel of the picture. */
 export const SQUARE = 8;
-/** How much of a high page is looked at, in pixels of the page. */
+/** How much of a tall page is compared, in pixels of the page. */
 export const HIGHEST = 3000;
-/** Colours are rounded to multiples of this, which makes files half as large. */
+/** Colors are rounded to multiples of this, which halves the size of files. */
 const SHADES = 8;
-/** A pixel differs strongly where its red, green or blue does by more than this, of 255. */
+/** A pixel differs strongly if its red, green or blue differs by more than this, of 255. */
 export const STRONG = 40;
 /**
- * What two pictures of one page may differ by: their mean difference, of 255, and how many of 100 pixels strongly. Another
- * run on the same machine, whose ids are others, differed by 0.6 and 0.3 at most; other hinting and another font of the
- * machine by nothing. A layout that breaks differs by more than 2.3 in the mean, or strongly in more than 4 of 100.
+ * How much two pictures of one page may differ: their mean difference, of 255, and how many of 100 pixels differ strongly.
+ * Another run on the same machine, with other IDs, differed by 0.6 and 0.3 at most; other hinting and another system font
+ * made no difference. A broken layout differs by more than 2.3 in the mean, or strongly in more than 4 of 100.
  */
 export const TOLERANCE = { mean: 2, strong: 2 };
 
-/** The faces that stand in for those of the machine: weight, and the file of the package. */
+/** The fonts that replace the machine's: weight, and the file of the package. */
 const FACES = [
   ["Pictured", 400, "noto-sans/files/noto-sans-latin-400-normal.woff2"],
   ["Pictured", 700, "noto-sans/files/noto-sans-latin-700-normal.woff2"],
@@ -35,11 +35,11 @@ const FACES = [
   const path = createRequire(import.meta.url).resolve(`@fontsource/${file}`);
   return { family, weight, bytes: readFileSync(path).toString("base64") };
 });
-// Widths of letters are those of the face, whatever hinting a machine has.
+// Letter widths are the font's, whatever hinting a machine uses.
 const STYLE =
   "body{font-family:Pictured,sans-serif!important;text-rendering:geometricPrecision!important}code,pre,.address{font-family:Pictured Mono,monospace!important}";
 
-/** Adds rules to a page. The policy of the page allows no element of style. */
+/** Adds rules to a page. The page's policy allows no style elements. */
 export async function style(page, rules) {
   await page.evaluate((text) => {
     const sheet = new CSSStyleSheet();
@@ -48,7 +48,7 @@ export async function style(page, rules) {
   }, rules);
 }
 
-/** Lets a page use the faces of this folder, so that it is as wide on a machine that has others. */
+/** Makes a page use the fonts in this folder, so that it has the same width on machines with other fonts. */
 export async function settleFonts(page) {
   await page.evaluate(async (faces) => {
     for (const { family, weight, bytes } of faces) {
@@ -59,7 +59,7 @@ export async function settleFonts(page) {
   await style(page, STYLE);
 }
 
-/** The small picture of a page: as wide as all that it holds, and without the blank below it. */
+/** The small picture of a page: as wide as its contents, and without the blank space below them. */
 export async function picture(page) {
   const { width, height } = await page.evaluate(() => ({
     width: document.documentElement.scrollWidth,
@@ -69,7 +69,7 @@ export async function picture(page) {
   return shrunk(PNG.sync.read(await page.screenshot({ fullPage: true, clip, animations: "disabled" })));
 }
 
-/** Each square as its mean. What is left at the right and at the bottom are squares, too. */
+/** Each square as its mean. The remainders at the right and at the bottom are squares, too. */
 function shrunk({ width, height, data }) {
   const small = {
     width: Math.ceil(width / SQUARE),
@@ -111,7 +111,9 @@ export function fromPng(bytes) {
   return { width, height, data: data.filter((_, index) => index % 4 !== 3) };
 }
 
-/** What two rows differ by: the sum over all parts of pixels, and how many pixels do strongly. */
+/**
+ * The difference of two rows: the sum over all channels of all pixels, and how many pixels differ strongly.
+ */
 function rowsDiffer(one, row, other, otherRow) {
   let sum = 0;
   let strong = 0;
@@ -132,8 +134,8 @@ function rowsDiffer(one, row, other, otherRow) {
 }
 
 /**
- * How far two small pictures are from each other, as `TOLERANCE` has it. A row that only one of them has differs strongly in
- * half of its pixels. Pictures of pages of other widths have nothing in common.
+ * The distance of two small pictures, in the terms of `TOLERANCE`. A row that only one of them has counts as half of its
+ * pixels differing strongly. Pictures of pages with different widths have nothing in common.
  */
 export function distance(one, other) {
   if (one.width !== other.width) return { mean: 255, strong: 100 };
@@ -174,7 +176,7 @@ export function distance(one, other) {
   return { mean: sum / Math.max(1, pairs * parts), strong: (strong / (rows * one.width)) * 100 };
 }
 
-/** Whether two pictures are of one page, by what they differ by. */
+/** Whether two pictures show the same page, judging by their difference. */
 export function alike({ mean, strong }) {
   return mean <= TOLERANCE.mean && strong <= TOLERANCE.strong;
 }

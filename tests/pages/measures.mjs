@@ -1,16 +1,16 @@
 /**
- * What is measured in a page. Each function runs in the browser and names what is wrong, so that a failing test says what
- * to look at.
+ * Measurements within a page. Each function runs in the browser and names the problems, so that a failing
+ * test says what to look at.
  */
 
-/** How far the page is wider than its window. Regions that scroll are no part of it. */
+/** By how much the page is wider than its window. Scrollable regions don't count. */
 export function overflow() {
   return document.documentElement.scrollWidth - window.innerWidth;
 }
 
 /**
- * Words that stand on two lines: runs of letters and digits. Outside of names and addresses, only of what has room on a line
- * from one space to the next: messages quote documents, which may have no space at all.
+ * Words broken across two lines: runs of letters and digits. Outside of names and addresses, only text that fits on a line
+ * between two spaces counts: messages quote documents, which may contain no spaces at all.
  */
 export function brokenWords() {
   const NAMES = ".address, thead, table.matrix, dl.checks dt, h3, summary";
@@ -41,7 +41,7 @@ export function brokenWords() {
   return broken;
 }
 
-/** Times whose number and unit stand on two lines. */
+/** Times whose number and unit are on different lines. */
 export function partedTimes() {
   const parted = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -59,7 +59,9 @@ export function partedTimes() {
   return parted;
 }
 
-/** Links whose line crosses the underscores of their text: the line begins above the foot of the glyph. */
+/**
+ * Links whose underline crosses the underscores of their text: the line begins above the foot of the glyph.
+ */
 export function hiddenUnderscores() {
   const canvas = document.createElement("canvas").getContext("2d");
   const hidden = [];

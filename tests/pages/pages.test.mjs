@@ -1,4 +1,6 @@
-/** The pages of reports, as a browser lays them out. `cargo xtask test pages` makes them and names their folder. */
+/**
+ * The report pages as a browser lays them out. `cargo xtask test pages` creates them and names their folder.
+ */
 
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -64,7 +66,7 @@ const EXPECTED = join(import.meta.dirname, "expected");
 const takesAnew = process.env.GATEWRIGHT_PICTURES === "new";
 const pictureOf = (name, width, scheme) => join(EXPECTED, `${name}-${width}-${scheme}.png`);
 
-/** Opens a page as it is pictured: in faces of its own, with what is folded left folded. */
+/** Opens a page as it is pictured: with its own fonts, and with folded parts left folded. */
 async function pictured(name, width, scheme) {
   const page = await open(context, address(name), width, scheme);
   await settleFonts(page);
@@ -74,7 +76,7 @@ async function pictured(name, width, scheme) {
 for (const name of PAGES) {
   for (const width of WIDTHS) {
     for (const scheme of SCHEMES) {
-      test(`${name} at ${width} pixels, ${scheme}: it looks as its picture`, async () => {
+      test(`${name} at ${width} pixels, ${scheme}: it looks like its picture`, async () => {
         const page = await pictured(name, width, scheme);
         const found = await picture(page);
         const expected = pictureOf(name, width, scheme);
@@ -104,7 +106,7 @@ for (const name of PAGES) {
   }
 }
 
-test("there is no picture but of these pages", () => {
+test("every stored picture belongs to one of these pages", () => {
   const wanted = new Set(
     PAGES.flatMap((name) =>
       WIDTHS.flatMap((width) => SCHEMES.map((scheme) => pictureOf(name, width, scheme))),
@@ -117,7 +119,10 @@ test("there is no picture but of these pages", () => {
   else assert.deepEqual(others, []);
 });
 
-/** How far a page that these rules change is from what it was: from its stored picture, chance would play a part. */
+/**
+ * How far these rules change a page from its own unchanged rendering: its stored picture would introduce
+ * noise.
+ */
 async function distanceWith(name, width, scheme, rules, asScheme = scheme) {
   const before = await pictured(name, width, scheme);
   const after = await pictured(name, width, asScheme);
@@ -127,7 +132,7 @@ async function distanceWith(name, width, scheme, rules, asScheme = scheme) {
   return by;
 }
 
-/** What breaks a page: what it is, the page and the width where it shows, and rules that do it. */
+/** Defects of a page: what it is, the page and the width where it shows, and the rules that cause it. */
 const BREAKS = [
   ["a section is missing", "faults", 500, "main section:nth-of-type(2){display:none}"],
   ["the matrix is missing", "passes", 1100, "table.matrix{display:none}"],
@@ -144,7 +149,7 @@ const BREAKS = [
 ];
 for (const [what, name, width, rules] of BREAKS) {
   for (const scheme of SCHEMES) {
-    test(`its picture tells that ${what}: ${name} at ${width} pixels, ${scheme}`, async () => {
+    test(`its picture detects that ${what}: ${name} at ${width} pixels, ${scheme}`, async () => {
       const by = await distanceWith(name, width, scheme, rules);
       assert.ok(!alike(by), JSON.stringify(by));
     });
@@ -153,7 +158,7 @@ for (const [what, name, width, rules] of BREAKS) {
 
 for (const name of PAGES) {
   for (const scheme of SCHEMES) {
-    test(`its picture tells the wrong scheme: ${name}, ${scheme}`, async () => {
+    test(`its picture detects the wrong scheme: ${name}, ${scheme}`, async () => {
       const by = await distanceWith(
         name,
         500,
@@ -166,23 +171,26 @@ for (const name of PAGES) {
   }
 }
 
-/** What the next browser may do otherwise: letters of another width or weight by a hair, lines that wrap elsewhere. */
+/**
+ * Variations that another browser version may introduce: slightly different letter widths or weights, other
+ * line wraps.
+ */
 const HAIRS = [
   ["letters stand wider", "body{letter-spacing:.03px}"],
   ["letters are paler", "body{opacity:.95}"],
   ["a line is added", "header::after,body>h1::after{content:'x';display:block}"],
 ];
 for (const [what, rules] of HAIRS) {
-  // A line is too much of the shortest page.
+  // One line is too much for the shortest page.
   for (const name of PAGES.filter((page) => page !== "trend-of-one")) {
-    test(`its picture does not mind that ${what}: ${name}`, async () => {
+    test(`its picture tolerates that ${what}: ${name}`, async () => {
       const by = await distanceWith(name, 500, "light", rules);
       assert.ok(alike(by), JSON.stringify(by));
     });
   }
 }
 
-/** What axe finds on a page. Evaluated, not added: the policy of the page allows no script. */
+/** The findings of axe on a page. Evaluated instead of added: the page's policy allows no scripts. */
 async function violations(page) {
   await page.evaluate(axe.source);
   const found = await page.evaluate(
@@ -206,7 +214,7 @@ for (const name of PAGES) {
   }
 }
 
-test("cells that failed are open, all others are one line", async () => {
+test("failed cells are open, all others are one line", async () => {
   const page = await open(context, address("faults"), 1100, "light");
   const found = await page.evaluate(cells);
   assert.ok(found.some(({ result }) => result === "fail") && found.some(({ result }) => result === "pass"));
@@ -217,7 +225,7 @@ test("cells that failed are open, all others are one line", async () => {
   await page.close();
 });
 
-test("no width parts a time and its unit", async () => {
+test("no width separates a time from its unit", async () => {
   const page = await open(context, address("faults"), 360, "light");
   for (let width = 320; width <= 420; width += 4) {
     await page.setViewportSize({ width, height: 900 });
@@ -226,7 +234,7 @@ test("no width parts a time and its unit", async () => {
   await page.close();
 });
 
-test("a link of the matrix opens the cell that it leads to", async () => {
+test("a matrix link opens its cell", async () => {
   const page = await open(context, address("passes"), 1100, "light");
   const link = page.locator("table.matrix a").nth(3);
   const target = (await link.getAttribute("href")).slice(1);
@@ -239,7 +247,7 @@ test("a link of the matrix opens the cell that it leads to", async () => {
   await page.close();
 });
 
-test("each check is explained in a line", async () => {
+test("each check is explained in one line", async () => {
   const page = await open(context, address("faults"), 1100, "light");
   const lines = await page
     .locator("dl.checks dd")
@@ -265,7 +273,7 @@ test("a keyboard reaches every link, cell and wide table", async () => {
   await page.close();
 });
 
-test("paper has black ink, no scrolling parts, and exchanges of what failed", async () => {
+test("print uses black ink, has no scrolling parts, and includes the exchanges of failures", async () => {
   const page = await open(context, address("faults"), 1100, "dark");
   await page.emulateMedia({ media: "print", colorScheme: "dark" });
   const found = await page.evaluate(() => {
@@ -293,7 +301,7 @@ test("paper has black ink, no scrolling parts, and exchanges of what failed", as
   await page.close();
 });
 
-test("the chart of one report is no wall of colour", async () => {
+test("the chart of a single report is not a wall of color", async () => {
   const page = await open(context, address("trend-of-one"), 1100, "light");
   assert.equal(await page.locator("svg.chart").count(), 0);
   const bar = await page.locator("svg.results").boundingBox();

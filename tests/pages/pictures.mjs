@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { open, withBrowser } from "./browser.mjs";
 
-/** Name of the page, and the pictures of it: name, width, scheme, and the height to which it is cut. */
+/** Name of the page, and its pictures: name, width, color scheme, and the height to which it is cropped. */
 const PICTURES = [
   ["faults", "check-faults", 1000, "light", 940],
   ["passes", "check-gateway", 1000, "light", 640],

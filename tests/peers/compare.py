@@ -4,9 +4,9 @@
 
 Needs requirements.txt installed, and node with the packages of package.json installed in this folder.
 
-Compared are, for every case without options in tests/vectors/report: the verdict, and for a document that
-we read, the set of (JSON Pointer, keyword) of its violations. A peer may differ where the case says why,
-under `peers`. Fails on a difference that is not explained, and on an explanation that is no longer needed.
+For every case without options in tests/vectors/report, it compares the verdict and, for a document that we can
+read, the set of (JSON Pointer, keyword) of its violations. A peer may differ if the case explains why, under
+`peers`. Fails on an unexplained difference, and on an explanation that is no longer needed.
 """
 
 import argparse
@@ -24,7 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 VECTORS = HERE.parent / "vectors" / "report"
 SCHEMA = HERE.parents[1] / "spec" / "report.schema.json"
 
-# Our rules for documents that are not read; the peers have no names for them.
+# Our rules for unreadable documents; the peers have no names for them.
 READER_RULES = {"size", "empty", "encoding", "syntax", "number", "duplicate_key", "depth", "trailing"}
 
 
@@ -87,7 +87,7 @@ def put(value, pointer, new):
         parent[step] = new
 
 
-# The judges: each gives (read, valid, set of (pointer, keyword)) for every file.
+# The validators: each returns (read, valid, set of (pointer, keyword)) for every file.
 
 
 def gatewright(program, files):
@@ -156,12 +156,12 @@ def python_jsonschema_rs(schema, files):
 
 
 def difference(ours, theirs):
-    """What a peer sees otherwise than we do, or None."""
+    """How a peer's result differs from ours, or None."""
     (our_read, our_valid, our_findings), (read, valid, findings) = ours, theirs
     if our_valid != valid:
         return "accepts" if valid else "refuses"
     if not our_read:
-        return None  # refused by all; only ours says by the name of the rule
+        return None  # rejected by all; only ours names the rule
     if not read:
         return "does not read"
     if our_findings != findings:

@@ -1,11 +1,11 @@
-"""Judges the request vectors by ajv, jsonschema and jsonschema-rs, as third parties would: by the specification itself.
+"""Validates the request vectors with ajv, jsonschema and jsonschema-rs, as third parties would: with the specification itself.
 
     python requests.py
 
-Needs what compare.py needs. Each body of tests/vectors/limits is judged by the schema of its operation in the
-specification (its JSON form, spec/generated/openapi-3.2.json) and in core/src/api/generated/requests.schema.json. What a
-vector accepts every peer accepts by both; what it refuses all peers judge alike by both, and refuse where the rules
-alone are broken (limits of a model are in the catalog, not in a schema). A kind that is not known fits every open union.
+Needs what compare.py needs. Each body of tests/vectors/limits is validated with the schema of its operation in the
+specification (its JSON form, spec/generated/openapi-3.2.json) and in core/src/api/generated/requests.schema.json. Every
+peer accepts with both schemas what a vector accepts. All peers agree on what it rejects, and reject it if only schema
+rules are broken (the limits of a model are in the catalog, not in a schema). An unknown kind fits every open union.
 """
 
 import json
@@ -71,7 +71,7 @@ def judge_unknown_kinds(folder):
     unions = [name for name, schema in OPENAPI["components"]["schemas"].items() if schema.get("x-open-union")]
     if not unions:
         yield "the specification has no open union"
-    # Known by nobody; without a kind; with one that is no text.
+    # An unknown kind; a kind that is not a string; no kind.
     bodies = [{"type": "a-kind-of-tomorrow", "more": [1]}, {"type": 7}, {}]
     for name in unions:
         for peer, valid in verdicts(name, bodies, folder):

@@ -1,11 +1,11 @@
-"""For Schemathesis: most of what it generates names models that exist, so that requests reach an upstream.
+"""Hooks for Schemathesis: most generated requests name existing models, so that they reach an upstream.
 
-Without `alt`, a native stream is an array, as its official clients want it (spec/gaps.md), but the
+Without `alt`, a native stream is an array, as its official clients expect (spec/gaps.md), but the
 specification shows only the events.
 
-In the native form a missing key is 403, and a wrong one is 400 with a reason that says so, as its clients
-expect (spec/gaps.md). The check `ignored_auth` takes 401 and 403 for a refusal of a key. It learns the native
-form here, and no other 400 is one.
+In the native format a missing key is 403, and a wrong one is 400 with a reason that says so, as its clients
+expect (spec/gaps.md). The check `ignored_auth` accepts 401 and 403 as the rejection of a key. These hooks teach it
+the native format; no other 400 counts.
 """
 
 from urllib.parse import parse_qs, urlsplit
@@ -24,10 +24,10 @@ def model_for(path: str, given: str) -> str:
 
 @schemathesis.hook
 def map_body(context, body):
-    # An empty name is wrong by the specification, and stays so.
+    # An empty name violates the specification, and is left unchanged.
     if isinstance(body, dict) and isinstance(body.get("model"), str) and body["model"]:
         body["model"] = model_for(context.operation.path, body["model"])
-    # Videos are made in the background, and told about over the network.
+    # Videos are made in the background, and reported over the network.
     if isinstance(body, dict):
         body.pop("webhook_url", None)
     return body
@@ -50,7 +50,7 @@ takes_for_refusal = checks._enforces_auth
 
 
 def refuses_key(response, authenticated) -> bool:
-    """Whether the answer to a request without the right key refuses the key, as the protocol says it."""
+    """Whether the response to a request without the right key rejects the key, in the protocol's format."""
     is_native = authenticated.request.path_url.startswith("/v1beta/")
     if not is_native or response.status_code not in (400, 403):
         return takes_for_refusal(response, authenticated)

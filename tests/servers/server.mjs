@@ -1,7 +1,7 @@
 /**
- * A server that is not ours and speaks these protocols, told to answer what the check kit asks: it repeats the token
- * of the prompt and calls the tool it is made to call. Arguments: its models. Prints its address; ends with its
- * standard input.
+ * A third-party server for these protocols, scripted to answer the check kit: it repeats the token of the
+ * prompt and calls the tool that it is required to call. Arguments: its models. Prints its address; ends with
+ * its standard input.
  */
 
 import { LLMock } from "@copilotkit/aimock";
@@ -21,7 +21,7 @@ const answer = (request) => {
 };
 
 const server = new LLMock({ port: 0, logLevel: "silent" });
-// It lists the models that its answers are for.
+// It lists the models that its responses are for.
 for (const model of process.argv.slice(2)) server.on({ model, userMessage: TOKEN }, answer);
 await server.start();
 console.log(server.url);

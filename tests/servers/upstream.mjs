@@ -1,9 +1,9 @@
 /**
- * A server that is not ours, as an upstream: it speaks chat, responses, messages and native, and answers what
- * `tests/clients` asks. A question may write out calls, such as `read_file({"path": "a.txt"})`: they are made one after
- * another, and then their results are told. Models that begin with `limited` answer 429, those that begin with `hiccup`
- * only the first time; streams of those that begin with `broken` break off. Whoever asks for an image gets the picture of
- * `tests/clients`. Prints its address; ends with its standard input.
+ * A third-party server as an upstream: it speaks chat, responses, messages and native, and answers the
+ * requests of `tests/clients`. A prompt may contain calls, such as `read_file({"path": "a.txt"})`: they are
+ * made one after another, and then their results are reported. Models that begin with `limited` answer 429,
+ * those that begin with `hiccup` only the first time; streams of those that begin with `broken` break off.
+ * Image requests get the picture of `tests/clients`. Prints its address; ends with its standard input.
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -22,7 +22,7 @@ const textOf = (message) =>
   partsOf(message)
     .map((part) => part.text ?? "")
     .join("");
-/** The request that is being answered, as it came: what the server shows of it has pictures in chat only. */
+/** The request being answered, as received: the server's own view of it has pictures in chat only. */
 const asItCame = new AsyncLocalStorage();
 const PICTURES = new Set(["image_url", "input_image", "image"]);
 
@@ -34,7 +34,7 @@ function picturesIn(value) {
 
 const picturesAsked = () => picturesIn(JSON.parse(Buffer.concat(asItCame.getStore()).toString()));
 
-/** Keeps the pieces of each request as the server reads them. */
+/** Records the pieces of each request as the server reads them. */
 function keepPieces(request) {
   const pieces = [];
   const { emit } = request;
@@ -45,7 +45,7 @@ function keepPieces(request) {
   asItCame.enterWith(pieces);
 }
 
-/** Usage under the names of every protocol: the server takes those of the one that it answers in. */
+/** Usage under the names of every protocol: the server uses those of the protocol that it answers in. */
 function usageOf(request) {
   const asked = request.messages.map(textOf).join("").length + picturesAsked() * TOKENS_OF_A_PICTURE;
   return {
@@ -55,7 +55,7 @@ function usageOf(request) {
   };
 }
 
-/** The calls that a question writes out for tools of the request. */
+/** The calls in a prompt to tools of the request. */
 function writtenCalls(question, tools) {
   const names = new Set(tools.map((tool) => tool.function.name));
   return [...question.matchAll(WRITTEN_CALLS)]
@@ -63,7 +63,7 @@ function writtenCalls(question, tools) {
     .filter(({ name }) => names.has(name));
 }
 
-/** The tool that a client makes up to be given a document, or the only one that it has. Native schemas are not shown. */
+/** The tool that a client adds to get a document, or its only tool. Native schemas are not shown. */
 const formOf = (tools) =>
   tools.find(({ function: { parameters } }) => parameters?.properties?.the_city) ??
   tools.find(({ function: { name } }) => name === "StructuredOutput") ??
@@ -78,7 +78,7 @@ function answerOf(request) {
   const results = messages.filter(({ role }) => role === "tool");
   const next = writtenCalls(question, tools)[results.length];
   if (next) return { toolCalls: [next] };
-  // LiteLLM's proxy moves what a tool has shown into a message of the user behind the question.
+  // LiteLLM's proxy moves what a tool has shown into a user message after the prompt.
   if (asked.some((text) => text.includes("How many pictures"))) return { content: `${picturesAsked()} pictures` };
   if (results.length > 0) return { content: `It is ${results.map(textOf).join(" and ")}.` };
   const trip = question.includes("a trip");

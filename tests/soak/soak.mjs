@@ -1,10 +1,10 @@
-// The Node side of `cargo xtask soak REQUESTS EVENTS`: prints `PHASE DONE` forty times a phase.
+// The Node side of `cargo xtask soak REQUESTS EVENTS`: prints `PHASE DONE` forty times per phase.
 //
 // Usage: node --expose-gc soak.mjs REQUESTS EVENTS
 import assert from "node:assert/strict";
 import { Client } from "../../bindings-node/dist/index.mjs";
 
-/** Calls that are under way at once. */
+/** Calls in progress at once. */
 const AT_ONCE = 8;
 /** Events of each stream that xtask's server sends. */
 const EVENTS_PER_STREAM = 10_000;
@@ -15,11 +15,11 @@ const [requests, events] = process.argv.slice(2).map(Number);
 const request = { model: "m", messages: [{ role: "user", content: "Tell me about rivers." }] };
 const client = new Client();
 
-/** Runs `work` as often as told, and reports after each of the phase's shares. */
+/** Runs `work` the given number of times, and reports after each share of the phase. */
 async function phase(name, times, unit, work) {
   for (let sample = 1, done = 0; sample <= SAMPLES; sample += 1) {
     for (const until = Math.floor((times * sample) / SAMPLES); done < until; done += 1) await work();
-    // Twice: what a finaliser lets go of is collected in the next turn.
+    // Twice: objects released by a finalizer are collected in the next turn.
     globalThis.gc();
     await new Promise((resolve) => setImmediate(resolve));
     globalThis.gc();

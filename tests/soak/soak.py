@@ -1,4 +1,4 @@
-"""The Python side of `cargo xtask soak REQUESTS EVENTS`: prints `PHASE DONE` forty times a phase."""
+"""The Python side of `cargo xtask soak REQUESTS EVENTS`: prints `PHASE DONE` forty times per phase."""
 
 from __future__ import annotations
 

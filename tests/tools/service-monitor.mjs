@@ -1,4 +1,5 @@
-// Judges a ServiceMonitor by the schema of its operator, which no validator of the cluster's own resources has.
+// Validates a ServiceMonitor with its operator's schema, which no validator for the cluster's own resources
+// has.
 import { readFileSync } from "node:fs";
 
 import { ServiceMonitor } from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor";

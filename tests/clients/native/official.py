@@ -123,7 +123,7 @@ def errors_in_the_native_form(models: genai.models.Models) -> None:
 
 
 for version in (None, "v1", "v1beta"):
-    # Kept: it closes its connections when it is collected.
+    # Retained: it closes its connections when it is collected.
     sdk = client(version)
     for scene in (
         parts_of_a_turn,

@@ -1,4 +1,7 @@
-/** The AI SDK with its providers: one way to say everything, and each provider makes a request of its protocol. */
+/**
+ * The AI SDK with its providers: one interface for everything, and each provider sends requests in its
+ * protocol.
+ */
 
 import assert from "node:assert/strict";
 import { createAnthropic } from "@ai-sdk/anthropic";
@@ -32,7 +35,7 @@ const toolsOf = ({ name, description, parameters }) => ({
   [name]: tool({ description, inputSchema: jsonSchema(parameters) }),
 });
 
-/** A client of a model of the SDK, or, where it draws, of one that draws. */
+/** A client for a model of the SDK or, if it draws, for an image model. */
 function connect(model, drawing) {
   return {
     async ask(text, picture) {
@@ -46,7 +49,7 @@ function connect(model, drawing) {
       const result = streamText({ ...SETTINGS, model, messages: promptOf(text), onError() {} });
       for await (const part of result.fullStream) {
         if (part.type === "text-delta") yield part.text;
-        // What breaks a stream is whatever the provider sent.
+        // Whatever the provider sent is what breaks a stream.
         if (part.type === "error")
           throw new Refused(part.error?.message ? part.error : { message: `${part.error}` });
       }

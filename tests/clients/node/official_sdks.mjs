@@ -11,7 +11,7 @@ const SYSTEM = "You are terse.";
 
 const dataUrl = (picture) => `data:image/png;base64,${picture.toString("base64")}`;
 
-/** Runs a call of an SDK whose errors are of a class. */
+/** Runs a call of an SDK whose errors have a common class. */
 async function refusing(kind, call) {
   try {
     return await call();
@@ -20,7 +20,7 @@ async function refusing(kind, call) {
   }
 }
 
-/** The same, for what comes one by one. */
+/** The same, for iterated results. */
 async function* refusingEach(kind, open) {
   try {
     yield* await open();
@@ -196,7 +196,7 @@ function connectNative(target, model) {
   const body = (contents, config) => ({ model, contents, config: { systemInstruction: SYSTEM, ...config } });
   const send = (contents, config) =>
     refusing(GenaiError, () => models.generateContent(body(contents, config)));
-  // An error in mid-stream is of no class of its own.
+  // An error in mid-stream has no class of its own.
   const pieces = (contents, config) =>
     refusingEach(Error, () => models.generateContentStream(body(contents, config)));
   const toolsOf = ({ parameters, ...tool }) => [

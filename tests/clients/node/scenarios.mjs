@@ -1,19 +1,18 @@
 /**
- * What every client is asked to do, whatever it is, and what must come of it. ../python/scenarios.py is the same for
- * Python.
+ * The scenarios that every client runs, and their expected results. ../python/scenarios.py is the same for Python.
  *
  * A client is `{ name, protocol, connect }`, with `draws: true` if it draws, and `hidesHeaders: true` if its errors do
- * not tell the headers of the answer. `connect(target, model)` gives an object that says each of these things in the
- * client's own words:
+ * not expose the response headers. `connect(target, model)` returns an object that implements each of these actions
+ * with the client's own API:
  *
- * - `ask(text, picture?)`: `{ text, asked, answered }`, with the tokens read and written;
- * - `stream(text)`: an async iterable of the pieces of text; at its end, `written` has the tokens written;
+ * - `ask(text, picture?)`: `{ text, asked, answered }`, with the input and output tokens;
+ * - `stream(text)`: an async iterable of the pieces of text; at its end, `written` has the output tokens;
  * - `call(text, tool, streamed)`: `{ name, arguments, id, turn }` of a tool that the model must call;
  * - `give(text, tool, call, result)`: the text that answers the result of a call;
  * - `fill(text, schema)`: a document that fits a schema;
- * - `draw(text, size)`: a PNG of the text in a size such as `256x256`, where the client draws.
+ * - `draw(text, size)`: a PNG of the text in a size such as `256x256`, if the client draws.
  *
- * They never try again. A call that fails throws `Refused`.
+ * They never retry. A call that fails throws `Refused`.
  */
 
 import assert from "node:assert/strict";
@@ -35,7 +34,7 @@ const PLACES = {
 
 const PNG = Buffer.from("\x89PNG\r\n\x1a\n", "latin1");
 
-/** A call failed as the client says it: with the status, what it tells its user, and how long to wait. */
+/** A failed call as the client reports it: the status, the message for its user, and how long to wait. */
 export class Refused extends Error {
   constructor(error, status = error.status ?? error.statusCode) {
     super(error.message, { cause: error });
@@ -69,7 +68,9 @@ async function calling(client, streamed) {
   assert.ok(text.includes("clear and cold"), text);
 }
 
-/** Scenarios by their names. `connect` makes a client, of other models, another model or another key if told so. */
+/**
+ * Scenarios by name. `connect` creates a client, optionally with other models, another model or another key.
+ */
 export const SCENARIOS = {
   async chat({ connect }) {
     const answer = await connect().ask("Reply with exactly: good morning");
@@ -107,7 +108,7 @@ export const SCENARIOS = {
   async draw({ connect }) {
     const drawn = await connect().draw("A lighthouse at dusk", "256x256");
     assert.deepEqual(drawn.subarray(0, PNG.length), PNG);
-    // The other maker's server draws the same picture, whatever it is asked for.
+    // The third-party server draws the same picture for every request.
     if (!drawn.equals(PICTURE)) {
       assert.deepEqual([drawn.readUInt32BE(16), drawn.readUInt32BE(20)], [256, 256]);
     }
@@ -140,7 +141,7 @@ export const SCENARIOS = {
     } catch (error) {
       failure = error;
     }
-    // Whatever mended it, a part is never passed off as the whole.
+    // Whatever repaired it, a partial response is never presented as complete.
     if (target.mends_streams && pieces.join("") === (await connect().ask(STORY)).text) return;
     assert.ok(failure instanceof Refused, `${failure ?? "no failure"}, after ${JSON.stringify(pieces)}`);
     assert.ok(failure.message);
@@ -148,8 +149,8 @@ export const SCENARIOS = {
   },
 };
 
-/** Scenarios for which a target needs models of a kind. */
+/** Scenarios for which a target needs models of a certain kind. */
 export const NEEDS = { draw: "drawing", rate_limit: "limited", broken_stream: "broken" };
 
-/** Whether a client has words for a scenario: most of them draw nothing. */
+/** Whether a client can express a scenario: most of them can't draw. */
 export const plays = (client, scenario) => scenario !== "draw" || client.draws === true;

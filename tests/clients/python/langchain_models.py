@@ -31,7 +31,7 @@ def refusals() -> Iterator[None]:
 
 
 class LangChain(Client):
-    """What does not depend on the protocol."""
+    """The parts that do not depend on the protocol."""
 
     def model_of(self):
         raise NotImplementedError

@@ -24,7 +24,7 @@ def refusals() -> Iterator[None]:
 
 
 class LiteLlm(Client):
-    """What does not depend on the protocol."""
+    """The parts that do not depend on the protocol."""
 
     prefix = ""
     path = ""
@@ -107,8 +107,8 @@ class LiteLlmChat(LiteLlm):
                 max_retries=0,
             )
         (picture,) = drawn.data
-        # Of a model that it does not know it cannot ask for data: it gets an address, which is the default.
-        # The other maker's server gives data nevertheless.
+        # For an unknown model it cannot request data: it gets a URL, which is the default. The third-party
+        # server returns data anyway.
         if picture.b64_json is not None:
             return base64.b64decode(picture.b64_json)
         with urllib.request.urlopen(picture.url) as answer:
@@ -139,7 +139,7 @@ class LiteLlmResponses(Client):
 
     def __init__(self, target: Target, model: str) -> None:
         super().__init__(target, model)
-        # Otherwise it asks for the whole answer and makes a stream of that.
+        # Otherwise it requests the whole response and turns it into a stream.
         litellm.register_model({f"openai/{model}": {"supports_native_streaming": True}})
 
     def send(self, content: object, *more: object, **options: object):

@@ -1,7 +1,7 @@
-"""What every client is asked to do, whatever it is, and what must come of it.
+"""The scenarios that every client runs, and their expected results.
 
-A client is a subclass of `Client` that says each of these things in its own words. It keeps its types to
-itself: the scenarios see texts, calls and refusals.
+A client is a subclass of `Client` that implements each of these actions with its own API. It hides its types:
+the scenarios see texts, calls and refusals.
 """
 
 import struct
@@ -22,7 +22,7 @@ PLACES = {
 
 @dataclass(frozen=True)
 class Target:
-    """A gateway with an upstream: where it is, and what it calls its models."""
+    """A gateway with an upstream: its URL, and its names for the models."""
 
     name: str
     url: str
@@ -80,7 +80,7 @@ class Call:
 
 
 class Refused(Exception):
-    """A call failed as the client says it: with the status, what it tells its user, and how long to wait."""
+    """A failed call as the client reports it: the status, the message for its user, and how long to wait."""
 
     def __init__(self, status: int | None, message: str, retry_after: str | None = None) -> None:
         super().__init__(message)
@@ -89,7 +89,7 @@ class Refused(Exception):
 
 
 class Client(ABC):
-    """A client for one target and one of its models. Its calls raise `Refused` and never try again."""
+    """A client for one target and one of its models. Its calls raise `Refused` and never retry."""
 
     name: str
     protocol: str
@@ -105,7 +105,7 @@ class Client(ABC):
 
     @abstractmethod
     def ask(self, text: str, picture: bytes | None = None) -> Answer:
-        """Asks with a system prompt, a text and, after it, a PNG."""
+        """Sends a system prompt, a text and, after it, a PNG."""
 
     @abstractmethod
     def stream(self, text: str) -> Iterator[str]:
@@ -113,15 +113,15 @@ class Client(ABC):
 
     @abstractmethod
     def call(self, text: str, tool: Tool, streamed: bool) -> Call:
-        """Asks with a tool that the model must call."""
+        """Sends a tool that the model must call."""
 
     @abstractmethod
     def give(self, text: str, tool: Tool, call: Call, result: str) -> str:
-        """Gives the result of a call, and returns the answer to the text."""
+        """Sends the result of a call, and returns the text that answers it."""
 
     @abstractmethod
     def fill(self, text: str, schema: dict) -> dict:
-        """Asks for a document that fits a schema."""
+        """Requests a document that fits a schema."""
 
 
 def chat(new: Callable[..., Client]) -> None:
@@ -174,7 +174,7 @@ def draw(new: Callable[..., Client]) -> None:
     client = new("drawing")
     drawn = client.draw("A lighthouse at dusk", "256x256")
     assert drawn.startswith(b"\x89PNG\r\n\x1a\n"), drawn[:99]
-    # The other maker's server draws the same picture, whatever it is asked for.
+    # The third-party server draws the same picture for every request.
     assert drawn == PICTURE or struct.unpack(">II", drawn[16:24]) == (256, 256), drawn[:24]
 
 
@@ -207,7 +207,7 @@ def broken_stream(new: Callable[..., Client]) -> None:
         pieces.extend(client.stream(STORY))
     except Exception as error:
         failure = error
-    # Whatever mended it, a part is never passed off as the whole.
+    # Whatever repaired it, a partial response is never presented as complete.
     if client.target.mends_streams and "".join(pieces) == new().ask(STORY).text:
         return
     assert isinstance(failure, Refused), (failure, pieces)
@@ -233,7 +233,7 @@ NEEDS = {"draw": "drawing", "rate_limit": "limited", "broken_stream": "broken"}
 
 
 def plays(kind: type[Client], scenario: Callable) -> bool:
-    """Whether a client has words for a scenario: most of them draw nothing."""
+    """Whether a client can express a scenario: most of them can't draw."""
     return scenario is not draw or kind.draw is not None
 
 

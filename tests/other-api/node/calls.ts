@@ -1,5 +1,5 @@
-// Calls every operation of the harbour through its generated client, and compares what comes back with the exchanges.
-// `cargo xtask test other-api` puts it beside what it generates, compiles both, and runs it.
+// Calls every operation of the harbor through its generated client, and compares the results with the
+// exchanges. `cargo xtask test other-api` puts it next to the generated code, compiles both, and runs it.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-"""Calls every operation of the harbour through its generated client, and compares what comes back.
+"""Calls every operation of the harbor through its generated client, and compares the results.
 
 `cargo xtask test other-api` generates the package `harbour`, checks the types of this file, and runs it.
 """
@@ -19,7 +19,7 @@ from harbour import resources, types
 
 
 class Harbour(resources.Resources, gatewright.Client):
-    """The harbour's operations on a client."""
+    """The harbor's operations on a client."""
 
 
 class AsyncHarbour(resources.AsyncResources, gatewright.AsyncClient):
@@ -27,14 +27,14 @@ class AsyncHarbour(resources.AsyncResources, gatewright.AsyncClient):
 
 
 def plain(value: Any) -> Any:
-    """What was received in plain dicts and lists."""
+    """The received data as plain dicts and lists."""
     if isinstance(value, list):
         return [plain(element) for element in value]
     return value.to_dict()
 
 
 def status(method: Callable[..., Any], *arguments: Any, **members: Any) -> tuple[Any, int]:
-    """What a call returns, and the status of its response."""
+    """A call's result, and the status of its response."""
     result, response = gatewright.with_response(method, *arguments, **members)
     return result, response.status_code
 
@@ -108,7 +108,7 @@ async def call_async() -> None:
 
 def main() -> None:
     exchanges = json.loads(Path(os.environ["EXCHANGES"]).read_text())
-    # Only in debug builds, so that no stub has it.
+    # Only in debug builds, so no stub has it.
     engine: Any = _engine
     engine.register_operations(Path(os.environ["OPERATIONS"]).read_text())
     with Harbour() as client:

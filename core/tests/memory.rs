@@ -58,7 +58,7 @@ fn client(
     status: u16,
     content_type: &str,
     body: Vec<u8>,
-    told: fn(ClientBuilder) -> ClientBuilder,
+    configure: fn(ClientBuilder) -> ClientBuilder,
 ) -> Client {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
@@ -75,7 +75,7 @@ fn client(
     });
     let builder =
         Client::builder().base_url(url).api_key("key").max_retries(0).timeout(Duration::from_mins(1));
-    told(builder).build().expect("a client")
+    configure(builder).build().expect("a client")
 }
 
 /// Runs work with a client on this thread. Returns its result and the peak memory it took.

@@ -83,27 +83,28 @@ async fn progress_reports_every_cell_in_report_order() {
     let mut options = Options::new(server.url());
     options.models = vec!["model-terra".to_owned(), "model-sol".to_owned()];
     let kit = CheckKit::new(options, &key()).expect("within bounds");
-    let told = Mutex::new(Vec::new());
+    let events = Mutex::new(Vec::new());
     let finished = kit
         .run(
             &|progress| {
-                told.lock()
+                events
+                    .lock()
                     .expect("not poisoned")
                     .push(serde_json::to_value(progress).expect("it serialises"));
             },
             &CancellationToken::new(),
         )
         .await;
-    let told = told.into_inner().expect("not poisoned");
-    assert_eq!(told[0], json!({ "event": "planned", "cells": 11, "to_run": 7 }));
-    assert_eq!(told[1], json!({ "event": "started", "index": 0, "id": "models_endpoint", "model": null }));
-    let checks: Vec<_> = told.iter().filter(|event| event["event"] == "finished").collect();
+    let events = events.into_inner().expect("not poisoned");
+    assert_eq!(events[0], json!({ "event": "planned", "cells": 11, "to_run": 7 }));
+    assert_eq!(events[1], json!({ "event": "started", "index": 0, "id": "models_endpoint", "model": null }));
+    let checks: Vec<_> = events.iter().filter(|event| event["event"] == "finished").collect();
     assert_eq!(checks.len(), 11);
     for (index, (event, check)) in checks.iter().zip(&finished.report.checks).enumerate() {
         assert_eq!(event["index"], index);
         assert_eq!(event["check"], serde_json::to_value(check).expect("it serialises"));
     }
-    assert_eq!(told.iter().filter(|event| event["event"] == "started").count(), 7);
+    assert_eq!(events.iter().filter(|event| event["event"] == "started").count(), 7);
 }
 
 /// Evidence: one piece per cell that ran, with the expected and observed results and the exchange.

@@ -249,12 +249,12 @@ async fn run_against(behaviours: Arc<Vec<Behaviour>>) -> Result<(), TestCaseErro
     options.models = vec!["model-sol".to_owned()];
     options.timeout_ms = 1000;
     let kit = CheckKit::new(options, &key()).expect("within bounds");
-    let told = Mutex::new(Vec::new());
+    let events = Mutex::new(Vec::new());
     let finished = kit
         .run(
             &|progress| {
                 let progress = serde_json::to_value(progress).expect("it serialises");
-                told.lock().expect("not poisoned").push(progress);
+                events.lock().expect("not poisoned").push(progress);
             },
             &CancellationToken::new(),
         )
@@ -263,7 +263,7 @@ async fn run_against(behaviours: Arc<Vec<Behaviour>>) -> Result<(), TestCaseErro
     prop_assert_eq!(finished.report.checks.len(), 6);
     assert_no_secret(&serde_json::from_str(&document).expect("a document"))?;
     assert_no_secret(&serde_json::to_value(&finished.evidence).expect("it serialises"))?;
-    assert_no_secret(&Value::Array(told.into_inner().expect("not poisoned")))
+    assert_no_secret(&Value::Array(events.into_inner().expect("not poisoned")))
 }
 
 #[test]

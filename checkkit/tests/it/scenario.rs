@@ -128,16 +128,16 @@ fn response(request: &Request, output: &Value) -> Value {
 pub(crate) fn good_events(request: &Request) -> Value {
     let token = request.token();
     let (first, rest) = token.split_at(token.len() / 2);
-    let mut begun = response(request, &json!([]));
-    begun["status"] = json!("in_progress");
+    let mut in_progress = response(request, &json!([]));
+    in_progress["status"] = json!("in_progress");
     let place = |event: &Value| {
         let mut event = event.clone();
         merge(&mut event, &json!({ "output_index": 0, "content_index": 0, "item_id": "msg_1" }));
         event
     };
     let mut events = vec![
-        json!({ "type": "response.created", "response": begun }),
-        json!({ "type": "response.in_progress", "response": begun }),
+        json!({ "type": "response.created", "response": in_progress }),
+        json!({ "type": "response.in_progress", "response": in_progress }),
         json!({ "type": "response.output_item.added", "output_index": 0, "item": message("") }),
         place(&json!({ "type": "response.output_text.delta", "delta": first })),
         place(&json!({ "type": "response.output_text.delta", "delta": rest })),

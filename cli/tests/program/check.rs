@@ -48,13 +48,13 @@ fn check(gateway: &Serving, arguments: &[&str]) -> Command {
     command
 }
 
-fn told(output: &Output) -> (Option<i32>, String, String) {
+fn code_and_output(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("output is UTF-8");
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
 fn outcome(command: &mut Command) -> (Option<i32>, String, String) {
-    told(&command.output().expect("the program starts"))
+    code_and_output(&command.output().expect("the program starts"))
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn compatible_gateway_passes_and_all_requested_files_are_written() {
         ("JUnit XML", "junit.xml"),
         ("evidence", "evidence"),
     ] {
-        let told = format!("Wrote the {what} to {}\n", place.path(file));
-        assert!(out.contains(&told), "{told}: {out}");
+        let message = format!("Wrote the {what} to {}\n", place.path(file));
+        assert!(out.contains(&message), "{message}: {out}");
     }
     assert!(out.starts_with("PASS  ") && out.contains("13 passed, 0 failed, 3 skipped"), "{out}");
     assert_eq!(place.names(), ["evidence", "junit.xml", "report.html", "report.json"]);
@@ -196,7 +196,7 @@ fn report_is_not_overwritten_by_output_made_from_it() {
         &["report", "schema", "--profile", &file, "-o", &again],
     ];
     for command in commands {
-        let (code, _, err) = told(&run(command));
+        let (code, _, err) = code_and_output(&run(command));
         assert_eq!(code, Some(2), "{command:?}");
         assert!(err.contains("and --out are the same file"), "{err}");
         assert_eq!(place.text("r.json"), before, "{command:?}");
@@ -210,10 +210,10 @@ fn nothing_to_check_and_too_many_jobs_are_usage_errors() {
     let place = Place::new();
     let file = place.path("e.ndjson");
     std::fs::write(&file, "\n").expect("written");
-    let (code, _, err) = told(&run(&["report", "validate", &file]));
+    let (code, _, err) = code_and_output(&run(&["report", "validate", &file]));
     assert_eq!(code, Some(2));
     assert!(err.contains("the file has no document"), "{err}");
-    let (code, _, err) = told(&run(&["report", "validate", "--jobs", "65", &file]));
+    let (code, _, err) = code_and_output(&run(&["report", "validate", "--jobs", "65", &file]));
     assert_eq!(code, Some(2));
     assert!(err.contains("65 is not in 0..=64"), "{err}");
 }
@@ -260,7 +260,7 @@ fn wrong_configuration_exits_with_2_and_nothing_is_written() {
         assert_eq!(code, Some(2), "{expected}: {err}");
         assert!(err.contains(expected), "{expected}: {err}");
     }
-    let (code, _, err) = told(&run(&["check", "--base-url", "http://127.0.0.1:9", "--out", &out]));
+    let (code, _, err) = code_and_output(&run(&["check", "--base-url", "http://127.0.0.1:9", "--out", &out]));
     assert_eq!((code, err.as_str()), (Some(2), "gatewright: the API key is empty: set GATEWRIGHT_API_KEY\n"));
     assert_eq!(place.names(), ["bad.json", "valid.json"]);
     assert_eq!(place.text("valid.json"), before);

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 struct ByFile {
     child: Child,
     ready: Value,
-    told: Receiver<String>,
+    log: Receiver<String>,
 }
 
 impl ByFile {
@@ -30,13 +30,13 @@ impl ByFile {
         command.arg("serve").arg("--config").arg(file).arg("--json").args(arguments);
         command.env("MY_KEY", "sk-canary-of-the-file-1").stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
-        let told = lines(child.stderr.take().expect("a pipe"));
+        let log = lines(child.stderr.take().expect("a pipe"));
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
         let Ok(ready) = serde_json::from_str(&line) else {
-            panic!("{line:?}: {:?}", told.iter().collect::<Vec<_>>())
+            panic!("{line:?}: {:?}", log.iter().collect::<Vec<_>>())
         };
-        Self { child, ready, told }
+        Self { child, ready, log }
     }
 
     fn url(&self) -> &str {
@@ -45,7 +45,7 @@ impl ByFile {
 
     /// The next line of standard error.
     fn says(&self) -> String {
-        self.told.recv_timeout(PATIENCE).expect("a line")
+        self.log.recv_timeout(PATIENCE).expect("a line")
     }
 
     fn models(&self, key: &str) -> String {
@@ -115,9 +115,9 @@ fn a_check_reports_each_problem_with_its_location() {
     );
     write("garbled.toml", "a = [\n");
     let arguments = ["config", "check", "wrong.toml", "right.toml", "garbled.toml", "missing.toml"];
-    let told = in_folder(folder.path(), &arguments);
-    assert!(!told.contains("canary"));
-    assert_snapshot!(told);
+    let output = in_folder(folder.path(), &arguments);
+    assert!(!output.contains("canary"));
+    assert_snapshot!(output);
 }
 
 #[test]
@@ -196,8 +196,8 @@ fn changed_log_settings_are_reported_to_need_a_restart() {
     assert!(gateway.says().contains("reloaded "));
     // The flag takes precedence over the file's format.
     let waiting = "take effect only after a restart: observe.log_level, observe.otlp_endpoint";
-    let told = gateway.says();
-    assert!(told.ends_with(waiting), "{told}");
+    let line = gateway.says();
+    assert!(line.ends_with(waiting), "{line}");
 }
 
 /// A writer that has not finished, or a disk that was full.
@@ -211,8 +211,8 @@ fn an_emptied_file_or_one_without_providers_is_ignored() {
     let before_upstreams = text.split("[upstreams").next().expect("a part");
     for (cut, why) in [("", "the file is empty"), (before_upstreams, "names no provider")] {
         std::fs::write(&file, cut).expect("written");
-        let told = gateway.says();
-        assert!(told.contains(why), "{told}");
+        let line = gateway.says();
+        assert!(line.contains(why), "{line}");
         assert!(gateway.says().ends_with("the previous configuration stays in use"));
         assert!(gateway.models("sk-canary-of-the-file-1").contains("mine"));
     }
@@ -230,12 +230,12 @@ fn a_rejected_file_is_reloaded_when_its_missing_secret_appears() {
     let text = RIGHT.replace("{ env = \"MY_KEY\" }", "{ file = \"new-key\" }");
     assert_ne!(text, RIGHT);
     std::fs::write(&file, text).expect("written");
-    let told = gateway.says();
-    assert!(told.contains("new-key does not exist"), "{told}");
+    let line = gateway.says();
+    assert!(line.contains("new-key does not exist"), "{line}");
     assert!(gateway.says().ends_with("the previous configuration stays in use"));
     std::fs::write(folder.path().join("new-key"), "sk-canary-of-the-file-2").expect("written");
-    let told = gateway.says();
-    assert!(told.contains("reloaded "), "{told}");
+    let line = gateway.says();
+    assert!(line.contains("reloaded "), "{line}");
     gateway.says();
     gateway.models("sk-canary-of-the-file-2");
 }
@@ -306,8 +306,8 @@ fn sighups_under_load_apply_the_new_file_without_failing_requests() {
             std::process::Command::new("kill").args(["-HUP", &id]).status().expect("kill runs").success()
         );
         // The file change may be noticed before the signal.
-        let told = format!("{} models", number + 1);
-        while !gateway.says().contains(&told) {}
+        let expected = format!("{} models", number + 1);
+        while !gateway.says().contains(&expected) {}
     }
     over.store(true, Ordering::Relaxed);
     for client in clients {
@@ -396,9 +396,9 @@ fn models_offered_by_upstreams_are_listed_next_to_configured_ones() {
             .output();
         output.expect("the program starts")
     };
-    let told = transcript(&offered(&[]));
-    assert!(!told.contains("canary"));
-    assert_snapshot!(told);
+    let output = transcript(&offered(&[]));
+    assert!(!output.contains("canary"));
+    assert_snapshot!(output);
     let output = offered(&["--json", "--upstream", "native", "--upstream", "strange"]);
     let all: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(all[0]["models"][0]["configured_as"][0], "ours", "{all}");

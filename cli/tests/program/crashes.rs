@@ -43,7 +43,7 @@ fn stopped_at(point: u32, folder: &Path, listening: &mut Listening) -> bool {
     let mut is_over = false;
     wait_until("the gateway stops, or tells the end", || {
         is_over = first.has_stopped();
-        is_over || listening.has_told(&task)
+        is_over || listening.has_reported(&task)
     });
     drop(first);
 
@@ -56,7 +56,7 @@ fn stopped_at(point: u32, folder: &Path, listening: &mut Listening) -> bool {
     });
     assert_eq!(ended["status"], "completed", "point {point}: {ended}");
     assert_eq!(scenes::contents(&second, &ended).len(), 1, "point {point}");
-    wait_until("the end is told", || listening.has_told(&task));
+    wait_until("the end is told", || listening.has_reported(&task));
     drop(second);
     let check = run(&["store", "check", "--data", data]);
     assert_eq!(check.status.code(), Some(0), "point {point}: {}", String::from_utf8_lossy(&check.stderr));

@@ -9,7 +9,7 @@ use crate::gateway::Serving;
 
 /// A chat upstream that answers two requests, each only until `let_go` releases it: a stream, after its first chunk, and another
 /// response, before its first byte. Signals `asked` for each.
-fn held_upstream(asked: Sender<()>, let_go: &Arc<Barrier>) -> String {
+fn blocked_upstream(asked: Sender<()>, let_go: &Arc<Barrier>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
     let let_go = Arc::clone(let_go);
@@ -19,7 +19,7 @@ fn held_upstream(asked: Sender<()>, let_go: &Arc<Barrier>) -> String {
             "data: {{\"object\":\"chat.completion.chunk\",\"model\":\"theirs\",\"choices\":[{choice}]}}\n\n"
         )
     };
-    let begun = chunk(r#"{"content":"first"}"#, "null");
+    let first_chunk = chunk(r#"{"content":"first"}"#, "null");
     let rest = chunk(r#"{"content":"last"}"#, "null") + &chunk("{}", "\"stop\"") + "data: [DONE]\n\n";
     let whole = r#"{"object":"chat.completion","model":"theirs","choices":[{"index":0,"finish_reason":"stop",
         "message":{"role":"assistant","content":"whole"}}]}"#;
@@ -33,7 +33,7 @@ fn held_upstream(asked: Sender<()>, let_go: &Arc<Barrier>) -> String {
         let is_stream = request.contains(r#""stream":true"#);
         if is_stream {
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-            socket.write_all(format!("{head}{begun}").as_bytes()).expect("sent");
+            socket.write_all(format!("{head}{first_chunk}").as_bytes()).expect("sent");
         }
         asked.send(()).expect("the test waits");
         let_go.wait();
@@ -60,7 +60,7 @@ fn under_way_at_sigterm(grace: &str, goes_on: bool) -> [String; 2] {
     let folder = tempfile::tempdir().expect("a folder");
     let (asked, asking) = std::sync::mpsc::channel();
     let let_go = Arc::new(Barrier::new(3));
-    let url = held_upstream(asked, &let_go);
+    let url = blocked_upstream(asked, &let_go);
     let file = folder.path().join("gatewright.toml");
     let text = format!(
         "[upstreams.one]\nkind = \"chat\"\nbase_url = \"{url}\"\n\
@@ -91,9 +91,9 @@ fn under_way_at_sigterm(grace: &str, goes_on: bool) -> [String; 2] {
         (socket, got)
     });
     gateway.signal("-TERM");
-    let begun = Instant::now();
+    let started = Instant::now();
     while TcpStream::connect(&address).is_ok() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "connections are still accepted");
+        assert!(started.elapsed() < Duration::from_mins(1), "connections are still accepted");
         std::thread::sleep(Duration::from_millis(5));
     }
     if goes_on {

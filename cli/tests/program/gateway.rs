@@ -93,7 +93,7 @@ impl Serving {
     }
 
     /// Standard output of a command that succeeds.
-    pub(crate) fn told(&self, arguments: &[&str]) -> String {
+    pub(crate) fn output_of(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
@@ -120,12 +120,13 @@ impl Drop for Serving {
 #[test]
 fn models_are_listed() {
     let gateway = Serving::start(&[], None);
-    let listed = gateway.told(&["models"]);
+    let listed = gateway.output_of(&["models"]);
     let sol = listed.lines().find(|line| line.starts_with("model-sol ")).expect("the model");
     let words: Vec<&str> = sol.split_whitespace().collect();
     assert_eq!(words, ["model-sol", "text", "family_one", "chat,", "responses,", "messages,", "native"]);
     assert!(listed.contains("\nimage_model_1  image "), "{listed}");
-    let list: Value = serde_json::from_str(&gateway.told(&["models", "--json"])).expect("a JSON document");
+    let list: Value =
+        serde_json::from_str(&gateway.output_of(&["models", "--json"])).expect("a JSON document");
     assert_eq!(list["object"], "list");
     assert_eq!(
         list["data"].as_array().map(Vec::len),
@@ -137,8 +138,8 @@ fn models_are_listed() {
 #[test]
 fn response_is_written_with_a_final_newline() {
     let gateway = Serving::start(&[], None);
-    assert_eq!(gateway.told(&["chat", "say hello to the world"]), "hello to the world\n");
-    assert_eq!(gateway.told(&["chat", "--model", "model-cedar", "count to 3"]), "1, 2, 3\n");
+    assert_eq!(gateway.output_of(&["chat", "say hello to the world"]), "hello to the world\n");
+    assert_eq!(gateway.output_of(&["chat", "--model", "model-cedar", "count to 3"]), "1, 2, 3\n");
 }
 
 #[test]
@@ -149,7 +150,7 @@ fn prompt_is_read_from_standard_input() {
     assert_eq!(run_with_input(&command, b"").status.code(), Some(2));
     command.retain(|argument| *argument != "-");
     command.push("say ünïcode");
-    assert_eq!(gateway.told(&command), "ünïcode\n");
+    assert_eq!(gateway.output_of(&command), "ünïcode\n");
     let mut piped = gateway.command(&["chat", "-"]);
     let mut child = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
     child.stdin.take().expect("a pipe").write_all(b"say it again").expect("written");
@@ -163,11 +164,14 @@ fn images_are_saved() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
     let one = path("cat.png");
-    assert_eq!(gateway.told(&["image", "a cat", "--out", &one, "--size", "1024x1792"]), format!("{one}\n"));
+    assert_eq!(
+        gateway.output_of(&["image", "a cat", "--out", &one, "--size", "1024x1792"]),
+        format!("{one}\n")
+    );
     let png = std::fs::read(&one).expect("the image is there");
     assert_eq!((&png[..8], &png[16..24]), (&b"\x89PNG\r\n\x1a\n"[..], &[0, 0, 4, 0, 0, 0, 7, 0][..]));
     let several =
-        gateway.told(&["image", "cats", "-o", &path("cats.png"), "-m", "image_model_2", "--n", "2"]);
+        gateway.output_of(&["image", "cats", "-o", &path("cats.png"), "-m", "image_model_2", "--n", "2"]);
     assert_eq!(several, format!("{}\n{}\n", path("cats-1.png"), path("cats-2.png")));
     let mut names: Vec<_> = std::fs::read_dir(&folder)
         .expect("listed")
@@ -290,8 +294,8 @@ fn video_is_awaited_and_saved() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("wave.mp4");
     let out = out.to_str().expect("a path");
-    let told = gateway.told(&["video", "a wave", "--out", out, "--interval", "0.1", "--duration", "3"]);
-    assert_eq!(told, format!("{out}\n"));
+    let output = gateway.output_of(&["video", "a wave", "--out", out, "--interval", "0.1", "--duration", "3"]);
+    assert_eq!(output, format!("{out}\n"));
     assert_eq!(&std::fs::read(out).expect("the video is there")[4..8], b"ftyp");
 }
 
@@ -372,17 +376,17 @@ fn a_short_key_of_a_flag_or_a_variable_is_warned_about_without_the_key() {
         (&[], &[("GATEWRIGHT_SERVE_ADMIN_KEY", "canary")], Some("GATEWRIGHT_SERVE_ADMIN_KEY")),
         (&["--key", long], &[("GATEWRIGHT_SERVE_ADMIN_KEY", "another-of-sixteen")], None),
     ] {
-        let told = Serving::start_with(arguments, variables).log();
-        let warnings: Vec<&str> = told.lines().filter(|line| line.contains("warning")).collect();
+        let log = Serving::start_with(arguments, variables).log();
+        let warnings: Vec<&str> = log.lines().filter(|line| line.contains("warning")).collect();
         match place {
             Some(place) => assert!(
                 warnings.len() == 1
                     && warnings[0].contains(&format!("the key of {place} is shorter than 16")),
-                "{place}: {told}"
+                "{place}: {log}"
             ),
-            None => assert!(warnings.is_empty(), "{told}"),
+            None => assert!(warnings.is_empty(), "{log}"),
         }
-        assert!(!told.contains("canary"), "{told}");
+        assert!(!log.contains("canary"), "{log}");
     }
 }
 
@@ -391,9 +395,9 @@ fn same_key_for_clients_and_administrators_is_rejected_from_any_source() {
     let mut command = gatewright();
     command.args(["serve", "--listen", "127.0.0.1:0", "--key", "canary-of-everyone"]);
     let output = command.env("GATEWRIGHT_SERVE_ADMIN_KEY", "canary-of-everyone").output().expect("it starts");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("must differ") && !told.contains("canary"), "{told}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("must differ") && !message.contains("canary"), "{message}");
 }
 
 /// A variable that isn't valid text is an error, not the same as an unset one; the gateway's own takes precedence here, too.
@@ -458,9 +462,9 @@ fn tasks_ended_by_a_shutdown_are_reported() {
     let id = gateway.child.id().to_string();
     assert!(Command::new("kill").arg(&id).status().expect("kill runs").success());
     assert_eq!(gateway.child.wait().expect("an end").code(), Some(0));
-    let mut told = String::new();
-    gateway.child.stderr.take().expect("a pipe").read_to_string(&mut told).expect("the rest");
-    assert!(told.contains("the video task video_") && told.contains("failed: the gateway stopped"), "{told}");
+    let mut log = String::new();
+    gateway.child.stderr.take().expect("a pipe").read_to_string(&mut log).expect("the rest");
+    assert!(log.contains("the video task video_") && log.contains("failed: the gateway stopped"), "{log}");
 }
 
 #[test]
@@ -468,9 +472,9 @@ fn address_without_host_or_port_is_reported_with_a_valid_example() {
     let gateway = Serving::start(&[], None);
     for given in ["18719", ":18719", "localhost", "127.0.0.1:port"] {
         let message = gateway.complained(2, &["serve", "--listen", given]);
-        let told =
+        let expected =
             format!("cannot listen on {given}: an address must be host and port, such as 127.0.0.1:8080");
-        assert!(message.contains(&told), "{message}");
+        assert!(message.contains(&expected), "{message}");
     }
 }
 
@@ -516,14 +520,14 @@ fn text_announcement_shows_key_and_webhook_secret_only_if_generated() {
         Command::new("kill").arg(child.id().to_string()).status().expect("kill runs");
         reader.read_to_string(&mut announced).expect("the rest");
         assert_eq!(announced.contains("GATEWRIGHT_API_KEY="), shown, "{announced}");
-        for told in [
+        for part in [
             "models, which `gatewright models` lists",
             "/v1/chat/completions",
             "Base URL for SDKs: http://127.0.0.1:",
             "in memory",
             "TLS",
         ] {
-            assert!(announced.contains(told), "{told}: {announced}");
+            assert!(announced.contains(part), "{part}: {announced}");
         }
         for chosen in ["pages of https://app.example may call it", "injected into every response"] {
             assert_ne!(announced.contains(chosen), shown, "{chosen}: {announced}");

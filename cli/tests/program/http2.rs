@@ -93,8 +93,8 @@ async fn answered(
 ) -> Result<Answer, Infallible> {
     let body =
         request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let (kind, body) = if asked["stream"] == true {
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let (kind, body) = if request["stream"] == true {
         streams.fetch_add(1, Ordering::Relaxed);
         let chunk = json!({ "id": "c", "object": "chat.completion.chunk", "created": 1, "model": "theirs",
             "choices": [{ "index": 0, "delta": { "content": "x".repeat(8000) }, "finish_reason": null }] });
@@ -134,7 +134,7 @@ fn question(stream: bool) -> String {
 }
 
 /// Starts a stream and reads a little of it.
-fn begun(gateway: &Serving) -> TcpStream {
+fn start_stream(gateway: &Serving) -> TcpStream {
     let mut socket = TcpStream::connect(gateway.url.trim_start_matches("http://")).expect("a gateway");
     socket.set_read_timeout(Some(AT_ONCE)).expect("set");
     let body = question(true);
@@ -152,11 +152,11 @@ fn begun(gateway: &Serving) -> TcpStream {
 }
 
 /// The status of a complete response, and how long it took.
-fn asked(gateway: &Serving) -> (u16, Duration) {
-    let begun = Instant::now();
+fn call(gateway: &Serving) -> (u16, Duration) {
+    let started = Instant::now();
     let path = ("POST", "/v1/chat/completions");
     let answer = ask(&gateway.url, path, &gateway.key, "", &question(false)).expect("an answer");
-    (answer.status, begun.elapsed())
+    (answer.status, started.elapsed())
 }
 
 #[test]
@@ -164,10 +164,10 @@ fn clients_that_do_not_read_block_no_other_client_of_an_http_2_upstream() {
     let folder = tempfile::tempdir().expect("a folder");
     let upstream = Upstream::start(folder.path(), 200);
     let gateway = gateway(folder.path(), &upstream);
-    let unread: Vec<TcpStream> = (0..8).map(|_| begun(&gateway)).collect();
+    let unread: Vec<TcpStream> = (0..8).map(|_| start_stream(&gateway)).collect();
     // Everything that they leave unread has arrived.
     std::thread::sleep(Duration::from_millis(500));
-    let (status, took) = asked(&gateway);
+    let (status, took) = call(&gateway);
     assert_eq!(status, 200);
     assert!(took < AT_ONCE, "{took:?}");
     // Their streams end when they disconnect.
@@ -181,8 +181,8 @@ fn requests_beyond_an_http_2_upstreams_stream_limit_use_another_connection() {
     let folder = tempfile::tempdir().expect("a folder");
     let upstream = Upstream::start(folder.path(), 2);
     let gateway = gateway(folder.path(), &upstream);
-    let open: Vec<TcpStream> = (0..5).map(|_| begun(&gateway)).collect();
-    let (status, took) = asked(&gateway);
+    let open: Vec<TcpStream> = (0..5).map(|_| start_stream(&gateway)).collect();
+    let (status, took) = call(&gateway);
     assert_eq!(status, 200);
     assert!(took < AT_ONCE, "{took:?}");
     drop(open);

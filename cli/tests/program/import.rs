@@ -135,8 +135,8 @@ general_settings:
 /// The output of an import, whose file a gateway would accept.
 fn import(yaml: &str) -> String {
     let output = run_with_input(&["import", "litellm", "-"], yaml.as_bytes());
-    let told = transcript(&output);
-    assert!(!told.to_lowercase().contains("canary"), "{told}");
+    let output_text = transcript(&output);
+    assert!(!output_text.to_lowercase().contains("canary"), "{output_text}");
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("gatewright.toml"), &output.stdout).expect("written");
     let check =
@@ -145,7 +145,7 @@ fn import(yaml: &str) -> String {
     assert_eq!(check.status.code(), Some(0), "{said}");
     let is_expected = |line: &str| line.contains("is not set") || line.contains("no price is known");
     assert!(said.lines().all(is_expected), "{said}");
-    told
+    output_text
 }
 
 #[test]
@@ -213,9 +213,9 @@ fn notes_beyond_the_maximum_are_counted() {
     for number in 0..203 {
         writeln!(yaml, "other_{number}: canary").expect("writing to a string succeeds");
     }
-    let told = import(&yaml);
-    assert_eq!(told.matches("has no counterpart").count(), 200, "{told}");
-    assert!(told.trim_end().ends_with("gatewright: and 3 more"), "{told}");
+    let output_text = import(&yaml);
+    assert_eq!(output_text.matches("has no counterpart").count(), 200, "{output_text}");
+    assert!(output_text.trim_end().ends_with("gatewright: and 3 more"), "{output_text}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl Place<'_> {
     }
 
     /// Both outputs of a command that succeeds.
-    fn told(&self, arguments: &[&str]) -> (String, String) {
+    fn output_of(&self, arguments: &[&str]) -> (String, String) {
         let output = self.run(arguments);
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
         let (out, error) = (text(output.stdout), text(output.stderr));
@@ -51,13 +51,13 @@ impl Place<'_> {
     }
 
     fn json(&self, arguments: &[&str]) -> Value {
-        serde_json::from_str(&self.told(arguments).0).expect("JSON")
+        serde_json::from_str(&self.output_of(arguments).0).expect("JSON")
     }
 }
 
 /// What works the same in every place.
 fn keys_are_managed(place: &Place<'_>) {
-    let (secret, message) = place.told(&[
+    let (secret, message) = place.output_of(&[
         "keys",
         "create",
         "ci",
@@ -79,7 +79,7 @@ fn keys_are_managed(place: &Place<'_>) {
         (&"model-sol".into(), &60.into())
     );
     let id = key["id"].as_str().expect("an id");
-    let (shown, _) = place.told(&["keys", "show", id]);
+    let (shown, _) = place.output_of(&["keys", "show", id]);
     for line in [
         "name                 ci",
         "models               model-sol",
@@ -92,9 +92,9 @@ fn keys_are_managed(place: &Place<'_>) {
     let again = place.json(&["keys", "rotate", "ci", "--overlap", "1h", "--json"]);
     assert_eq!(again["key"]["id"], id);
     assert!(again["secret"].as_str().is_some_and(|another| another != secret.trim_end()));
-    let (list, _) = place.told(&["keys", "list"]);
+    let (list, _) = place.output_of(&["keys", "list"]);
     assert!(list.starts_with("ID ") && list.contains(id) && list.lines().count() == 2, "{list}");
-    assert!(place.told(&["keys", "revoke", "ci"]).1.contains("revoked"));
+    assert!(place.output_of(&["keys", "revoke", "ci"]).1.contains("revoked"));
     assert_eq!(place.json(&["keys", "list", "--json"]), Value::Array(Vec::new()));
 
     for (code, arguments, part) in [
@@ -181,10 +181,10 @@ fn usage_is_reported_as_a_table_json_and_csv_from_both_places() {
         });
         let rows = rows.expect("the usage is there");
         assert_eq!((&rows[0]["key"], &rows[0]["day"]), (&"default".into(), &Value::Null));
-        let (table, _) = place.told(&["usage", "--by", "key,model"]);
+        let (table, _) = place.output_of(&["usage", "--by", "key,model"]);
         let (head, row) = table.split_once('\n').expect("two lines");
         assert!(head.starts_with("DAY  KEY ") && row.starts_with("-    default  model-sol  -  "), "{table}");
-        let (csv, _) = place.told(&["usage", "--by", "key,model", "--format", "csv"]);
+        let (csv, _) = place.output_of(&["usage", "--by", "key,model", "--format", "csv"]);
         let lines: Vec<&str> = csv.lines().collect();
         assert!(lines[0].starts_with("day,key,name,model,upstream,requests,"), "{csv}");
         assert!(lines[1].starts_with(",default,,model-sol,,1,1,"), "{csv}");
@@ -214,8 +214,8 @@ fn without_a_place_the_folder_of_the_variable_or_the_user_is_used() {
     };
     let own = home.path().join("gatewright");
     for arguments in [&["keys", "list"][..], &["usage"], &["store", "check"], &["webhooks", "list"]] {
-        let (code, _, told) = run(arguments, None);
-        assert!(code == Some(2) && told.contains(&own.display().to_string()), "{arguments:?}: {told}");
+        let (code, _, message) = run(arguments, None);
+        assert!(code == Some(2) && message.contains(&own.display().to_string()), "{arguments:?}: {message}");
     }
     assert_eq!(run(&["keys", "create", "mine"], None).0, Some(0));
     assert_eq!(run(&["keys", "create", "theirs"], Some(other.path())).0, Some(0));

@@ -11,7 +11,7 @@ use crate::run;
 /// One request of a gateway that logs; returns what it wrote to standard error.
 fn logged(arguments: &[&str]) -> String {
     let mut gateway = Serving::start(arguments, None);
-    gateway.told(&["chat", "say hello"]);
+    gateway.output_of(&["chat", "say hello"]);
     // The line is written after the response is sent, which the gateway completes before it stops.
     let stopped =
         Command::new("kill").arg(gateway.child.id().to_string()).status().expect("the program starts");

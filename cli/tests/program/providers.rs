@@ -46,19 +46,19 @@ fn a_gateway_in_front_of_a_provider_needs_its_name_and_its_key() {
     without.args(["serve", "--listen", "127.0.0.1:0", "--provider", "openai"]).env_remove(key.0);
     let output = without.output().expect("the program starts");
     assert_eq!(output.status.code(), Some(2), "{}", transcript(&output));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("--provider") && told.contains("OPENAI_API_KEY"), "{told}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("--provider") && message.contains("OPENAI_API_KEY"), "{message}");
 
     let output = run(&["serve", "--provider", "opnai"]);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(2) && told.contains("'openai'"), "{told}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && message.contains("'openai'"), "{message}");
 }
 
 #[test]
 fn an_unknown_name_is_reported_with_the_nearest_one() {
     let output = run(&["providers", "opnai"]);
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.starts_with("gatewright: provider \"opnai\": must be one of openai, "), "{told}");
-    assert!(told.trim_end().ends_with("did you mean openai?"), "{told}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.starts_with("gatewright: provider \"opnai\": must be one of openai, "), "{message}");
+    assert!(message.trim_end().ends_with("did you mean openai?"), "{message}");
 }

@@ -13,7 +13,7 @@ const SHARED: &str = "[upstreams.one]\nkind = \"simulator\"\n[models.first]\n\
                       targets = [{ upstream = \"one\", model = \"model-sol\" }]\n";
 
 /// The transcript of a command in a folder whose data folder is `data`.
-fn told(folder: &Path, arguments: &[&str]) -> String {
+fn transcript_of(folder: &Path, arguments: &[&str]) -> String {
     let mut command = gatewright();
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
     command.env("GATEWRIGHT_SERVE_DATA", "data").env("USER", "ada").env_remove("MISSING_API_KEY");
@@ -38,20 +38,20 @@ fn a_document_becomes_a_revision_is_shown_and_rolled_back() {
         &format!("[server]\nlisten = \"[::]:1\"\n{}", SHARED.replace("kind", "knid")),
     );
     let transcripts = [
-        told(folder, &["config", "show"]),
-        told(folder, &["config", "push", "first.toml"]),
-        told(folder, &["config", "push", "first.toml"]),
-        told(folder, &["config", "push", "second.toml", "--by", "grace"]),
-        told(folder, &["config", "push", "wrong.toml"]),
-        told(folder, &["config", "push", "first.toml", "--after", "1"]),
-        told(folder, &["config", "rollback", "1"]),
-        told(folder, &["config", "rollback", "7"]),
-        told(folder, &["config", "show"]),
-        told(folder, &["config", "show", "2", "-o", "shown.toml"]),
+        transcript_of(folder, &["config", "show"]),
+        transcript_of(folder, &["config", "push", "first.toml"]),
+        transcript_of(folder, &["config", "push", "first.toml"]),
+        transcript_of(folder, &["config", "push", "second.toml", "--by", "grace"]),
+        transcript_of(folder, &["config", "push", "wrong.toml"]),
+        transcript_of(folder, &["config", "push", "first.toml", "--after", "1"]),
+        transcript_of(folder, &["config", "rollback", "1"]),
+        transcript_of(folder, &["config", "rollback", "7"]),
+        transcript_of(folder, &["config", "show"]),
+        transcript_of(folder, &["config", "show", "2", "-o", "shown.toml"]),
     ];
     assert_snapshot!(transcripts.join("\n"));
     assert_eq!(std::fs::read_to_string(folder.join("shown.toml")).expect("a file"), second);
-    let history = told(folder, &["config", "history"]);
+    let history = transcript_of(folder, &["config", "history"]);
     let rows: Vec<Vec<&str>> = history.lines().map(|line| line.split_whitespace().collect()).collect();
     let row = |at: usize| [rows[at][0], rows[at][2], rows[at][3]];
     assert_eq!(rows[2], ["REVISION", "MADE", "BY", "REPEATS"], "{history}");
@@ -68,8 +68,8 @@ fn a_gateway_configured_to_share_uses_pushed_models_and_has_none_in_its_file() {
     write(folder, "both.toml", &format!("{own}{SHARED}"));
     assert_snapshot!(
         [
-            told(folder, &["config", "check", "gatewright.toml", "both.toml"]),
-            told(folder, &["serve", "--config", "both.toml"])
+            transcript_of(folder, &["config", "check", "gatewright.toml", "both.toml"]),
+            transcript_of(folder, &["serve", "--config", "both.toml"])
         ]
         .join("\n")
     );
@@ -87,7 +87,7 @@ fn a_gateway_configured_to_share_uses_pushed_models_and_has_none_in_its_file() {
     assert_eq!(models()[0]["id"], "first");
     // Another process changes the store; the gateway notices.
     write(folder, "shared.toml", &SHARED.replace("first", "second"));
-    assert!(told(folder, &["config", "push", "shared.toml"]).starts_with("exit code 0"));
+    assert!(transcript_of(folder, &["config", "push", "shared.toml"]).starts_with("exit code 0"));
     wait_until("it is in use", || models()[0]["id"] == "second");
-    wait_until("it is listed", || told(folder, &["nodes", "--json"]).contains("\"config\": 2"));
+    wait_until("it is listed", || transcript_of(folder, &["nodes", "--json"]).contains("\"config\": 2"));
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::gateway::Serving;
 use crate::{gatewright, run};
 
-pub(crate) fn told(arguments: &[&str]) -> String {
+pub(crate) fn output_of(arguments: &[&str]) -> String {
     let output = run(arguments);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
@@ -43,8 +43,8 @@ fn a_backup_of_a_folder_in_use_is_a_data_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
     let (_gateway, issued) = used(&data);
-    told(&["store", "backup", text(&copy), "--data", text(&data)]);
-    assert!(told(&["store", "check", "--data", text(&copy)]).contains("the store is sound"));
+    output_of(&["store", "backup", text(&copy), "--data", text(&data)]);
+    assert!(output_of(&["store", "check", "--data", text(&copy)]).contains("the store is sound"));
     assert_eq!(keys(&copy), keys(&data));
     // The copy has the key and the files, and copying into an existing folder is refused.
     let restored = Serving::start(&["--key", "k", "--data", text(&copy)], None);
@@ -62,7 +62,7 @@ fn an_export_can_be_imported_into_an_empty_store() {
     let file = folder.path().join("store.ndjson");
     let (gateway, _) = used(&data);
     drop(gateway);
-    told(&["store", "export", text(&file), "--data", text(&data)]);
+    output_of(&["store", "export", text(&file), "--data", text(&data)]);
     let lines = std::fs::read_to_string(&file).expect("lines");
     assert!(
         lines.lines().count() > 1 && lines.lines().all(|line| serde_json::from_str::<Value>(line).is_ok())
@@ -71,7 +71,7 @@ fn an_export_can_be_imported_into_an_empty_store() {
     // The pepper is not among the rows: a different one is rejected from then on.
     std::fs::create_dir(&other).expect("a folder");
     std::fs::copy(data.join("pepper"), other.join("pepper")).expect("the pepper");
-    told(&["store", "import", text(&file), "--data", text(&other)]);
+    output_of(&["store", "import", text(&file), "--data", text(&other)]);
     assert_eq!(keys(&other), keys(&data));
     let again = run(&["store", "import", text(&file), "--data", text(&other)]);
     assert_eq!(again.status.code(), Some(1));
@@ -92,14 +92,14 @@ mod postgres {
     use gatewright_test_stores::Postgres;
     use serde_json::Value;
 
-    use super::{gatewright, keys, text, told, used};
+    use super::{gatewright, keys, output_of, text, used};
 
     #[test]
     fn a_data_folder_moves_to_a_server_and_is_maintained_there() {
         let folder = tempfile::tempdir().expect("a folder");
         let (data, file) = (folder.path().join("data"), folder.path().join("store.ndjson"));
         drop(used(&data));
-        told(&["store", "export", text(&file), "--data", text(&data)]);
+        output_of(&["store", "export", text(&file), "--data", text(&data)]);
         let server = Postgres::start();
         let pepper = std::fs::read_to_string(data.join("pepper")).expect("the pepper");
         let with_server = |arguments: &[&str]| -> Command {
@@ -136,9 +136,12 @@ mod postgres {
 #[test]
 fn a_url_of_another_database_is_rejected_without_quoting_it() {
     for command in [&["store", "check"][..], &["store", "export", "-"], &["store", "migrate"]] {
-        let mut asked = gatewright();
-        asked.args(command).arg("--store").env("GATEWRIGHT_SERVE_STORE_URL", "sqlite://canary/a.db");
-        let output = asked.output().expect("it runs");
+        let mut command_with_store = gatewright();
+        command_with_store
+            .args(command)
+            .arg("--store")
+            .env("GATEWRIGHT_SERVE_STORE_URL", "sqlite://canary/a.db");
+        let output = command_with_store.output().expect("it runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]), "{said}");
         assert!(said.contains("GATEWRIGHT_SERVE_STORE_URL: must have the form postgres://"), "{said}");
@@ -158,8 +161,8 @@ fn damage_is_reported() {
     }
     let output = run(&["store", "check", "--data", text(&data)]);
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("is recorded and has not expired, but is missing"), "{told}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("is recorded and has not expired, but is missing"), "{message}");
     let missing = run(&["store", "check", "--data", text(&folder.path().join("nothing"))]);
     assert_eq!(missing.status.code(), Some(2));
 }

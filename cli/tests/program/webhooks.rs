@@ -20,7 +20,7 @@ const OLD_SECRET: &str = "whsec_b2xkIHNlY3JldCBvbGQgc2VjcmV0IG9sZCBzZWNyZXQ=";
 pub(crate) struct Listening {
     child: Child,
     /// The lines that it prints.
-    told: Receiver<String>,
+    tasks: Receiver<String>,
     seen: Vec<Value>,
     pub(crate) url: String,
 }
@@ -35,9 +35,9 @@ impl Listening {
         let url = line.split_whitespace().find(|word| word.starts_with("http://")).expect("an address");
         let url = url.trim_end_matches(';').to_owned();
         let out = BufReader::new(child.stdout.take().expect("a pipe"));
-        let (sender, told) = channel();
+        let (sender, tasks) = channel();
         std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        Self { child, told, seen: Vec::new(), url }
+        Self { child, tasks, seen: Vec::new(), url }
     }
 
     /// At a free port, with the secret of [`serve_with`].
@@ -46,20 +46,20 @@ impl Listening {
     }
 
     /// Whether the end of a task has been reported.
-    pub(crate) fn has_told(&mut self, task: &str) -> bool {
-        self.times_told(task) > 0
+    pub(crate) fn has_reported(&mut self, task: &str) -> bool {
+        self.times_reported(task) > 0
     }
 
     /// How many times it has been.
-    pub(crate) fn times_told(&mut self, task: &str) -> usize {
-        let told = self.told.try_iter().map(|line| serde_json::from_str(&line).expect("a task"));
-        self.seen.extend(told);
-        self.seen.iter().filter(|told| told["id"] == task).count()
+    pub(crate) fn times_reported(&mut self, task: &str) -> usize {
+        let tasks = self.tasks.try_iter().map(|line| serde_json::from_str(&line).expect("a task"));
+        self.seen.extend(tasks);
+        self.seen.iter().filter(|task_seen| task_seen["id"] == task).count()
     }
 
     /// The next task that is reported.
     fn next(&mut self) -> Value {
-        let line = self.told.recv_timeout(Duration::from_mins(1)).expect("a line");
+        let line = self.tasks.recv_timeout(Duration::from_mins(1)).expect("a line");
         serde_json::from_str(&line).expect("a task")
     }
 }
@@ -109,9 +109,9 @@ fn status(gateway: &Serving, task: &str) -> String {
 }
 
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "{what}");
+        assert!(started.elapsed() < Duration::from_mins(1), "{what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -127,8 +127,8 @@ fn a_task_survives_the_gateway_that_accepted_it() {
 
     let gateway = serve(folder.path(), SECRET);
     assert_ne!(status(&gateway, &task), "failed");
-    let told = listening.next();
-    assert_eq!((&told["id"], &told["status"]), (&task.clone().into(), &"completed".into()));
+    let ended = listening.next();
+    assert_eq!((&ended["id"], &ended["status"]), (&task.clone().into(), &"completed".into()));
     assert_eq!(status(&gateway, &task), "completed");
 }
 
@@ -225,16 +225,16 @@ fn an_undeliverable_notification_is_given_up_listed_and_redelivered_manually() {
         String::from_utf8(output.stderr).expect("text")
     };
     let id = dead[0]["id"].as_str().expect("an id");
-    let told = redeliver_dead();
-    assert!(told.contains(&format!("the notification {id} will be redelivered")), "{told}");
+    let message = redeliver_dead();
+    assert!(message.contains(&format!("the notification {id} will be redelivered")), "{message}");
     assert!(listed("dead").is_empty());
     let mut listening = Listening::start(&address, SECRET);
     // With the command's clock.
     let _gateway = start(0).expect("it starts");
     assert_eq!(listening.next()["id"], task);
     wait_until("it is delivered", || listed("delivered").iter().any(|one| one["id"] == id));
-    let told = redeliver_dead();
-    assert!(told.contains("there are no dead notifications"), "{told}");
+    let message = redeliver_dead();
+    assert!(message.contains("there are no dead notifications"), "{message}");
 }
 
 /// 6: an unsigned notification is not trusted.

@@ -34,20 +34,20 @@ pub(super) async fn serve_http2(
 async fn an_http_2_server_gets_one_connection_for_all_requests() {
     let (server, tls) = with_tls(&[b"h2", b"http/1.1"], 0).await;
     let pool = Pool::new(server.uri("https"), tls, settings());
-    let asked: Vec<_> = (0..50)
+    let requests: Vec<_> = (0..50)
         .map(|number| {
             let pool = pool.clone();
             tokio::spawn(async move { ask(&pool, &format!("/{number}?x")).await })
         })
         .collect();
-    for (number, one) in asked.into_iter().enumerate() {
+    for (number, one) in requests.into_iter().enumerate() {
         assert_eq!(one.await.expect("no panic").expect("an answer"), format!("/{number}?x"));
     }
     assert_eq!(server.connections(), 1);
 }
 
 /// Starts a response, which is not read.
-async fn begun(pool: &Pool, path: &str) -> http::Response<Body> {
+async fn start(pool: &Pool, path: &str) -> http::Response<Body> {
     let request = Request::builder().uri(path).body(Bytes::new()).expect("a request");
     pool.send(&request).await.expect("an answer")
 }
@@ -58,12 +58,12 @@ async fn a_stalled_http_2_reader_blocks_no_other_request() {
     let pool = Pool::new(server.uri("https"), tls, settings());
     let mut unread = Vec::new();
     for _ in 0..20 {
-        unread.push(begun(&pool, "/endless").await);
+        unread.push(start(&pool, "/endless").await);
     }
     // Everything they may send without being read has been sent.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let asked = tokio::time::timeout(SOON, ask(&pool, "/other")).await.expect("it is not held up");
-    assert_eq!(asked.expect("an answer"), "/other");
+    let response = tokio::time::timeout(SOON, ask(&pool, "/other")).await.expect("it is not held up");
+    assert_eq!(response.expect("an answer"), "/other");
     assert_eq!(server.connections(), 1);
     // Those that read make progress.
     let body = unread[0].body_mut();
@@ -80,14 +80,14 @@ async fn requests_beyond_the_stream_limit_use_another_connection() {
     let pool = Pool::new(server.uri("https"), tls, settings());
     let mut open = Vec::new();
     for _ in 0..5 {
-        open.push(tokio::time::timeout(SOON, begun(&pool, "/quiet")).await.expect("a place"));
+        open.push(tokio::time::timeout(SOON, start(&pool, "/quiet")).await.expect("a place"));
     }
     assert_eq!(server.connections(), 3);
     // The slots of finished streams are reused, whether or not they were read to the end.
     open.truncate(1);
     for _ in 0..3 {
-        let asked = tokio::time::timeout(SOON, ask(&pool, "/one")).await.expect("a place");
-        assert_eq!(asked.expect("an answer"), "/one");
+        let response = tokio::time::timeout(SOON, ask(&pool, "/one")).await.expect("a place");
+        assert_eq!(response.expect("an answer"), "/one");
     }
     assert_eq!(server.connections(), 3);
 }
@@ -96,14 +96,14 @@ async fn requests_beyond_the_stream_limit_use_another_connection() {
 async fn a_burst_of_requests_respects_the_servers_stream_limit() {
     let (server, tls) = with_streams(&[b"h2"], 0, 4).await;
     let pool = Pool::new(server.uri("https"), tls, settings());
-    let asked: Vec<_> = (0..16)
+    let requests: Vec<_> = (0..16)
         .map(|_| {
             let pool = pool.clone();
-            tokio::spawn(async move { tokio::time::timeout(SOON, begun(&pool, "/quiet")).await })
+            tokio::spawn(async move { tokio::time::timeout(SOON, start(&pool, "/quiet")).await })
         })
         .collect();
     let mut open = Vec::new();
-    for one in asked {
+    for one in requests {
         open.push(one.await.expect("no panic").expect("a place"));
     }
     assert_eq!(server.connections(), 4);
@@ -168,10 +168,10 @@ fn an_http_2_connection_ends_with_the_runtime_that_drives_it() {
     let (server, tls) = serving.block_on(with_tls(&[b"h2"], 0));
     let pool = Pool::new(server.uri("https"), tls, settings());
     let driving = tokio::runtime::Runtime::new().expect("a runtime");
-    let mut begun = driving.block_on(begun(&pool, "/quiet"));
+    let mut started = driving.block_on(start(&pool, "/quiet"));
     drop(driving);
     let other = tokio::runtime::Runtime::new().expect("a runtime");
-    let ended = other.block_on(async { tokio::time::timeout(SOON, begun.body_mut().frame()).await });
+    let ended = other.block_on(async { tokio::time::timeout(SOON, started.body_mut().frame()).await });
     assert!(matches!(ended.expect("it is told"), Some(Err(_))));
     assert_eq!(other.block_on(ask(&pool, "/one")).expect("an answer"), "/one");
     assert_eq!(server.connections(), 2);

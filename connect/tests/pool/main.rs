@@ -125,9 +125,9 @@ async fn halves(mut socket: TcpStream, go_on: Arc<Notify>) {
 }
 
 /// What the connection's watcher reads next.
-async fn watched(body: &mut Body, held: &SocketGuard) -> Bytes {
+async fn watched(body: &mut Body, guard: &SocketGuard) -> Bytes {
     loop {
-        held.set_readable();
+        guard.set_readable();
         let polled = Pin::new(&mut *body).poll_frame(&mut Context::from_waker(Waker::noop()));
         if let Poll::Ready(frame) = polled {
             return frame.expect("a frame").expect("a connection").into_data().expect("data");
@@ -157,9 +157,9 @@ async fn the_connections_watcher_reads_the_body_and_the_connection_is_reused() {
             assert!(watching.hold().is_none(), "the runtime has it");
         }
         if changes % 2 == 0 {
-            let held = body.watch().and_then(|watching| watching.hold()).expect("a connection");
+            let guard = body.watch().and_then(|watching| watching.hold()).expect("a connection");
             go_on.notify_one();
-            assert_eq!(watched(&mut body, &held).await, "cd");
+            assert_eq!(watched(&mut body, &guard).await, "cd");
         } else {
             go_on.notify_one();
             let next = body.frame().await.expect("a frame").expect("a connection");
@@ -179,8 +179,8 @@ fn a_connection_is_not_reused_in_another_runtime() {
     let pool = pool(&server, settings());
     // The first runtime is no longer driven, so a connection from it would never become ready.
     for (runtime, connections) in [(&one, 1), (&other, 2), (&other, 2), (&one, 2)] {
-        let asked = async { tokio::time::timeout(Duration::from_secs(5), ask(&pool, "/")).await };
-        let answer = runtime.block_on(asked).expect("in time");
+        let request = async { tokio::time::timeout(Duration::from_secs(5), ask(&pool, "/")).await };
+        let answer = runtime.block_on(request).expect("in time");
         assert_eq!(answer.expect("an answer"), "/");
         assert_eq!(server.connections(), connections);
     }
@@ -231,7 +231,7 @@ async fn idle_connections_are_limited_and_closed_after_their_timeout() {
     })
     .await;
     let pool = pool(&server, Settings { idle_timeout: Duration::from_millis(200), ..settings() });
-    let asked = (0..10).map(|_| {
+    let requests = (0..10).map(|_| {
         let pool = pool.clone();
         tokio::spawn(async move {
             let answer = pool.send(&Request::new(Bytes::new())).await.expect("an answer");
@@ -239,7 +239,7 @@ async fn idle_connections_are_limited_and_closed_after_their_timeout() {
             answer.into_body().collect().await.map(drop)
         })
     });
-    for one in asked.collect::<Vec<_>>() {
+    for one in requests.collect::<Vec<_>>() {
         one.await.expect("no panic").expect("a body");
     }
     tokio::time::sleep(Duration::from_millis(50)).await;

@@ -28,14 +28,14 @@ pub(crate) async fn run(test: &str, task: &str, variables: &[(&str, &str)]) -> O
     command.kill_on_drop(true).output().await.unwrap()
 }
 
-/// Prints a line that [`told`] finds.
-pub(crate) fn tell(line: &str) {
+/// Prints a line that [`reports`] finds.
+pub(crate) fn report(line: &str) {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(format!("\ntold: {line}\n").as_bytes()).unwrap();
 }
 
-/// The lines that a process printed with [`tell`].
-pub(crate) fn told(output: &Output) -> Vec<String> {
+/// The lines that a process printed with [`report`].
+pub(crate) fn reports(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().filter_map(|line| line.strip_prefix("told: ")).map(str::to_owned).collect()
 }

@@ -41,12 +41,12 @@ struct Case {
 #[test]
 fn every_case_of_the_list_is_covered_by_a_vector_or_a_named_test() {
     let cases = vectors::read::<Case>("sse/streams.json");
-    let mut held: BTreeSet<u32> = cases.iter().flat_map(|case| &case.facts).copied().collect();
+    let mut covered: BTreeSet<u32> = cases.iter().flat_map(|case| &case.facts).copied().collect();
     for (number, file, name) in TESTS {
         assert!(file.contains(&format!("async fn {name}()")), "{number}: there is no test {name}");
-        held.insert(*number);
+        covered.insert(*number);
     }
-    assert_eq!(held, (1..=LAST).collect());
+    assert_eq!(covered, (1..=LAST).collect());
 }
 
 #[test]
@@ -57,11 +57,11 @@ fn each_protocol_covers_what_it_must_survive() {
         ["create_chat_completion", "create_response", "create_message", "stream_generate_content"]
     {
         let of_it = cases.iter().filter(|case| case.operation == operation);
-        let held: BTreeSet<u32> = of_it.flat_map(|case| &case.facts).copied().collect();
+        let covered: BTreeSet<u32> = of_it.flat_map(|case| &case.facts).copied().collect();
         missing.extend(
             IN_EACH_PROTOCOL
                 .iter()
-                .filter(|&number| !held.contains(number))
+                .filter(|&number| !covered.contains(number))
                 .map(|number| (operation, number)),
         );
     }

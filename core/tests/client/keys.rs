@@ -13,13 +13,13 @@ use crate::{COMPLETION, chat_call, chat_request, child};
 #[derive(Default)]
 struct Rotating {
     current: AtomicU32,
-    asked: Mutex<Vec<bool>>,
+    refreshes: Mutex<Vec<bool>>,
 }
 
 impl ApiKeyProvider for Rotating {
     fn api_key(&self, refresh: bool) -> BoxFuture<'_, Result<String, Error>> {
         Box::pin(async move {
-            self.asked.lock().unwrap().push(refresh);
+            self.refreshes.lock().unwrap().push(refresh);
             let before = self.current.fetch_add(u32::from(refresh), Ordering::Relaxed);
             Ok(format!("key-{}", before + u32::from(refresh) + 1))
         })
@@ -47,7 +47,7 @@ async fn a_key_provider_is_called_once_per_call() {
     client.call(chat_call()).await.unwrap();
     client.chat().completions().create(&chat_request()).await.unwrap();
     assert_eq!(keys(&server), ["Bearer key-1", "Bearer key-1"]);
-    assert_eq!(*provider.asked.lock().unwrap(), [false, false]);
+    assert_eq!(*provider.refreshes.lock().unwrap(), [false, false]);
     assert!(!format!("{client:?}").contains("key-1"));
 }
 
@@ -58,7 +58,7 @@ async fn a_rejected_key_is_refreshed_once_and_the_call_retried_once_regardless_o
     let response = client(&server, Arc::clone(&provider) as _).call(chat_call()).await.unwrap();
     assert_eq!(response.attempts, 2);
     assert_eq!(keys(&server), ["Bearer key-1", "Bearer key-2"]);
-    assert_eq!(*provider.asked.lock().unwrap(), [false, true]);
+    assert_eq!(*provider.refreshes.lock().unwrap(), [false, true]);
     let requests = server.requests();
     assert_eq!(requests[0].header("idempotency-key"), requests[1].header("idempotency-key"));
     assert_eq!(requests[1].header("x-gatewright-retry-count"), Some("1"));
@@ -100,7 +100,7 @@ async fn a_key_refresh_does_not_count_as_a_retry() {
     let response =
         client(&server, Arc::clone(&provider) as _).call(chat_call().options(options)).await.unwrap();
     assert_eq!(response.attempts, 4);
-    assert_eq!(*provider.asked.lock().unwrap(), [false, true]);
+    assert_eq!(*provider.refreshes.lock().unwrap(), [false, true]);
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn a_callers_authorization_header_replaces_the_key() {
         client(&server, Arc::clone(&provider) as _).call(chat_call().options(options)).await.unwrap_err();
     assert_eq!(error.attempts(), 1);
     assert_eq!(keys(&server), ["Bearer mine"]);
-    assert!(provider.asked.lock().unwrap().is_empty());
+    assert!(provider.refreshes.lock().unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -205,14 +205,14 @@ async fn a_name_in_a_rejected_request_does_not_control_the_terminal() {
         "metadata": {"\u{202e}\u{1b}[2J": 1},
     });
     let call = || Call::new(&operations::CREATE_CHAT_COMPLETION).body(body.to_string());
-    let told = [
+    let texts = [
         client.call(call()).await.map(drop).unwrap_err().to_string(),
         client.open(call()).await.map(drop).unwrap_err().to_string(),
         gatewright::limits::check(&operations::CREATE_CHAT_COMPLETION, &body).to_string(),
     ];
-    for told in told {
-        assert!(told.contains("\\u{1b}[2J"), "{told:?}");
-        assert!(!told.contains(['\u{202e}', '\u{1b}']), "{told:?}");
+    for text in texts {
+        assert!(text.contains("\\u{1b}[2J"), "{text:?}");
+        assert!(!text.contains(['\u{202e}', '\u{1b}']), "{text:?}");
     }
 }
 

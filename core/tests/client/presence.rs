@@ -64,8 +64,8 @@ fn check(case: &Case, called: Result<(), Error>) {
         "{}",
         case.name
     );
-    let told = error.violations().first().is_some_and(|one| error.message().contains(&one.message));
-    assert!(error.body().is_some() && told, "{}: {error}", case.name);
+    let has_message = error.violations().first().is_some_and(|one| error.message().contains(&one.message));
+    assert!(error.body().is_some() && has_message, "{}: {error}", case.name);
 }
 
 /// 2.7, 2.11: both front ends, with `validate` set on the client and on the call.

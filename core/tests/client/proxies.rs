@@ -224,20 +224,20 @@ fn an_invalid_proxy_is_rejected_when_the_client_is_built() {
 
 /// Makes the call described by [`child::task`], `proxy option> <base URL`, and prints its status or the kind of its
 /// error.
-async fn call_as_told(task: &str) {
+async fn call_for_task(task: &str) {
     let (option, base) = task.split_once(' ').unwrap();
     let builder = builder(base);
     let builder = if option == "direct" { builder.no_proxy() } else { builder };
     match builder.build().unwrap().call(chat_call()).await {
-        Ok(response) => child::tell(&response.status.to_string()),
-        Err(error) => child::tell(error.kind().name()),
+        Ok(response) => child::report(&response.status.to_string()),
+        Err(error) => child::report(error.kind().name()),
     }
 }
 
 #[tokio::test]
 async fn the_environment_sets_the_proxy_and_its_exceptions() {
     if let Some(task) = child::task() {
-        return call_as_told(&task).await;
+        return call_for_task(&task).await;
     }
     let server = Server::start((0..8).map(|_| Script::json(COMPLETION))).await;
     let proxy = ProxyServer::start(server.address, None).await;
@@ -245,7 +245,7 @@ async fn the_environment_sets_the_proxy_and_its_exceptions() {
     let here = server.url();
     let test = "proxies::the_environment_sets_the_proxy_and_its_exceptions";
     let through = through.as_str();
-    for (option, base, variables, told, proxied) in [
+    for (option, base, variables, expected, proxied) in [
         ("-", ELSEWHERE, vec![("HTTP_PROXY", through)], "200", true),
         ("-", ELSEWHERE, vec![("http_proxy", through)], "200", true),
         ("-", ELSEWHERE, vec![("ALL_PROXY", through)], "200", true),
@@ -264,7 +264,7 @@ async fn the_environment_sets_the_proxy_and_its_exceptions() {
         let before = proxy.heads().len();
         let output = child::run(test, &format!("{option} {base}"), &variables).await;
         assert!(output.status.success(), "{variables:?} {output:?}");
-        assert_eq!(child::told(&output), [told], "{option} {base} {variables:?} {output:?}");
+        assert_eq!(child::reports(&output), [expected], "{option} {base} {variables:?} {output:?}");
         assert_eq!(proxy.heads().len() > before, proxied, "{option} {base} {variables:?}");
     }
 }

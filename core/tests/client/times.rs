@@ -53,13 +53,13 @@ impl gatewright::Middleware for Nothing {}
 
 #[tokio::test]
 async fn an_excessive_retry_after_ends_a_call_but_not_a_wait() {
-    let asked = ["10000000000000000000", "1e300", "Fri, 31 Dec 9999 23:59:59 GMT"];
-    join_all(asked.map(async |asked| {
-        let busy = || Script::whole(429, &[("retry-after", asked)], "{}");
+    let pauses = ["10000000000000000000", "1e300", "Fri, 31 Dec 9999 23:59:59 GMT"];
+    join_all(pauses.map(async |pause| {
+        let busy = || Script::whole(429, &[("retry-after", pause)], "{}");
         let server = Server::start([busy(), Script::json(TASK), busy(), Script::json(DONE)]).await;
         let client = server.builder().max_retries(5).build().unwrap();
         let error = client.call(chat_call()).await.unwrap_err();
-        assert_eq!((error.kind(), error.attempts()), (ErrorKind::RateLimit, 1), "{asked}");
+        assert_eq!((error.kind(), error.attempts()), (ErrorKind::RateLimit, 1), "{pause}");
         assert!(error.retry_after().unwrap() > Duration::from_hours(24));
         // The last poll begins at the deadline and may take as long as an interval, which has to suffice on a slow machine.
         let wait = WaitOptions {
@@ -75,19 +75,19 @@ async fn an_excessive_retry_after_ends_a_call_but_not_a_wait() {
 
 /// The error that ends a stream that hangs after its first event.
 async fn silence(
-    told: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    configure: impl FnOnce(ClientBuilder) -> ClientBuilder,
     options: RequestOptions,
 ) -> (String, Duration) {
     let server = Server::start([Script::events().packet(CHUNK).then(Step::Hang)]).await;
     let client: Client =
-        told(Client::builder().base_url(server.url()).api_key("key").max_retries(0)).build().unwrap();
+        configure(Client::builder().base_url(server.url()).api_key("key").max_retries(0)).build().unwrap();
     let mut stream = client.open(chat_call().options(options)).await.unwrap();
     assert_eq!(stream.next_batch().await.unwrap().unwrap().len(), 1);
-    let begun = Instant::now();
+    let started = Instant::now();
     let error = stream.next_batch().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
     assert!(error.partial().is_some());
-    (error.message().to_owned(), begun.elapsed())
+    (error.message().to_owned(), started.elapsed())
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn an_active_stream_may_exceed_the_timeout() {
     let script = script.packet("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n").end();
     let server = Server::start([script]).await;
     let client = Client::builder().base_url(server.url()).api_key("key").timeout(Duration::from_secs(1));
-    let begun = Instant::now();
+    let started = Instant::now();
     client.build().unwrap().open(chat_call()).await.unwrap().finish().await.unwrap();
-    assert!(begun.elapsed() > Duration::from_secs(1));
+    assert!(started.elapsed() > Duration::from_secs(1));
 }

@@ -35,8 +35,9 @@ fn a_cause_is_reported_once_for_all_its_cells_and_skipped_cells_in_one_line() {
         on(&skipped, "model-b", ""),
     ];
     let text = terminal(&report, false);
-    let told = text.split_once("\n\n").and_then(|(_, rest)| rest.split_once("\n\n")).expect("explanations").1;
-    assert_snapshot!(told);
+    let explanations =
+        text.split_once("\n\n").and_then(|(_, rest)| rest.split_once("\n\n")).expect("explanations").1;
+    assert_snapshot!(explanations);
 }
 
 /// The same truncation is one cause, even if long model names change the length of the responses; another status is another
@@ -79,9 +80,9 @@ fn causes_that_differ_only_in_a_count_are_merged_with_a_range() {
         "{first}"
     );
     let text = terminal(&report, false);
-    let told: Vec<&str> = text.lines().filter(|line| line.starts_with("FAIL agent")).collect();
+    let failures: Vec<&str> = text.lines().filter(|line| line.starts_with("FAIL agent")).collect();
     assert_eq!(
-        told,
+        failures,
         [
             "FAIL agent_cli_smoke model-a, model-bb, model-c: \
              protocol: the response was cut off after 213 to 219 bytes, in the middle of its JSON",

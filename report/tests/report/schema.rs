@@ -110,9 +110,9 @@ fn every_schema_keyword_is_covered_by_a_vector() {
     let mut places = Vec::new();
     removable(&schema, "", &mut places);
     assert!(places.len() > 250, "only {} places", places.len());
-    let unheld: Vec<&String> = places
+    let uncovered: Vec<&String> = places
         .iter()
         .filter(|place| findings(&without(&schema, place)).is_some_and(|mutated| mutated == original))
         .collect();
-    assert!(unheld.is_empty(), "no vector tells these from their absence: {unheld:#?}");
+    assert!(uncovered.is_empty(), "no vector tells these from their absence: {uncovered:#?}");
 }

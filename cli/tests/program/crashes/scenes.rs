@@ -243,7 +243,7 @@ fn client(gateway: &Serving, key: &str, method: &str, path: &str, body: &Value) 
 }
 
 /// The response of a running gateway.
-fn told(answer: Option<Answer>, status: u16) -> Value {
+fn document_of(answer: Option<Answer>, status: u16) -> Value {
     let answer = answer.expect("an answer");
     assert_eq!(answer.status, status, "{}", answer.document);
     answer.document
@@ -269,16 +269,16 @@ pub(super) fn a_created_key_works(scene: &Scene) {
         let has_stopped = first.end(|_| made.is_some());
         scene.with_other(|other| {
             let secret = if let Some(made) = made {
-                told(Some(made), 201)
+                document_of(Some(made), 201)
             } else {
                 // Its secret, if there is one, is unknown. Its name can still be used.
                 let again = admin(other, "POST", "/admin/keys", &new).expect("an answer");
                 let path = format!("/admin/keys/made-{step}/rotate");
                 let is_there = again.status == 400 && again.document["error"]["param"] == "name";
                 if is_there {
-                    told(admin(other, "POST", &path, &json!({})), 200)
+                    document_of(admin(other, "POST", &path, &json!({})), 200)
                 } else {
-                    told(Some(again), 201)
+                    document_of(Some(again), 201)
                 }
             };
             becomes(other, text(&secret["secret"]), 200);
@@ -291,7 +291,7 @@ pub(super) fn a_revoked_key_is_rejected(scene: &Scene) {
     scene.at_each_step(5, |step| {
         let name = format!("revoked-{step}");
         let first = scene.stopping(step);
-        let made = told(admin(&first.serving, "POST", "/admin/keys", &json!({ "name": name })), 201);
+        let made = document_of(admin(&first.serving, "POST", "/admin/keys", &json!({ "name": name })), 201);
         first.begin();
         let path = format!("/admin/keys/{name}");
         let revoked = admin(&first.serving, "DELETE", &path, &Value::Null);
@@ -311,7 +311,7 @@ pub(super) fn a_rotated_key_has_one_secret(scene: &Scene) {
     scene.at_each_step(5, |step| {
         let name = format!("rotated-{step}");
         let first = scene.stopping(step);
-        let old = told(admin(&first.serving, "POST", "/admin/keys", &json!({ "name": name })), 201);
+        let old = document_of(admin(&first.serving, "POST", "/admin/keys", &json!({ "name": name })), 201);
         first.begin();
         let path = format!("/admin/keys/{name}/rotate");
         let rotated = admin(&first.serving, "POST", &path, &json!({}));
@@ -319,7 +319,7 @@ pub(super) fn a_rotated_key_has_one_secret(scene: &Scene) {
         scene.with_other(|other| {
             // If its new secret is unknown, the key still has the old one, or gets another.
             let new = rotated.or_else(|| admin(other, "POST", &path, &json!({})));
-            becomes(other, text(&told(new, 200)["secret"]), 200);
+            becomes(other, text(&document_of(new, 200)["secret"]), 200);
             becomes(other, text(&old["secret"]), 401);
         });
         has_stopped
@@ -351,7 +351,7 @@ pub(super) fn a_request_repeated_with_its_key_gets_one_response(scene: &Scene) {
             let path = format!("/v1/videos/generations/{}", text(&again.document["id"]));
             let mut ended = Value::Null;
             wait_until("the task ends", || {
-                ended = told(client(other, KEY, "GET", &path, &Value::Null), 200);
+                ended = document_of(client(other, KEY, "GET", &path, &Value::Null), 200);
                 ended["status"] == "completed"
             });
             assert_eq!(contents(other, &ended).len(), 1, "step {step}");
@@ -366,22 +366,25 @@ pub(super) fn a_notification_due_for_redelivery_is_redelivered(scene: &Scene) {
     scene.at_each_step(5, |step| {
         let first = scene.stopping(step);
         let submission = serde_json::from_str(&submission(&listening.url)).expect("JSON");
-        let task = told(client(&first.serving, KEY, "POST", "/v1/videos/generations", &submission), 200);
+        let task =
+            document_of(client(&first.serving, KEY, "POST", "/v1/videos/generations", &submission), 200);
         let task = text(&task["id"]).to_owned();
         let mut message = String::new();
         wait_until("the end is told", || {
-            let listed =
-                told(admin(&first.serving, "GET", "/admin/webhooks?status=delivered", &Value::Null), 200);
+            let listed = document_of(
+                admin(&first.serving, "GET", "/admin/webhooks?status=delivered", &Value::Null),
+                200,
+            );
             let one = listed["webhooks"].as_array().expect("a list").iter().find(|one| one["task"] == *task);
             one.inspect(|one| text(&one["id"]).clone_into(&mut message)).is_some()
         });
-        let before = listening.times_told(&task);
+        let before = listening.times_reported(&task);
         first.begin();
         let path = format!("/admin/webhooks/{message}/redeliver");
         let again = admin(&first.serving, "POST", &path, &Value::Null);
-        let has_stopped = first.end(|_| listening.times_told(&task) > before);
+        let has_stopped = first.end(|_| listening.times_reported(&task) > before);
         if again.is_none() {
-            scene.with_other(|other| told(admin(other, "POST", &path, &Value::Null), 200));
+            scene.with_other(|other| document_of(admin(other, "POST", &path, &Value::Null), 200));
         }
         expected.push((task, before));
         has_stopped
@@ -389,7 +392,7 @@ pub(super) fn a_notification_due_for_redelivery_is_redelivered(scene: &Scene) {
     // The gateway that stopped may have been about to send it; another gateway sends it once the lease has expired.
     scene.with_other(|_| {
         wait_until("all are told again", || {
-            expected.iter().all(|(task, before)| listening.times_told(task) > *before)
+            expected.iter().all(|(task, before)| listening.times_reported(task) > *before)
         });
     });
 }
@@ -405,22 +408,22 @@ pub(super) fn a_task_taken_over_twice_ends_once(url: Option<String>, steps: impl
         reached = step;
         let film = serde_json::from_str(&submission(&listening.url)).expect("JSON");
         let dies = scene.serve("dies", "1h", &[]).expect("it starts");
-        let task = told(client(&dies, KEY, "POST", "/v1/videos/generations", &film), 200);
+        let task = document_of(client(&dies, KEY, "POST", "/v1/videos/generations", &film), 200);
         let task = text(&task["id"]).to_owned();
         // With a folder, it might lock the database permanently.
         dies.signal(if scene.url.is_some() { "-STOP" } else { "-KILL" });
         let takes_over = scene.stopping(step);
         takes_over.begin();
-        has_stopped = takes_over.end(|_| listening.times_told(&task) > 0);
+        has_stopped = takes_over.end(|_| listening.times_reported(&task) > 0);
         drop(dies);
         let third = scene.serve("third", SHORT, &[]).expect("it starts");
-        wait_until("the end is told", || listening.times_told(&task) > 0);
-        let listed = told(admin(&third, "GET", "/admin/webhooks", &Value::Null), 200);
+        wait_until("the end is told", || listening.times_reported(&task) > 0);
+        let listed = document_of(admin(&third, "GET", "/admin/webhooks", &Value::Null), 200);
         let notices =
             listed["webhooks"].as_array().expect("a list").iter().filter(|one| one["task"] == *task);
         assert_eq!(notices.count(), 1, "step {step}");
         let path = format!("/v1/videos/generations/{task}");
-        let ended = told(client(&third, KEY, "GET", &path, &Value::Null), 200);
+        let ended = document_of(client(&third, KEY, "GET", &path, &Value::Null), 200);
         assert_eq!(ended["status"], "completed", "step {step}: {ended}");
         assert_eq!(contents(&third, &ended).len(), 1, "step {step}");
         if !has_stopped {

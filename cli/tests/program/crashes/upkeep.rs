@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::store::{keys, older, text, told, used};
+use crate::store::{keys, older, output_of, text, used};
 use crate::{gatewright, run};
 
 /// More steps than any command takes.
@@ -98,9 +98,9 @@ fn a_backup_gets_its_name_only_when_complete() {
             std::fs::remove_dir_all(&unfinished).expect("removed");
         }
         if !to.exists() {
-            told(&backup);
+            output_of(&backup);
         }
-        told(&["store", "check", "--data", text(&to)]);
+        output_of(&["store", "check", "--data", text(&to)]);
         assert_eq!(keys(&to), keys(&data), "step {step}");
         let journals = |data: &Path| std::fs::read_dir(data.join("usage")).expect("a folder").count();
         assert_eq!((journals(&to), journals(&data)), (1, 1), "step {step}");
@@ -118,7 +118,7 @@ fn an_older_store_is_migrated_after_a_first_attempt_stopped() {
         std::fs::copy(folder.path().join("data/pepper"), data.join("pepper")).expect("the pepper");
         let has_stopped = stopped(command(&["store", "migrate", "--data", text(&data)]), step, "store/sql");
         assert_eq!(rows(&data), rows_before, "step {step}");
-        told(&["store", "check", "--data", text(&data)]);
+        output_of(&["store", "check", "--data", text(&data)]);
         has_stopped
     });
 }

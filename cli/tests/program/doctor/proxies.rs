@@ -19,27 +19,27 @@ const SOCKS5: u8 = 5;
 struct Proxy {
     address: SocketAddr,
     /// The first line of each request, or the host and port requested over SOCKS.
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxy {
     fn start(server: &str, wants_password: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
-        let (server, asked) = (server.to_owned(), Arc::<Mutex<Vec<String>>>::default());
-        let kept = Arc::clone(&asked);
+        let (server, requests) = (server.to_owned(), Arc::<Mutex<Vec<String>>>::default());
+        let recorded = Arc::clone(&requests);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let (server, kept) = (server.clone(), Arc::clone(&kept));
+                let (server, recorded) = (server.clone(), Arc::clone(&recorded));
                 // A client that disconnects ends its thread.
-                thread::spawn(move || serve(client, &server, wants_password, &kept));
+                thread::spawn(move || serve(client, &server, wants_password, &recorded));
             }
         });
-        Self { address, asked }
+        Self { address, requests }
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().expect("no thread has failed").clone()
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("no thread has failed").clone()
     }
 }
 
@@ -47,9 +47,9 @@ fn serve(
     mut client: TcpStream,
     server: &str,
     wants_password: bool,
-    asked: &Mutex<Vec<String>>,
+    requests: &Mutex<Vec<String>>,
 ) -> std::io::Result<()> {
-    let keep = |what: String| asked.lock().expect("no thread has failed").push(what);
+    let keep = |what: String| requests.lock().expect("no thread has failed").push(what);
     let mut first = [0];
     client.peek(&mut first)?;
     let mut upstream = TcpStream::connect(server)?;
@@ -133,9 +133,9 @@ fn tls_is_checked_behind_a_proxy_too() {
         assert!(text(finding(&document, "TLS"), "found").contains("for gateway.test"), "{document:#}");
         assert_eq!(finding(&document, "gateway")["verdict"], "ok", "{document:#}");
     }
-    let asked = proxy.asked();
-    assert!(asked.iter().any(|line| line == "CONNECT gateway.test:443 HTTP/1.1"), "{asked:?}");
-    assert!(asked.iter().any(|line| line == "gateway.test:443"), "{asked:?}");
+    let requests = proxy.requests();
+    assert!(requests.iter().any(|line| line == "CONNECT gateway.test:443 HTTP/1.1"), "{requests:?}");
+    assert!(requests.iter().any(|line| line == "gateway.test:443"), "{requests:?}");
 }
 
 #[test]
@@ -177,8 +177,8 @@ fn gateway_without_tls_is_called_through_the_proxy() {
     assert_eq!(finding(&document, "gateway")["verdict"], "ok", "{document:#}");
     // Anyone on the path can read the key.
     assert_eq!(finding(&document, "TLS")["verdict"], "warn", "{document:#}");
-    let asked = proxy.asked();
-    assert!(asked.contains(&"GET http://gateway.test:81/v1/models HTTP/1.1".to_owned()), "{asked:?}");
+    let requests = proxy.requests();
+    assert!(requests.contains(&"GET http://gateway.test:81/v1/models HTTP/1.1".to_owned()), "{requests:?}");
 
     let strict = Proxy::start(server, true);
     let (code, document) = examined(&mut through(&strict));

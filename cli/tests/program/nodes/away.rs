@@ -15,7 +15,7 @@ fn keyed(node: &Serving, path: &str, key: &str, body: &str) -> Answer {
     ask(&node.url, ("POST", path), &node.key, &header, body).expect("an answer")
 }
 
-fn told(node: &Serving, method: &str, id: &str) -> Answer {
+fn call_response(node: &Serving, method: &str, id: &str) -> Answer {
     ask(&node.url, (method, &format!("/v1/responses/{id}")), &node.key, "", "").expect("an answer")
 }
 
@@ -40,29 +40,29 @@ fn responses_sent_without_the_database_survive_kill_9() {
     let response = keyed(&first, "/v1/responses", "response", QUESTION);
     let chat = keyed(&first, "/v1/chat/completions", "chat", CHAT);
     // Other gateways still have it, so the deletion isn't reported as done.
-    assert_eq!(told(&first, "DELETE", id(&deleted)).status, 503);
+    assert_eq!(call_response(&first, "DELETE", id(&deleted)).status, 503);
     drop(first);
 
     // It is killed again before the database is back, and has only responses to hand over by then.
     let second = start(&store, "second", &shared);
     assert_eq!(keyed(&second, "/v1/chat/completions", "chat", CHAT), chat);
-    assert_eq!(told(&second, "GET", id(&response)).status, 503);
+    assert_eq!(call_response(&second, "GET", id(&response)).status, 503);
     drop(second);
     store.resume();
 
     let third = start(&store, "third", &shared);
-    let is_told = |node: &Serving| {
-        let mut found = told(node, "GET", id(&response));
+    let is_consistent = |node: &Serving| {
+        let mut found = call_response(node, "GET", id(&response));
         wait_until("the database is read", || {
-            found = told(node, "GET", id(&response));
+            found = call_response(node, "GET", id(&response));
             found.status != 503
         });
         assert_eq!(found, response);
         assert_eq!(keyed(node, "/v1/responses", "response", QUESTION), response);
         assert_eq!(keyed(node, "/v1/chat/completions", "chat", CHAT), chat);
-        assert_eq!(told(node, "GET", id(&deleted)).status, 404);
+        assert_eq!(call_response(node, "GET", id(&deleted)).status, 404);
     };
-    is_told(&third);
+    is_consistent(&third);
     let items = || {
         let files = std::fs::read_dir(data.join("spool")).expect("a folder");
         files
@@ -71,5 +71,5 @@ fn responses_sent_without_the_database_survive_kill_9() {
     };
     wait_until("the database has all", || items() == 0);
     // A gateway that knows nothing but the database.
-    is_told(&start(&store, "other", &[]));
+    is_consistent(&start(&store, "other", &[]));
 }

@@ -59,9 +59,9 @@ fn call(address: &str, key: &str, method: &str, path: &str, body: &str) -> Optio
 }
 
 fn until(what: &str, condition: impl Fn() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !condition() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(started.elapsed() < PATIENCE, "{what}");
         sleep(Duration::from_millis(20));
     }
 }
@@ -123,13 +123,13 @@ fn three_gateways_behind_the_load_balancer_act_as_one() {
             call(gateway, "", "GET", "/health/ready", "").is_some_and(|(_, body)| body.contains("\"shared\""))
         });
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     let statuses: Vec<u16> = (0..30)
         .map(|_| call(&address, &key, "POST", "/v1/chat/completions", CHAT).expect("an answer").0)
         .collect();
     let granted = statuses.iter().filter(|status| **status == 200).count();
     // One comes back every ten seconds.
-    let most = 6 + usize::try_from(begun.elapsed().as_secs() / 10).expect("few") + 1;
+    let most = 6 + usize::try_from(started.elapsed().as_secs() / 10).expect("few") + 1;
     assert!((6..=most).contains(&granted), "{statuses:?}");
     assert!(statuses.iter().all(|status| matches!(status, 200 | 429)), "{statuses:?}");
 

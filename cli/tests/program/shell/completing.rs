@@ -34,12 +34,12 @@ const CASES: [(&str, &[&str], &[&str]); 13] = [
 
 /// A shell with the script in its own folder. It reads the lines to complete from `TYPED`, and writes to the file `OFFERED` each
 /// line after `== `, then the completions offered for it.
-struct Asked {
+struct Shell {
     shell: &'static str,
     home: TempDir,
 }
 
-impl Asked {
+impl Shell {
     fn new(shell: &'static str) -> Self {
         let found = Command::new(shell).args(["-c", "exit"]).stdin(Stdio::null()).output();
         let _ = found.unwrap_or_else(|error| {
@@ -120,8 +120,8 @@ impl Asked {
 /// It calls the function that the script has registered to complete the program.
 #[test]
 fn bash_completes_commands_options_and_values() {
-    let asked = Asked::new("bash");
-    asked.write("script", &asked.script());
+    let shell = Shell::new("bash");
+    shell.write("script", &shell.script());
     let ask = r#"
         source ~/script
         while IFS= read -r line; do
@@ -133,15 +133,15 @@ fn bash_completes_commands_options_and_values() {
             printf '%s\n' "== $line" "${COMPREPLY[@]}"
         done <<< "$TYPED" > "$OFFERED"
     "#;
-    asked.completes(&["--norc", "-c", ask]);
+    shell.completes(&["--norc", "-c", ask]);
 }
 
 /// Its editor completes each line as soon as it arrives; completions go through `compadd`.
 #[test]
 fn zsh_completes_commands_options_and_values() {
-    let asked = Asked::new("zsh");
-    asked.write("_gatewright", &asked.script());
-    asked.write(
+    let shell = Shell::new("zsh");
+    shell.write("_gatewright", &shell.script());
+    shell.write(
         ".zshrc",
         r#"
         fpath=(~ $fpath)
@@ -167,13 +167,13 @@ fn zsh_completes_commands_options_and_values() {
         zle -N zle-line-init ask
         "#,
     );
-    asked.completes_on_a_terminal(&["-d", "-i"]);
+    shell.completes_on_a_terminal(&["-d", "-i"]);
 }
 
 #[test]
 fn fish_completes_commands_options_and_values() {
-    let asked = Asked::new("fish");
-    asked.write("script", &asked.script());
+    let shell = Shell::new("fish");
+    shell.write("script", &shell.script());
     let ask = r#"
         source ~/script
         for line in (string split \n -- $TYPED)
@@ -181,14 +181,14 @@ fn fish_completes_commands_options_and_values() {
             complete -C $line | string replace -r '\t.*' ''
         end > $OFFERED
     "#;
-    asked.completes(&["--no-config", "-c", ask]);
+    shell.completes(&["--no-config", "-c", ask]);
 }
 
 /// Its editor completes each line before it reads one; the function that matches candidates against the prefix of a word records
 /// them.
 #[test]
 fn elvish_completes_commands_options_and_values() {
-    let asked = Asked::new("elvish");
+    let shell = Shell::new("elvish");
     let ask = r#"
         set edit:completion:matcher[argument] = {|seed|
             each {|word|
@@ -210,15 +210,15 @@ fn elvish_completes_commands_options_and_values() {
             exit
         }]
     "#;
-    asked.write("rc.elv", &(asked.script() + ask));
-    asked.completes_on_a_terminal(&["-rc", asked.path().join("rc.elv").to_str().expect("a path")]);
+    shell.write("rc.elv", &(shell.script() + ask));
+    shell.completes_on_a_terminal(&["-rc", shell.path().join("rc.elv").to_str().expect("a path")]);
 }
 
 /// `cargo xtask test powershell` runs it where PowerShell is installed: Debian doesn't have it.
 #[test]
 fn powershell_completes_commands_options_and_values() {
-    let asked = Asked::new("pwsh");
-    asked.write("script.ps1", &asked.script());
+    let shell = Shell::new("pwsh");
+    shell.write("script.ps1", &shell.script());
     let ask = r#"
         . ~/script.ps1
         $env:TYPED -split "`n" | ForEach-Object {
@@ -226,5 +226,5 @@ fn powershell_completes_commands_options_and_values() {
             (TabExpansion2 -inputScript $_ -cursorColumn $_.Length).CompletionMatches.CompletionText
         } | Set-Content $env:OFFERED
     "#;
-    asked.completes(&["-NoProfile", "-NonInteractive", "-Command", ask]);
+    shell.completes(&["-NoProfile", "-NonInteractive", "-Command", ask]);
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use super::{gatewright, keys, run, text, told};
+use super::{gatewright, keys, output_of, run, text};
 use crate::gateway::Serving;
 use crate::http::{ask, download};
 use crate::webhooks::wait_until;
@@ -20,7 +20,7 @@ const ROUNDS: usize = 5;
 
 /// What clients were told.
 #[derive(Debug, Clone, Default)]
-struct Told {
+struct Reported {
     /// Responses to requests with the created key.
     answers: u64,
     responses: Vec<String>,
@@ -41,24 +41,24 @@ fn chat(gateway: &Serving, secret: &str) {
 }
 
 /// Requests one of each, and records the results.
-fn client(gateway: &Serving, secret: &str, told: &Mutex<Told>) {
+fn client(gateway: &Serving, secret: &str, reported: &Mutex<Reported>) {
     let post = |key: &str, path: &str, body: Value| post(gateway, key, path, &body);
-    let note = |noted: &mut dyn FnMut(&mut Told)| noted(&mut told.lock().expect("no panic"));
+    let note = |noted: &mut dyn FnMut(&mut Reported)| noted(&mut reported.lock().expect("no panic"));
     let of = |value: &Value| value.as_str().expect("a text").to_owned();
     let response = post(secret, "/v1/responses", json!({ "model": "model-sol", "input": "say hello" }));
-    note(&mut |told| {
-        told.answers += 1;
-        told.responses.push(of(&response["id"]));
+    note(&mut |reported| {
+        reported.answers += 1;
+        reported.responses.push(of(&response["id"]));
     });
     chat(gateway, secret);
-    note(&mut |told| told.answers += 1);
+    note(&mut |reported| reported.answers += 1);
     let film = json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
     let task = post(KEY, "/v1/videos/generations", film);
-    note(&mut |told| told.tasks.push(of(&task["id"])));
+    note(&mut |reported| reported.tasks.push(of(&task["id"])));
     let image = json!({ "model": "image_model_2", "prompt": "a cat", "size": "256x256" });
     let image = of(&post(KEY, "/v1/images/generations", image)["data"][0]["url"]);
     let path = image.find("/files/").expect("an address of a file");
-    note(&mut |told| told.images.push(image[path..].to_owned()));
+    note(&mut |reported| reported.images.push(image[path..].to_owned()));
 }
 
 /// How many requests of a key a data folder has counted.
@@ -69,8 +69,8 @@ fn counted(data: &Path) -> u64 {
 }
 
 /// Starts a gateway with a copy, and checks that everything reported is there. Returns how many requests it has counted.
-fn restored(copy: &Path, secret: &str, all: &Told) -> u64 {
-    assert!(told(&["store", "check", "--data", text(copy)]).contains("the store is sound"));
+fn restored(copy: &Path, secret: &str, all: &Reported) -> u64 {
+    assert!(output_of(&["store", "check", "--data", text(copy)]).contains("the store is sound"));
     // It has taken over the journals when it is ready.
     let gateway = serve(copy);
     let counted = counted(copy);
@@ -105,18 +105,18 @@ fn a_backup_contains_writes_waiting_for_the_database() {
     let (database, away) = (data.join("gatewright.db"), data.join("away"));
     let gateway = serve(&data);
     std::fs::rename(&database, &away).expect("taken");
-    let told_of =
+    let response =
         post(&gateway, KEY, "/v1/responses", &json!({ "model": "model-sol", "input": "say hello" }));
     drop(gateway);
     std::fs::rename(&away, &database).expect("put back");
-    told(&["store", "backup", text(&copy), "--data", text(&data)]);
+    output_of(&["store", "backup", text(&copy), "--data", text(&data)]);
     std::fs::remove_dir_all(&data).expect("it is gone");
 
     let gateway = serve(&copy);
-    let path = format!("/v1/responses/{}", told_of["id"].as_str().expect("an id"));
+    let path = format!("/v1/responses/{}", response["id"].as_str().expect("an id"));
     let get = || ask(&gateway.url, ("GET", &path), KEY, "", "").expect("an answer");
     wait_until("the database is read", || get().status != 503);
-    assert_eq!(get().document["output"], told_of["output"]);
+    assert_eq!(get().document["output"], response["output"]);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_backup_contains_everything_reported_before_it_began() {
         ask(&gateway.url, ("GET", "/v1/models"), secret, "", "").is_some_and(|answer| answer.status == 200)
     });
 
-    let (all, is_over) = (Mutex::new(Told::default()), AtomicBool::new(false));
+    let (all, is_over) = (Mutex::new(Reported::default()), AtomicBool::new(false));
     let before = std::thread::scope(|scope| {
         for _ in 0..CLIENTS {
             scope.spawn(|| {
@@ -145,7 +145,7 @@ fn a_backup_contains_everything_reported_before_it_began() {
         let noted = || all.lock().expect("no panic").clone();
         wait_until("clients were told enough", || noted().images.len() >= CLIENTS * ROUNDS);
         let before = noted();
-        told(&["store", "backup", text(&under_load), "--data", text(&data)]);
+        output_of(&["store", "backup", text(&under_load), "--data", text(&data)]);
         is_over.store(true, Ordering::Relaxed);
         before
     });
@@ -156,7 +156,7 @@ fn a_backup_contains_everything_reported_before_it_began() {
     }
     // When killed immediately, it leaves usage in its journal that the database does not have.
     drop(gateway);
-    told(&["store", "backup", text(&afterwards), "--data", text(&data)]);
+    output_of(&["store", "backup", text(&afterwards), "--data", text(&data)]);
 
     let counted = restored(&under_load, secret, &before);
     assert!((before.answers..=all.answers).contains(&counted), "{before:?}, {counted} of {}", all.answers);

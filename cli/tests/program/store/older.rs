@@ -8,7 +8,7 @@ use gatewright_test_stores::Postgres;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection as _};
 
-use super::{gatewright, keys, run, text, told};
+use super::{gatewright, keys, output_of, run, text};
 
 /// The version of this program's tables.
 const LATEST: &str = "9";
@@ -82,7 +82,7 @@ fn an_older_data_folder_is_migrated_with_its_rows() {
         let said = String::from_utf8(output.stderr).expect("text");
         assert_eq!(said, format!("gatewright: the store's tables are at version {LATEST}\n"));
     }
-    assert!(told(&["store", "check", "--data", text(&data)]).contains("the store is sound"));
+    assert!(output_of(&["store", "check", "--data", text(&data)]).contains("the store is sound"));
     assert_eq!(names(&data), ["ci", "old"]);
     assert_eq!(keys(&data)[0]["limits"]["requests_per_minute"], 60);
     let usage = run(&[
@@ -105,14 +105,14 @@ fn a_data_folder_of_a_newer_version_is_rejected_unchanged() {
     let place = tempfile::tempdir().expect("a folder");
     let data = place.path().join("data");
     std::fs::create_dir(&data).expect("a folder");
-    told(&["store", "migrate", "--data", text(&data)]);
+    output_of(&["store", "migrate", "--data", text(&data)]);
     execute(&data, "INSERT INTO _sqlx_migrations VALUES (9999, 'more', '2030-01-01', TRUE, x'00', 1)");
     for command in [&["store", "migrate"][..], &["store", "check"], &["serve", "--listen", "127.0.0.1:0"]] {
         let output = gatewright().args(command).args(["--data", text(&data)]).output().expect("it runs");
         refused(&output);
     }
     execute(&data, "DELETE FROM _sqlx_migrations WHERE version = 9999");
-    told(&["store", "check", "--data", text(&data)]);
+    output_of(&["store", "check", "--data", text(&data)]);
 }
 
 #[test]

@@ -40,9 +40,9 @@ fn receiver(folder: &Path, name: &str) -> (u16, Receiver<Seen>) {
             let mut stream = StreamOwned::new(connection, socket);
             let request = read(&mut stream);
             let name = stream.conn.server_name().map(str::to_owned);
-            let told = request.map(|request| (name, request)).map_err(|error| error.to_string());
+            let observed = request.map(|request| (name, request)).map_err(|error| error.to_string());
             _ = stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
-            if sender.send(told).is_err() {
+            if sender.send(observed).is_err() {
                 return;
             }
         }
@@ -76,8 +76,8 @@ fn the_receiver_is_called_by_name_and_must_prove_it() {
         let task = submit(&gateway, &format!("https://localhost:{port}/hook"));
         let seen = seen.recv_timeout(Duration::from_mins(1)).expect("a connection");
         if is_its_own {
-            let (asked, request) = seen.expect("a request");
-            assert_eq!(asked.as_deref(), Some("localhost"));
+            let (server_name, request) = seen.expect("a request");
+            assert_eq!(server_name.as_deref(), Some("localhost"));
             assert!(request.starts_with("POST /hook HTTP/1.1\r\n") && request.contains(&task), "{request}");
             assert!(request.contains("webhook-signature: v1,") && !request.contains(SECRET), "{request}");
         } else {

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use super::{KEY, SHORT, Scene, client, text, told};
+use super::{KEY, SHORT, Scene, client, document_of, text};
 use crate::gateway::Serving;
 use crate::gatewright;
 use crate::http::download;
@@ -93,9 +93,9 @@ impl Scene {
             let mut command = gatewright();
             command.arg("store").args(arguments).arg("--data").arg(self.folder.path().join("data"));
             let output = command.env("GATEWRIGHT_CLOCK_FROM", self.clock()).output().expect("it runs");
-            let told = String::from_utf8_lossy(&output.stdout).into_owned();
-            assert_eq!(output.status.code(), Some(0), "step {step}: {told}");
-            told
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert_eq!(output.status.code(), Some(0), "step {step}: {printed}");
+            printed
         };
         let Some(bucket) = &self.bucket else {
             of_store(&["check"]);
@@ -143,14 +143,14 @@ pub(in super::super) fn reported_images_are_complete(scene: &Scene, least: u32) 
     scene.at_each_step(least, |step| {
         scene.let_files_expire();
         let first = scene.stopping(step);
-        let drawn = contents(&first.serving, &told(draw(&first.serving), 200));
+        let drawn = contents(&first.serving, &document_of(draw(&first.serving), 200));
         assert_eq!(drawn.len(), 2);
         scene.let_files_expire();
         first.begin();
         let others = draw(&first.serving);
         let has_stopped = first.end(|_| others.is_some());
         if let Some(others) = others {
-            let others = told(Some(others), 200);
+            let others = document_of(Some(others), 200);
             scene.with_other(|other| assert!(contents(other, &others) == drawn, "step {step}: {others}"));
         }
         scene.is_sound(step);
@@ -208,17 +208,17 @@ fn film() -> Vec<u8> {
 /// The file of an upstream's video is fetched in parts, while the gateway stops at one step after another.
 pub(in super::super) fn a_film_from_an_upstream_is_stored_completely(scene: &Scene, least: u32) {
     let wish = json!({ "model": "film", "prompt": "a comet", "duration": 4 });
-    a_video_that_was_accepted_is_kept(scene, least, wish, |files| files == [film()]);
+    an_accepted_video_is_stored(scene, least, wish, |files| files == [film()]);
 }
 
 /// The same where the gateway makes the video.
 #[cfg(unix)]
 pub(in super::super) fn a_video_from_the_simulator_is_stored(scene: &Scene, least: u32) {
     let wish = json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
-    a_video_that_was_accepted_is_kept(scene, least, wish, |files| files.len() == 1);
+    an_accepted_video_is_stored(scene, least, wish, |files| files.len() == 1);
 }
 
-fn a_video_that_was_accepted_is_kept(
+fn an_accepted_video_is_stored(
     scene: &Scene,
     least: u32,
     mut wish: Value,
@@ -230,18 +230,18 @@ fn a_video_that_was_accepted_is_kept(
         let first = scene.stopping(step);
         first.begin();
         let task = client(&first.serving, KEY, "POST", "/v1/videos/generations", &wish);
-        let task = task.map(|task| text(&told(Some(task), 200)["id"]).to_owned());
-        let has_stopped = first.end(|_| task.as_ref().is_some_and(|task| listening.has_told(task)));
+        let task = task.map(|task| text(&document_of(Some(task), 200)["id"]).to_owned());
+        let has_stopped = first.end(|_| task.as_ref().is_some_and(|task| listening.has_reported(task)));
         if let Some(task) = task {
             let path = format!("/v1/videos/generations/{task}");
             let mut ended = Value::Null;
             scene.with_other(|other| {
                 wait_until("the task ends", || {
-                    ended = told(client(other, KEY, "GET", &path, &Value::Null), 200);
+                    ended = document_of(client(other, KEY, "GET", &path, &Value::Null), 200);
                     ended["status"] == "completed" || ended["status"] == "failed"
                 });
                 assert!(is_whole(&contents(other, &ended)), "step {step}: {ended}");
-                wait_until("the end is told", || listening.has_told(&task));
+                wait_until("the end is told", || listening.has_reported(&task));
             });
         }
         scene.is_sound(step);

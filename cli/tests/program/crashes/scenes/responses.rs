@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ADMIN_KEY, KEY, Scene, client, text, told};
+use super::{ADMIN_KEY, KEY, Scene, client, document_of, text};
 use crate::gateway::Serving;
 use crate::http::Answer;
 use crate::webhooks::wait_until;
@@ -18,7 +18,7 @@ fn path_of(response: &Value) -> String {
 }
 
 /// A gateway's response for a stored response, once it is definite: a store that is slow on a busy machine causes a 503.
-fn asked(gateway: &Serving, method: &str, path: &str) -> Option<Answer> {
+fn settled_answer(gateway: &Serving, method: &str, path: &str) -> Option<Answer> {
     let mut answer = None;
     wait_until("the store answers", || {
         answer = client(gateway, KEY, method, path, &Value::Null);
@@ -28,17 +28,17 @@ fn asked(gateway: &Serving, method: &str, path: &str) -> Option<Answer> {
 }
 
 /// A reported response is found with its contents. `then`: called with the gateway that found it, and its path.
-fn told_is_found(scene: &Scene, model: &str, then: impl Fn(&Serving, &str)) {
+fn reported_response_is_found(scene: &Scene, model: &str, then: impl Fn(&Serving, &str)) {
     scene.at_each_step(5, |step| {
         let first = scene.stopping(step);
         first.begin();
         let answer = client(&first.serving, KEY, "POST", RESPONSES, &question(model, step));
         let has_stopped = first.end(|_| answer.is_some());
         if let Some(answer) = answer {
-            let answer = told(Some(answer), 200);
+            let answer = document_of(Some(answer), 200);
             scene.with_other(|other| {
                 let path = path_of(&answer);
-                let found = told(asked(other, "GET", &path), 200);
+                let found = document_of(settled_answer(other, "GET", &path), 200);
                 assert_eq!(found["output"], answer["output"], "step {step}");
                 then(other, &path);
             });
@@ -48,7 +48,7 @@ fn told_is_found(scene: &Scene, model: &str, then: impl Fn(&Serving, &str)) {
 }
 
 pub(in super::super) fn a_reported_response_is_stored(scene: &Scene) {
-    told_is_found(scene, "model-sol", |_, _| {});
+    reported_response_is_found(scene, "model-sol", |_, _| {});
 }
 
 /// An upstream that stores responses, and the configuration of a model there, `held`, beside one of the simulator.
@@ -65,24 +65,25 @@ pub(in super::super) fn upstream_of_responses() -> (Serving, String) {
 
 /// The location of a response is recorded: deleting it deletes it there.
 pub(in super::super) fn a_reported_response_stored_upstream_is_found(scene: &Scene, upstream: &Serving) {
-    told_is_found(scene, "held", |other, path| {
-        told(client(upstream, ADMIN_KEY, "GET", path, &Value::Null), 200);
-        let deleted = asked(other, "DELETE", path).expect("an answer").status;
+    reported_response_is_found(scene, "held", |other, path| {
+        document_of(client(upstream, ADMIN_KEY, "GET", path, &Value::Null), 200);
+        let deleted = settled_answer(other, "DELETE", path).expect("an answer").status;
         assert!(deleted == 200 || deleted == 404, "{deleted}");
-        told(client(upstream, ADMIN_KEY, "GET", path, &Value::Null), 404);
+        document_of(client(upstream, ADMIN_KEY, "GET", path, &Value::Null), 404);
     });
 }
 
 pub(in super::super) fn a_deleted_response_stays_deleted(scene: &Scene) {
     scene.at_each_step(5, |step| {
         let first = scene.stopping(step);
-        let answer = told(client(&first.serving, KEY, "POST", RESPONSES, &question("model-sol", step)), 200);
+        let answer =
+            document_of(client(&first.serving, KEY, "POST", RESPONSES, &question("model-sol", step)), 200);
         let path = path_of(&answer);
         first.begin();
-        let deleted = asked(&first.serving, "DELETE", &path);
+        let deleted = settled_answer(&first.serving, "DELETE", &path);
         let has_stopped = first.end(|_| deleted.is_some());
         scene.with_other(|other| {
-            let status = |method| asked(other, method, &path).expect("an answer").status;
+            let status = |method| settled_answer(other, method, &path).expect("an answer").status;
             // While the outcome is unknown, it may or may not exist. After a 503, it is already gone.
             let deleted = deleted.map_or_else(|| status("DELETE"), |deleted| deleted.status);
             assert!(deleted == 200 || deleted == 404, "step {step}: {deleted}");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{KEY, PEPPER, SHORT, Scene, admin, client, text, told};
+use super::{KEY, PEPPER, SHORT, Scene, admin, client, document_of, text};
 use crate::gateway::Serving;
 use crate::gatewright;
 use crate::webhooks::wait_until;
@@ -48,7 +48,7 @@ fn models_of(number: u32) -> Vec<String> {
 
 /// The models that a gateway serves.
 fn models(gateway: &Serving) -> Vec<String> {
-    let listed = told(client(gateway, KEY, "GET", "/v1/models", &Value::Null), 200);
+    let listed = document_of(client(gateway, KEY, "GET", "/v1/models", &Value::Null), 200);
     let models = listed["data"].as_array().expect("a list").iter();
     let mut models: Vec<String> = models.map(|model| text(&model["id"]).to_owned()).collect();
     models.sort();
@@ -140,7 +140,7 @@ pub(in super::super) fn a_pushed_configuration_is_used(scene: &Scene) {
             assert!((newest..=newest + 1).contains(&revision), "step {step}: {revision} after {newest}");
             newest = revision;
             wait_until("it is in use", || models(other) == models_of(step));
-            let found = told(admin(other, "GET", "/admin/config", &Value::Null), 200);
+            let found = document_of(admin(other, "GET", "/admin/config", &Value::Null), 200);
             assert_eq!((&found["revision"], &found["document"]), (&json!(revision), &json!(document(step))));
         });
         has_stopped

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{KEY, Scene, client, text, told};
+use super::{KEY, Scene, client, document_of, text};
 use crate::gateway::Serving;
 use crate::http::ask;
 use crate::webhooks::wait_until;
@@ -22,7 +22,7 @@ pub(in crate::crashes) fn responses_sent_without_the_store_are_repeated(scene: &
             ask(&gateway.url, ("POST", "/v1/responses"), KEY, &headers, &question.to_string())
         };
         let first = scene.stopping(step);
-        let before = told(client(&first.serving, KEY, "POST", "/v1/responses", &question), 200);
+        let before = document_of(client(&first.serving, KEY, "POST", "/v1/responses", &question), 200);
         std::fs::rename(&database, &away).expect("taken");
         first.begin();
         let answer = submit(&first.serving);
@@ -36,11 +36,11 @@ pub(in crate::crashes) fn responses_sent_without_the_store_are_repeated(scene: &
                     found = client(other, KEY, "GET", &path, &Value::Null);
                     found.as_ref().is_some_and(|found| found.status != 503)
                 });
-                told(found, 200)
+                document_of(found, 200)
             };
             if let Some(answer) = answer {
                 assert_eq!(submit(other).as_ref(), Some(&answer), "step {step}");
-                let document = told(Some(answer), 200);
+                let document = document_of(Some(answer), 200);
                 assert_eq!(get(&document["id"])["output"], document["output"], "step {step}");
             }
             assert_eq!(get(&before["id"])["output"], before["output"], "step {step}");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{SHORT, Scene, admin, client, text, told};
+use super::{SHORT, Scene, admin, client, document_of, text};
 use crate::gateway::Serving;
 use crate::webhooks::wait_until;
 
@@ -12,19 +12,19 @@ use crate::webhooks::wait_until;
 const WRITTEN: Duration = Duration::from_millis(1_500);
 
 /// A key that was used for one request at most.
-struct Asked {
+struct KeyedRequest {
     id: String,
     is_answered: bool,
 }
 
-impl Asked {
+impl KeyedRequest {
     /// Creates a key. The gateway may stop during the request that uses it.
     fn new(gateway: &Serving, name: &str, begin: impl FnOnce()) -> Self {
-        let made = told(admin(gateway, "POST", "/admin/keys", &json!({ "name": name })), 201);
+        let made = document_of(admin(gateway, "POST", "/admin/keys", &json!({ "name": name })), 201);
         begin();
         let question = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "hello" }] });
         let answer = client(gateway, text(&made["secret"]), "POST", "/v1/chat/completions", &question);
-        let is_answered = answer.map(|answer| told(Some(answer), 200)).is_some();
+        let is_answered = answer.map(|answer| document_of(Some(answer), 200)).is_some();
         Self { id: text(&made["key"]["id"]).to_owned(), is_answered }
     }
 }
@@ -32,21 +32,21 @@ impl Asked {
 /// How many requests of a key are counted.
 fn counted(gateway: &Serving, key: &str) -> u64 {
     let path = format!("/admin/usage?key={key}");
-    let report = told(admin(gateway, "GET", &path, &Value::Null), 200);
+    let report = document_of(admin(gateway, "GET", &path, &Value::Null), 200);
     report["usage"].as_array().expect("rows").iter().filter_map(|row| row["requests"].as_u64()).sum()
 }
 
 impl Scene {
     /// Each answered request counts once, any other at most once.
-    fn counts_once(&self, asked: &[Asked]) {
+    fn counts_once(&self, requests: &[KeyedRequest]) {
         // It begins by taking over the journals of the gateways that stopped.
         let last = self.serve("last", SHORT, &[]).expect("it starts");
         wait_until("what was answered counts", || {
-            asked.iter().all(|one| !one.is_answered || counted(&last, &one.id) > 0)
+            requests.iter().all(|one| !one.is_answered || counted(&last, &one.id) > 0)
         });
         // A duplicate might be counted only later.
         std::thread::sleep(WRITTEN);
-        for (one, step) in asked.iter().zip(1..) {
+        for (one, step) in requests.iter().zip(1..) {
             let counted = counted(&last, &one.id);
             assert!(counted == 1 || counted == 0 && !one.is_answered, "step {step}: {counted}");
         }
@@ -54,28 +54,28 @@ impl Scene {
 }
 
 pub(in super::super) fn usage_counts_once(scene: &Scene) {
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     scene.at_each_step(15, |step| {
         let first = scene.stopping(step);
-        asked.push(Asked::new(&first.serving, &format!("counted-{step}"), || first.begin()));
+        requests.push(KeyedRequest::new(&first.serving, &format!("counted-{step}"), || first.begin()));
         // Checking whether it has been written would add a step.
         let since = Instant::now();
         first.end(|_| since.elapsed() > WRITTEN)
     });
-    assert!(asked.iter().any(|one| one.is_answered) && asked.iter().any(|one| !one.is_answered));
-    scene.counts_once(&asked);
+    assert!(requests.iter().any(|one| one.is_answered) && requests.iter().any(|one| !one.is_answered));
+    scene.counts_once(&requests);
 }
 
 /// A gateway is asked to shut down, which removes its journal, and stops at a step.
 #[cfg(unix)]
 pub(in super::super) fn usage_counts_once_when_the_gateway_shuts_down(scene: &Scene, least: u32) {
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     // Whether each gateway that stopped during shutdown left its journal.
     let mut left = Vec::new();
     scene.at_each_step(least, |step| {
         let mut first = scene.stopping(step);
-        asked.push(Asked::new(&first.serving, &format!("ended-{step}"), || first.begin()));
-        if asked.last().is_none_or(|one| !one.is_answered) {
+        requests.push(KeyedRequest::new(&first.serving, &format!("ended-{step}"), || first.begin()));
+        if requests.last().is_none_or(|one| !one.is_answered) {
             return first.end(|_| false);
         }
         // It may also stop before it receives the signal: the response was journaled.
@@ -91,21 +91,21 @@ pub(in super::super) fn usage_counts_once_when_the_gateway_shuts_down(scene: &Sc
     });
     // Before and after it is removed.
     assert!(left.starts_with(&[1]) && left.ends_with(&[1, 0]), "{left:?}");
-    scene.counts_once(&asked);
+    scene.counts_once(&requests);
 }
 
 /// A gateway is killed before the store has the usage, and the gateway that takes over stops at a step.
 pub(in super::super) fn usage_taken_over_counts_once(scene: &Scene) {
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     scene.at_each_step(15, |step| {
         let killed = scene.serve("killed", SHORT, &[]).expect("it starts");
-        asked.push(Asked::new(&killed, &format!("inherited-{step}"), || {}));
-        assert!(asked.iter().all(|one| one.is_answered));
+        requests.push(KeyedRequest::new(&killed, &format!("inherited-{step}"), || {}));
+        assert!(requests.iter().all(|one| one.is_answered));
         drop(killed);
         let heir = scene.stopping(step);
         heir.begin();
         let since = Instant::now();
         heir.end(|_| since.elapsed() > WRITTEN)
     });
-    scene.counts_once(&asked);
+    scene.counts_once(&requests);
 }

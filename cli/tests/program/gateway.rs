@@ -294,7 +294,8 @@ fn video_is_awaited_and_saved() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("wave.mp4");
     let out = out.to_str().expect("a path");
-    let output = gateway.output_of(&["video", "a wave", "--out", out, "--interval", "0.1", "--duration", "3"]);
+    let output =
+        gateway.output_of(&["video", "a wave", "--out", out, "--interval", "0.1", "--duration", "3"]);
     assert_eq!(output, format!("{out}\n"));
     assert_eq!(&std::fs::read(out).expect("the video is there")[4..8], b"ftyp");
 }

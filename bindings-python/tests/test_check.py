@@ -174,7 +174,7 @@ def test_ctrl_c_ends_a_run_immediately(tmp_path: Path) -> None:
         import os, signal, socket, threading, time
         import gatewright
 
-        # Accepts, and never says anything.
+        # Accepts connections and never sends anything.
         listener = socket.create_server(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         pressed = []

@@ -49,24 +49,24 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Torture gateways for some time, and judge what their clients were told
+    /// Torture gateways for some time, and judge their responses to clients
     Run {
         /// The built gatewright program
         #[arg(long)]
         program: PathBuf,
-        /// How long there are faults
+        /// How long faults occur
         #[arg(long, default_value_t = 60)]
         seconds: u64,
-        /// The number that the faults and the load follow from. Default: any
+        /// The seed of the faults and the load. Default: random
         #[arg(long)]
         seed: Option<u64>,
-        /// Where the history and the logs stay if something was found
+        /// Where to leave the history and the logs if something was found
         #[arg(long)]
         folder: PathBuf,
     },
     /// Measure what requests and tasks cost one to three gateways, with no faults
     Figures {
-        /// The built gatewright program, an optimised one
+        /// The built gatewright program, an optimized build
         #[arg(long)]
         program: PathBuf,
     },

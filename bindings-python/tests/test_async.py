@@ -18,7 +18,7 @@ from gatewright import AsyncClient
 
 async def test_calls_run_at_once(gateway: Gateway) -> None:
     async with AsyncClient(gateway.base_url, gateway.key) as client:
-        asked = [
+        calls = [
             asyncio.create_task(
                 client.chat.completions.create(
                     model="model-sol", messages=[{"role": "user", "content": f"Reply with exactly: {number}"}]
@@ -26,7 +26,7 @@ async def test_calls_run_at_once(gateway: Gateway) -> None:
             )
             for number in range(20)
         ]
-        answers = [answer.choices[0].message.content for answer in await asyncio.gather(*asked)]
+        answers = [answer.choices[0].message.content for answer in await asyncio.gather(*calls)]
     assert answers == [str(number) for number in range(20)]
 
 
@@ -56,16 +56,16 @@ async def test_wait_returns_completed_videos(gateway: Gateway) -> None:
 async def test_canceling_a_task_ends_the_request(
     serve: Callable[[Callable[[Connection], None]], str],
 ) -> None:
-    begun, closed = threading.Event(), threading.Event()
+    started, closed = threading.Event(), threading.Event()
 
     def hang(connection: Connection) -> None:
-        begun.set()
+        started.set()
         if connection.wait_until_closed(10):
             closed.set()
 
     client = AsyncClient(serve(hang), "key", max_retries=0)
     call = asyncio.create_task(client.models.list())
-    assert await asyncio.to_thread(begun.wait, 5)
+    assert await asyncio.to_thread(started.wait, 5)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
@@ -83,11 +83,11 @@ async def test_concurrent_calls_get_responses_and_errors_while_some_are_canceled
 
     async with AsyncClient(gateway.base_url, gateway.key) as client:
         for _ in range(5):
-            asked = [asyncio.create_task(ask(number)) for number in range(100)]
+            calls = [asyncio.create_task(ask(number)) for number in range(100)]
             await asyncio.sleep(0.005)
-            left = {number for number, task in enumerate(asked) if number % 5 == 1 and task.cancel()}
-            told = await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 30)
-            for number, outcome in enumerate(told):
+            left = {number for number, task in enumerate(calls) if number % 5 == 1 and task.cancel()}
+            outcomes = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 30)
+            for number, outcome in enumerate(outcomes):
                 if number in left:
                     assert isinstance(outcome, asyncio.CancelledError)
                 elif number % 7 == 3:

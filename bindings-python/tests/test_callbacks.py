@@ -60,20 +60,20 @@ def test_a_key_callable_is_called_for_each_call(serve: Serve) -> None:
 
 
 def test_a_rejected_key_is_refreshed_once(serve: Serve) -> None:
-    asked: list[bool] = []
+    refreshes: list[bool] = []
 
     def provide(*, refresh: bool) -> str:
-        asked.append(refresh)
+        refreshes.append(refresh)
         return "new" if refresh else "old"
 
     locked = Locked("new")
     client = Client(serve(locked), provide, max_retries=0)
     assert client.models.list() == {}
-    assert asked == [False, True]
+    assert refreshes == [False, True]
     locked.key = "another"
     with pytest.raises(gatewright.AuthenticationError):
         client.models.list()
-    assert asked == [False, True] * 2
+    assert refreshes == [False, True] * 2
     assert keys(locked.heads) == ["old", "new"] * 2
 
 
@@ -358,11 +358,11 @@ def test_one_client_with_callbacks_serves_several_loops_at_once(gateway: Gateway
 
 
 async def test_canceling_a_call_cancels_its_callback() -> None:
-    begun = asyncio.Event()
+    started = asyncio.Event()
     ended = asyncio.Event()
 
     async def provide() -> str:
-        begun.set()
+        started.set()
         try:
             await asyncio.sleep(30)
         finally:
@@ -370,7 +370,7 @@ async def test_canceling_a_call_cancels_its_callback() -> None:
         return "key"
 
     call = asyncio.create_task(AsyncClient("http://127.0.0.1:9", provide).models.list())
-    await begun.wait()
+    await started.wait()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call

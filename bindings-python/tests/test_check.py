@@ -30,9 +30,9 @@ def test_a_compatible_gateway_passes_and_every_step_is_reported(gateway: Gateway
     version = ".".join(map(str, sys.version_info[:3]))
     assert result.report["environment"]["runtime_version"].startswith(f"v{version}")
     assert events[0] == {"event": "planned", "cells": 6, "to_run": 5}
-    told = [event for event in events if event["event"] == "finished"]
-    assert [(event["id"], event["model"]) for event in told] == [
-        (event["check"]["id"], event["check"]["model"]) for event in told
+    finished = [event for event in events if event["event"] == "finished"]
+    assert [(event["id"], event["model"]) for event in finished] == [
+        (event["check"]["id"], event["check"]["model"]) for event in finished
     ]
     finished = [event["check"] for event in events if event["event"] == "finished"]
     assert finished == result.report["checks"]

@@ -278,9 +278,9 @@ def test_the_environment_is_read(gateway: Gateway, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("GATEWRIGHT_API_KEY", gateway.key)
     assert Client().models.list().data
     monkeypatch.delenv("GATEWRIGHT_API_KEY")
-    told = r"set GATEWRIGHT_API_KEY, or pass `api_key=…`"
+    message = r"set GATEWRIGHT_API_KEY, or pass `api_key=…`"
     for client in (gatewright.Client, gatewright.AsyncClient):
-        with pytest.raises(gatewright.ConfigurationError, match=told):
+        with pytest.raises(gatewright.ConfigurationError, match=message):
             client()
 
 
@@ -325,10 +325,10 @@ def test_threads_share_a_client_and_the_gil_is_released_meanwhile(
 
 def test_a_call_ends_when_its_timeout_expires(serve: Callable[[Callable[[Connection], None]], str]) -> None:
     client = Client(serve(lambda _: time.sleep(5)), "key")
-    begun = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(gatewright.APITimeoutError):
         client.models.list(timeout=0.2)
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - started < 2
 
 
 # Errors by status and class: spec/errors.json; bodies in the standard form (7 rule 4, ours).

@@ -36,10 +36,10 @@ def test_consecutive_requests_of_a_loop_do_not_wait_for_the_keeper(gateway: Gate
     async def main() -> float:
         client = AsyncClient(gateway.base_url, gateway.key)
         await client.models.list()
-        begun = time.monotonic()
+        started = time.monotonic()
         for _ in range(200):
             await client.models.list()
-        return time.monotonic() - begun
+        return time.monotonic() - started
 
     # The best of three: if each call waited for the keeper's grace of 20 ms, it would be 4 s.
     assert min(asyncio.run(main()) for _ in range(3)) < 2
@@ -55,11 +55,11 @@ def test_a_loop_works_alongside_waiting_threads_and_while_idle(gateway: Gateway)
 
     async def main() -> float:
         client = AsyncClient(gateway.base_url, gateway.key)
-        begun = time.monotonic()
+        started = time.monotonic()
         for _ in range(20):
             assert await converse(client) == "one two three"
             await asyncio.sleep(0.03)
-        return time.monotonic() - begun
+        return time.monotonic() - started
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
     for thread in threads:
@@ -76,10 +76,10 @@ async def test_timeouts_fire_while_a_loop_is_otherwise_idle() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         client = AsyncClient(f"http://127.0.0.1:{port}", "key", max_retries=0)
-        begun = time.monotonic()
+        started = time.monotonic()
         with pytest.raises(gatewright.APITimeoutError):
             await client.models.list(timeout=0.3)
-        assert 0.29 < time.monotonic() - begun < 3
+        assert 0.29 < time.monotonic() - started < 3
 
 
 def test_ctrl_c_reaches_a_blocked_call_without_affecting_a_concurrent_loop(gateway: Gateway) -> None:

@@ -26,8 +26,10 @@ TASK = {"id": "t1", "status": "processing", "created": 1, "model": "m"}
 # Numbers.
 
 
-@pytest.mark.parametrize("asked", ["10000000000000000000", "18446744073709551615", "1e300", "NaN", "-1"])
-def test_a_wait_survives_any_retry_after(serve: Serve, asked: str) -> None:
+@pytest.mark.parametrize(
+    "retry_after", ["10000000000000000000", "18446744073709551615", "1e300", "NaN", "-1"]
+)
+def test_a_wait_survives_any_retry_after(serve: Serve, retry_after: str) -> None:
     def gateway() -> str:
         left = [json.dumps(TASK).encode()]
 
@@ -35,7 +37,7 @@ def test_a_wait_survives_any_retry_after(serve: Serve, asked: str) -> None:
             if left:
                 connection.answer(left.pop())
             else:
-                connection.answer(b"{}", "429 X", f"retry-after: {asked}")
+                connection.answer(b"{}", "429 X", f"retry-after: {retry_after}")
 
         return serve(handle)
 
@@ -123,12 +125,12 @@ def test_the_timeout_bounds_the_silence_of_a_stream_unless_idle_timeout_is_given
     def silence(client: Client, **options: Any) -> float:
         stream = client.chat.completions.create(model="m", messages=MESSAGES, stream=True, **options)
         assert next(stream).choices[0].delta.content == "a"
-        begun = time.monotonic()
+        started = time.monotonic()
         with pytest.raises(gatewright.APITimeoutError) as caught:
             next(stream)
         assert caught.value.partial is not None
         said.append(str(caught.value))
-        return time.monotonic() - begun
+        return time.monotonic() - started
 
     said: list[str] = []
     with Client(url, "key") as client:

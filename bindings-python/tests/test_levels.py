@@ -112,10 +112,10 @@ def hang_after(connection: Connection, *parts: bytes) -> None:
 def test_closing_from_another_thread_ends_the_wait_for_the_document(serve: Serve) -> None:
     stream = open_stream(serve(lambda connection: hang_after(connection, chunk("one"))))
     threading.Timer(0.2, stream.close).start()
-    begun = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(gatewright.ConfigurationError, match="closed"):
         stream.get_final_completion()
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - started < 2
 
 
 async def test_async_final_documents(gateway: Gateway, serve: Serve) -> None:

@@ -136,8 +136,8 @@ def test_a_wait_survives_an_outage_but_not_a_gateway_that_never_responded(serve:
 
 
 def test_a_lasting_outage_is_a_timeout_that_mentions_it(serve: Serve) -> None:
-    url, told = serve(states(record("processing"), None)), "the last look-up failed: the connection broke"
-    with Client(url, "key", max_retries=0) as client, pytest.raises(gatewright.APITimeoutError, match=told):
+    url, text = serve(states(record("processing"), None)), "the last look-up failed: the connection broke"
+    with Client(url, "key", max_retries=0) as client, pytest.raises(gatewright.APITimeoutError, match=text):
         client.videos.generations.wait("t1", interval=0.01, timeout=0.2)
 
 
@@ -158,10 +158,10 @@ async def test_a_submitted_task_is_awaited(gateway: Gateway) -> None:
 
 @pytest.mark.parametrize("during", ["look-up", "pause"])
 async def test_canceling_a_wait_ends_it_immediately(serve: Serve, during: str) -> None:
-    begun, closed = threading.Event(), threading.Event()
+    started, closed = threading.Event(), threading.Event()
 
     def answer(connection: Connection) -> None:
-        begun.set()
+        started.set()
         if during == "pause":
             connection.answer(record("processing"))
         elif connection.wait_until_closed(10):
@@ -169,7 +169,7 @@ async def test_canceling_a_wait_ends_it_immediately(serve: Serve, during: str) -
 
     async with AsyncClient(serve(answer), "key") as client:
         waiting = asyncio.create_task(client.videos.generations.wait("t1", interval=30))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(started.wait, 10)
         await asyncio.sleep(0.1)
         cancelled = time.monotonic()
         waiting.cancel()
@@ -430,17 +430,17 @@ def test_saving_nothing_is_rejected(serve: Serve, client: Client, tmp_path: Path
 
 
 async def test_canceling_a_transfer_closes_it_and_leaves_nothing_behind(serve: Serve, tmp_path: Path) -> None:
-    begun, closed = threading.Event(), threading.Event()
+    started, closed = threading.Event(), threading.Event()
 
     def hang(connection: Connection) -> None:
         connection.send(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nsome of it")
-        begun.set()
+        started.set()
         if connection.wait_until_closed(10):
             closed.set()
 
     async with AsyncClient("http://127.0.0.1:9", "key") as client:
         saving = asyncio.create_task(client.images.save({"url": serve(hang)}, tmp_path / "a"))
-        await asyncio.to_thread(begun.wait, 10)
+        await asyncio.to_thread(started.wait, 10)
         await asyncio.sleep(0.1)
         saving.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -23,14 +23,14 @@ class Hanging:
     """Sends nothing, or starts a stream and falls silent; signals when the client has disconnected."""
 
     def __init__(self) -> None:
-        self.begun = threading.Event()
+        self.started = threading.Event()
         self.closed = threading.Event()
 
     def __call__(self, connection: Connection) -> None:
         if b'"stream":true' in connection.body:
             connection.stream_head()
             connection.send(b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n')
-        self.begun.set()
+        self.started.set()
         if connection.wait_until_closed(10):
             self.closed.set()
 
@@ -89,7 +89,7 @@ def test_canceling_an_asyncio_task_closes_its_connection(
 
     async def main() -> None:
         task = asyncio.ensure_future(hang(AsyncClient(base_url, "key", max_retries=0)))
-        assert await asyncio.to_thread(server.begun.wait, 5)
+        assert await asyncio.to_thread(server.started.wait, 5)
         await asyncio.sleep(0.1)
         assert not server.closed.is_set()
         task.cancel()

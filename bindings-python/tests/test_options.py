@@ -106,10 +106,10 @@ def test_timeouts_retries_and_the_idempotency_key_are_options_of_a_call(
 def test_a_silent_server_hits_the_calls_timeout(serve: Serve) -> None:
     client = Client(serve(lambda _: time.sleep(3)), "key", max_retries=0)
     for options in (CallOptions(timeout=0.2), CallOptions(first_byte_timeout=0.2)):
-        begun = time.monotonic()
+        started = time.monotonic()
         with pytest.raises(gatewright.APITimeoutError):
             client.models.list(**options)
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - started < 2
 
 
 def test_stream_timeouts_are_options_of_a_call(serve: Serve) -> None:
@@ -188,10 +188,10 @@ def test_a_gateway_that_accepts_no_connection_hits_the_connect_timeout() -> None
         queued.connect(listener.getsockname())
         base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         client = Client(base_url, "key", connect_timeout=0.2, max_retries=0)
-        begun = time.monotonic()
+        started = time.monotonic()
         with pytest.raises(gatewright.APITimeoutError, match="timed out connecting"):
             client.models.list()
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - started < 2
 
 
 @pytest.mark.parametrize(

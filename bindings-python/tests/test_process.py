@@ -343,7 +343,7 @@ def test_a_process_exits_with_calls_and_streams_in_progress(serve: Serve, progra
     begin = (
         "import asyncio, sys, threading, time, gatewright\nclient = gatewright.Client(sys.argv[1], 'key')\n"
     )
-    begun = time.monotonic()
+    started = time.monotonic()
     # The interpreter shuts down slowly, so that threads that come back to it find it shutting down.
     leave = """
 class Late:
@@ -354,7 +354,7 @@ late = Late()
 print('leaving')
 """
     assert run(f"{begin}{program}\n{leave}", serve(hang)) == "leaving\n"
-    assert time.monotonic() - begun < 4
+    assert time.monotonic() - started < 4
 
 
 def test_the_number_of_threads_does_not_grow_with_clients_calls_and_streams(gateway: Gateway) -> None:
@@ -413,9 +413,9 @@ def test_importing_takes_less_than_30_ms_in_addition_to_python() -> None:
     def best(program: str) -> float:
         times = []
         for _ in range(10):
-            begun = time.perf_counter()
+            started = time.perf_counter()
             subprocess.run([sys.executable, "-I", "-c", program], check=True)
-            times.append(time.perf_counter() - begun)
+            times.append(time.perf_counter() - started)
         return min(times)
 
     path = str(Path(__file__).resolve().parents[1] / "python")

@@ -41,10 +41,10 @@ def test_query_parameter_bounds_apply_here_and_at_the_gateway(client: Client) ->
 
 
 def test_a_custom_tool_is_called_with_text(client: Client) -> None:
-    asked = "Call run_code with 'print(42)'."
+    prompt = "Call run_code with 'print(42)'."
     completion = client.chat.completions.create(
         model="model-sol",
-        messages=[{"role": "user", "content": asked}],
+        messages=[{"role": "user", "content": prompt}],
         tools=[{"type": "custom", "custom": {"name": "run_code"}}],
         tool_choice={"type": "custom", "custom": {"name": "run_code"}},
     )
@@ -54,7 +54,7 @@ def test_a_custom_tool_is_called_with_text(client: Client) -> None:
     assert calls[0].custom.to_dict() == {"name": "run_code", "input": "print(42)"}
     with client.responses.create(
         model="model-sol",
-        input=asked,
+        input=prompt,
         tools=[{"type": "custom", "name": "run_code"}],
         tool_choice={
             "type": "allowed_tools",

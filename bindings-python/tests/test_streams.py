@@ -129,9 +129,9 @@ def test_dropping_a_stream_closes_the_connection(serve: Serve) -> None:
 def test_closing_from_another_thread_ends_a_waiting_loop(serve: Serve) -> None:
     stream = open_stream(serve(Endless()))
     threading.Timer(0.2, stream.close).start()
-    begun = time.monotonic()
+    started = time.monotonic()
     assert len(list(stream)) == 2
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - started < 2
 
 
 def test_a_truncated_stream_raises_after_its_events(serve: Serve) -> None:

@@ -292,7 +292,7 @@ def test_stream(
 ) -> None:
     base_url = serve(play(case["response"]))
     options = IMPATIENT if case["error"] is not None and case["error"]["kind"] == "timeout" else {}
-    begun = time.monotonic()
+    started = time.monotonic()
     if face == "sync":
         client = Client(base_url, "key", max_retries=0, **options)
         events, final, error = read_sync(client, case["operation"], level)
@@ -300,7 +300,7 @@ def test_stream(
         async_client = AsyncClient(base_url, "key", max_retries=0, **options)
         events, final, error = asyncio.run(read_async(async_client, case["operation"], level))
     # None waits for one of the default timeouts, which are longer.
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - started < 30
     if level == "events":
         assert events == case["data"]
     elif level == "text":

@@ -90,12 +90,12 @@ class Noting(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         super().__init__()
-        self.begun: list[int] = []
+        self.started: list[int] = []
         self.ended: list[int] = []
         self.rests = asyncio.Event()
 
     def add_reader(self, fd: Any, callback: Any, *args: Any) -> Any:
-        self.begun.append(fd)
+        self.started.append(fd)
         return super().add_reader(fd, callback, *args)
 
     def remove_reader(self, fd: Any) -> bool:
@@ -122,8 +122,8 @@ def test_an_event_loop_starts_and_stops_watching_a_stream_once(serve: Serve) -> 
 
     base_url = serve(server)
     assert run_on(loop, main()) == server.texts
-    assert len(loop.begun) == 1
-    assert loop.begun == loop.ended
+    assert len(loop.started) == 1
+    assert loop.started == loop.ended
 
 
 def test_packets_one_by_one_on_uvloop(serve: Serve) -> None:
@@ -175,7 +175,7 @@ def test_a_loop_continues_without_its_reader_and_loses_nothing(serve: Serve) -> 
 
     base_url = serve(answer)
     assert run_on(loop, main()) == [*map(str, range(total)), ""]
-    assert loop.begun == loop.ended
+    assert loop.started == loop.ended
 
 
 def test_a_stream_continues_in_another_loop(serve: Serve) -> None:
@@ -336,13 +336,13 @@ def test_a_request_answered_early_is_sent_completely(serve: Serve) -> None:
 def test_a_thread_whose_stream_another_takes_over_sleeps_until_notified(serve: Serve) -> None:
     server = PacketByPacket(2)
     stream: Any = open_stream(serve(server))
-    told: list[Exception] = []
+    errors: list[Exception] = []
 
     def read() -> None:
         try:
             list(stream)
         except gatewright.ConfigurationError as error:
-            told.append(error)
+            errors.append(error)
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -351,14 +351,14 @@ def test_a_thread_whose_stream_another_takes_over_sleeps_until_notified(serve: S
     whole = threading.Thread(target=lambda: documents.append(stream.get_final_completion()))
     whole.start()
     time.sleep(0.2)
-    begun = time.process_time()
+    started = time.process_time()
     time.sleep(1)
-    assert time.process_time() - begun < 0.5, "somebody spins"
+    assert time.process_time() - started < 0.5, "somebody spins"
     server.go_on.release()
     whole.join(10)
     reader.join(10)
     assert documents[0].choices[0].message.content == "01"
-    assert len(told) == 1
+    assert len(errors) == 1
 
 
 def test_a_stream_over_a_reused_connection_is_read_ahead_without_its_thread(serve: Serve) -> None:

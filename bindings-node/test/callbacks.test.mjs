@@ -49,17 +49,17 @@ test("a rejected key is refreshed once", async (t) => {
   const server = await serve(t, (request, socket) => {
     answerWith(socket, request.headers.authorization === valid ? 200 : 401, MODELS);
   });
-  const asked = [];
+  const refreshes = [];
   const apiKey = ({ refresh }) => {
-    asked.push(refresh);
+    refreshes.push(refresh);
     return refresh ? "fresh" : "stale";
   };
   const client = clientOf(server, { apiKey });
   await client.models.list();
-  assert.deepEqual(asked, [false, true]);
+  assert.deepEqual(refreshes, [false, true]);
   valid = "Bearer another";
   await assert.rejects(client.models.list(), AuthenticationError);
-  assert.deepEqual(asked, [false, true, false, true]);
+  assert.deepEqual(refreshes, [false, true, false, true]);
   await assert.rejects(clientOf(server, { apiKey: "sk-fixed" }).models.list(), AuthenticationError);
   assert.equal(server.requests.length, 5, "a fixed key is not tried twice");
 });

@@ -28,12 +28,12 @@ function clientOf(server, options = {}) {
   return new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0, ...options });
 }
 
-for (const asked of ["10000000000000000000", "18446744073709551615", "1e300", "NaN", "-1"]) {
-  test(`a wait outlives a gateway that asks for a pause of ${asked} s`, async (t) => {
+for (const retryAfter of ["10000000000000000000", "18446744073709551615", "1e300", "NaN", "-1"]) {
+  test(`a wait survives a retry-after of ${retryAfter} s`, async (t) => {
     let looks = 0;
     const server = await serve(t, (_, socket) => {
       if (looks++ === 0) answerWith(socket, 200, TASK);
-      else answerWith(socket, 429, {}, { "retry-after": asked });
+      else answerWith(socket, 429, {}, { "retry-after": retryAfter });
     });
     const waited = clientOf(server).videos.generations.wait("t1", { intervalMs: 10, timeoutMs: 300 });
     await assert.rejects(waited, APITimeoutError);
@@ -95,11 +95,11 @@ test("the timeout bounds the silence of a stream unless idleTimeoutMs is given",
     const stream = await client.chat.completions.create({ ...PROMPT, stream: true }, options);
     const events = stream[Symbol.asyncIterator]();
     assert.equal((await events.next()).value.choices[0].delta.content, "a");
-    const begun = performance.now();
+    const started = performance.now();
     const error = await events.next().then(assert.fail, (error) => error);
     assert.ok(error instanceof APITimeoutError, error);
     assert.ok(error.partial);
-    return { message: error.message, ms: performance.now() - begun };
+    return { message: error.message, ms: performance.now() - started };
   };
   const client = clientOf(server);
   assert.match((await silence(client, { timeoutMs: 400 })).message, /\(timeout\)/);

@@ -199,11 +199,11 @@ test("a closed stream has no final document", async (t) => {
 
 test("a stream is read at one level: a second is rejected, not served partially", async (t) => {
   const server = await streaming(t, [...CHUNKS, "[DONE]"]);
-  const begun = await create(server);
-  await begun.next();
-  assert.throws(() => begun.text(), /text\(\): events of the stream have been read/);
-  assert.throws(() => begun.rawEvents(), TypeError);
-  assert.deepEqual(await collect(begun), CHUNKS.slice(1), "and the first goes on");
+  const started = await create(server);
+  await started.next();
+  assert.throws(() => started.text(), /text\(\): events of the stream have been read/);
+  assert.throws(() => started.rawEvents(), TypeError);
+  assert.deepEqual(await collect(started), CHUNKS.slice(1), "and the first goes on");
   const texts = await create(server);
   const text = texts.text();
   assert.throws(() => texts.tee(), /tee\(\): the stream is read by text\(\)/);

@@ -138,11 +138,11 @@ test("aborting ends a wait immediately, in a poll, in a pause and in onProgress"
     const controller = new AbortController();
     const onProgress = place === "onProgress" ? () => controller.abort("enough") : undefined;
     const waiting = generations.wait("t1", { intervalMs: 30_000, signal: controller.signal, onProgress });
-    const begun = Date.now();
+    const started = Date.now();
     if (onProgress === undefined) setTimeout(() => controller.abort("enough"), 150);
     await assert.rejects(waiting, (error) => error instanceof CancelledError && error.cause === "enough");
     // Long before the next poll, even on a busy machine.
-    assert.ok(Date.now() - begun < 10_000, place);
+    assert.ok(Date.now() - started < 10_000, place);
     if (place === "look-up") for (const socket of sockets) await closedByClient(socket);
   }
 });
@@ -284,14 +284,14 @@ test("aborting or timing out ends a transfer immediately and leaves nothing behi
     socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nsome of it");
   });
   const path = folder(t);
-  const begun = Date.now();
+  const started = Date.now();
   const signal = AbortSignal.timeout(150);
   await assert.rejects(
     offline.images.save({ url }, join(path, "a"), { signal }),
     (error) => error instanceof CancelledError && error.cause === signal.reason,
   );
   await assert.rejects(offline.images.save({ url }, join(path, "a"), { timeoutMs: 150 }), APITimeoutError);
-  assert.ok(Date.now() - begun < 700);
+  assert.ok(Date.now() - started < 700);
   for (const socket of sockets) await closedByClient(socket);
   assert.deepEqual(readdirSync(path), []);
   await assert.rejects(offline.images.save({ url }, join(path, "a"), { signal }), CancelledError);

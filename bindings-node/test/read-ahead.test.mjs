@@ -144,11 +144,11 @@ test("a server that sends without a pause does not block timers", async (t) => {
     last = performance.now();
   }, 1);
   t.after(() => clearInterval(timer));
-  const begun = performance.now();
+  const started = performance.now();
   for await (const event of await open({ url: `http://127.0.0.1:${port}` })) {
     // A reader that is slower than the server.
     for (let turn = 0; turn < 20; turn += 1) JSON.stringify(event);
-    if (performance.now() - begun > 1500) break;
+    if (performance.now() - started > 1500) break;
   }
   longest = Math.max(longest, performance.now() - last);
   assert.ok(ticks > 5 && longest < 1000, `${ticks} turns, the longest pause ${longest} ms`);

@@ -70,10 +70,10 @@ test("query parameter bounds apply here and at the gateway", async () => {
 });
 
 test("a custom tool is called with text", async () => {
-  const asked = "Call run_code with 'f(42)'.";
+  const prompt = "Call run_code with 'f(42)'.";
   const completion = await client.chat.completions.create({
     model: "model-sol",
-    messages: [{ role: "user", content: asked }],
+    messages: [{ role: "user", content: prompt }],
     tools: [{ type: "custom", custom: { name: "run_code" } }],
     tool_choice: { type: "custom", custom: { name: "run_code" } },
   });
@@ -81,7 +81,7 @@ test("a custom tool is called with text", async () => {
   assert.deepEqual([call.type, call.custom], ["custom", { name: "run_code", input: "f(42)" }]);
   const events = await client.responses.create({
     model: "model-sol",
-    input: asked,
+    input: prompt,
     tools: [{ type: "custom", name: "run_code" }],
     tool_choice: { type: "allowed_tools", mode: "required", tools: [{ type: "custom", name: "run_code" }] },
     stream: true,

@@ -77,8 +77,8 @@ for (const vector of vectors.cases) {
     const unwrap = () => webhooks.unwrap(bodyOf(vector.body), headersOf(vector), secrets);
     if (vector.error === undefined) {
       const task = unwrap();
-      const told = Object.fromEntries(Object.keys(vector.task).map((name) => [name, task[name]]));
-      assert.deepEqual(told, vector.task);
+      const actual = Object.fromEntries(Object.keys(vector.task).map((name) => [name, task[name]]));
+      assert.deepEqual(actual, vector.task);
       return;
     }
     assert.throws(unwrap, (error) => {

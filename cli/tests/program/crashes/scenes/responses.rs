@@ -18,7 +18,7 @@ fn path_of(response: &Value) -> String {
 }
 
 /// A gateway's response for a stored response, once it is definite: a store that is slow on a busy machine causes a 503.
-fn settled_answer(gateway: &Serving, method: &str, path: &str) -> Option<Answer> {
+fn definite_response(gateway: &Serving, method: &str, path: &str) -> Option<Answer> {
     let mut answer = None;
     wait_until("the store answers", || {
         answer = client(gateway, KEY, method, path, &Value::Null);
@@ -38,7 +38,7 @@ fn reported_response_is_found(scene: &Scene, model: &str, then: impl Fn(&Serving
             let answer = document_of(Some(answer), 200);
             scene.with_other(|other| {
                 let path = path_of(&answer);
-                let found = document_of(settled_answer(other, "GET", &path), 200);
+                let found = document_of(definite_response(other, "GET", &path), 200);
                 assert_eq!(found["output"], answer["output"], "step {step}");
                 then(other, &path);
             });
@@ -67,7 +67,7 @@ pub(in super::super) fn upstream_of_responses() -> (Serving, String) {
 pub(in super::super) fn a_reported_response_stored_upstream_is_found(scene: &Scene, upstream: &Serving) {
     reported_response_is_found(scene, "held", |other, path| {
         document_of(client(upstream, ADMIN_KEY, "GET", path, &Value::Null), 200);
-        let deleted = settled_answer(other, "DELETE", path).expect("an answer").status;
+        let deleted = definite_response(other, "DELETE", path).expect("an answer").status;
         assert!(deleted == 200 || deleted == 404, "{deleted}");
         document_of(client(upstream, ADMIN_KEY, "GET", path, &Value::Null), 404);
     });
@@ -80,10 +80,10 @@ pub(in super::super) fn a_deleted_response_stays_deleted(scene: &Scene) {
             document_of(client(&first.serving, KEY, "POST", RESPONSES, &question("model-sol", step)), 200);
         let path = path_of(&answer);
         first.begin();
-        let deleted = settled_answer(&first.serving, "DELETE", &path);
+        let deleted = definite_response(&first.serving, "DELETE", &path);
         let has_stopped = first.end(|_| deleted.is_some());
         scene.with_other(|other| {
-            let status = |method| settled_answer(other, method, &path).expect("an answer").status;
+            let status = |method| definite_response(other, method, &path).expect("an answer").status;
             // While the outcome is unknown, it may or may not exist. After a 503, it is already gone.
             let deleted = deleted.map_or_else(|| status("DELETE"), |deleted| deleted.status);
             assert!(deleted == 200 || deleted == 404, "step {step}: {deleted}");

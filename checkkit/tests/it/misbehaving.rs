@@ -46,7 +46,7 @@ fn forms() -> Vec<String> {
 
 /// How one request is answered.
 #[derive(Debug, Clone)]
-struct Behaviour {
+struct Behavior {
     status: u16,
     headers: Vec<(String, String)>,
     body: Body,
@@ -110,7 +110,7 @@ fn body() -> impl Strategy<Value = Body> {
     ]
 }
 
-fn behaviour() -> impl Strategy<Value = Behaviour> {
+fn behavior() -> impl Strategy<Value = Behavior> {
     let status = prop_oneof![
         6 => Just(200u16),
         1 => prop::sample::select(vec![100u16, 101, 103, 201, 204, 302, 304, 400, 401, 403, 404, 418, 429, 500, 503, 599, 600, 999]),
@@ -132,7 +132,7 @@ fn behaviour() -> impl Strategy<Value = Behaviour> {
     let headers = prop::collection::vec(header.prop_map(|(name, text)| (name.to_owned(), text)), 0..3);
     // One in forty never ends.
     (status, headers, body(), 0..40u8, prop::bool::weighted(0.1)).prop_map(
-        |(status, headers, body, end, lies_about_length)| Behaviour {
+        |(status, headers, body, end, lies_about_length)| Behavior {
             status,
             headers,
             body,
@@ -142,7 +142,7 @@ fn behaviour() -> impl Strategy<Value = Behaviour> {
     )
 }
 
-impl Behaviour {
+impl Behavior {
     fn reply(&self, request: &Request) -> Canned {
         let end = match self.end {
             0 => End::Hang,
@@ -236,13 +236,13 @@ fn assert_no_secret(value: &Value) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-async fn run_against(behaviours: Arc<Vec<Behaviour>>) -> Result<(), TestCaseError> {
+async fn run_against(behaviors: Arc<Vec<Behavior>>) -> Result<(), TestCaseError> {
     let answered = Arc::new(Mutex::new(0usize));
     let server = Server::start(move |request| {
         let mut answered = answered.lock().expect("not poisoned");
-        let behaviour = &behaviours[*answered % behaviours.len()];
+        let behavior = &behaviors[*answered % behaviors.len()];
         *answered += 1;
-        behaviour.reply(request)
+        behavior.reply(request)
     })
     .await;
     let mut options = Options::new(server.url());
@@ -270,8 +270,8 @@ async fn run_against(behaviours: Arc<Vec<Behaviour>>) -> Result<(), TestCaseErro
 fn any_service_behavior_yields_a_valid_report_without_secrets() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let mut runner = TestRunner::new(Config { cases: CASES, failure_persistence: None, ..Config::default() });
-    let strategy = prop::collection::vec(behaviour(), 4);
-    let outcome = runner.run(&strategy, |behaviours| runtime.block_on(run_against(Arc::new(behaviours))));
+    let strategy = prop::collection::vec(behavior(), 4);
+    let outcome = runner.run(&strategy, |behaviors| runtime.block_on(run_against(Arc::new(behaviors))));
     if let Err(error) = outcome {
         panic!("{error}");
     }

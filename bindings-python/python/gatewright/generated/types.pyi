@@ -2790,8 +2790,8 @@ class NativeContent(Record):
     def parts(self) -> list[NativePart]:
         """The parts. At least 1 item. Ours, not in the source specification: at least 1 item."""
     @property
-    def role(self) -> Literal["user", "model", "function", "system"] | str | None:
-        """Role of the speaker: user, model or function; user if absent. Ours: not in the source
+    def role(self) -> Literal["user", "model", "function", "tool", "system"] | str | None:
+        """Role of the speaker: user, model, function or tool; user if absent. Ours: not in the source
         specification.
         """
 
@@ -2799,8 +2799,8 @@ class NativeContentParam(TypedDict, total=False):
     """One turn. Source: section 2.5 of the specification."""
     parts: Required[Sequence[NativePartParam | Record]]
     """The parts. At least 1 item. Ours, not in the source specification: at least 1 item."""
-    role: Literal["user", "model", "function", "system"] | str | None
-    """Role of the speaker: user, model or function; user if absent. Ours: not in the source
+    role: Literal["user", "model", "function", "tool", "system"] | str | None
+    """Role of the speaker: user, model, function or tool; user if absent. Ours: not in the source
     specification.
     """
 

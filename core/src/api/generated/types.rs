@@ -6994,7 +6994,7 @@ pub struct NativeContent {
     ///
     /// At least 1 item. Ours, not in the source specification: at least 1 item.
     pub parts: Vec<NativePart>,
-    /// Role of the speaker: user, model or function; user if absent.
+    /// Role of the speaker: user, model, function or tool; user if absent.
     ///
     /// Ours: not in the source specification.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -8850,7 +8850,7 @@ pub struct ResponseCustomTool {
     pub type_: ResponseCustomToolType,
     /// Name of the tool.
     ///
-    /// Matches `^[a-zA-Z0-9_-]{1,64}$`.
+    /// Matches `^[a-zA-Z0-9_-]{1,128}$`.
     pub name: String,
     /// What it does and when to call it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -9155,7 +9155,7 @@ pub struct ResponseFunctionTool {
     pub type_: ResponseFunctionToolType,
     /// Name of the tool.
     ///
-    /// Matches `^[a-zA-Z0-9_-]{1,64}$`.
+    /// Matches `^[a-zA-Z0-9_-]{1,128}$`.
     pub name: String,
     /// What it does and when to call it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::artefacts::{install_python_tools, venv};
 use crate::deny::DENY;
-use crate::process::{command, output, root, run, step};
+use crate::process::{command, output, root, run};
 
 /// The lock files of the three languages, as patterns of `git ls-files`.
 const LOCKS: [&str; 3] = ["*Cargo.lock", "*package-lock.json", "*requirements*.txt"];
@@ -16,7 +16,10 @@ const LOCKS: [&str; 3] = ["*Cargo.lock", "*package-lock.json", "*requirements*.t
 pub(crate) fn check() -> Result<()> {
     install_python_tools()?;
     let locks = output(command("git").arg("ls-files").args(LOCKS))?;
-    report(&failures(locks.lines(), |lock| step(lock, || run(&mut audit(lock)?))))
+    report(&failures(locks.lines(), |lock| {
+        eprintln!("==> {lock}");
+        run(&mut audit(lock)?)
+    }))
 }
 
 /// The command that looks up what a file locks. It also fails if it can't look up one of the dependencies.

@@ -111,14 +111,14 @@ impl Conversation {
             return None;
         }
         let places: HashSet<&str> = places.iter().map(|place| &**place).collect();
-        let parts = self.turns.iter().flat_map(|turn| &turn.parts).flat_map(|part| {
+        let mut parts = self.turns.iter().flat_map(|turn| &turn.parts).flat_map(|part| {
             let within = match &part.kind {
                 PartKind::Result(result) => result.parts.as_slice(),
                 _ => &[],
             };
             std::iter::once(part).chain(within)
         });
-        parts.into_iter().find(|part| part.kind.is_content() && places.contains(&*part.at))
+        parts.find(|part| part.kind.is_content() && places.contains(&*part.at))
     }
 }
 

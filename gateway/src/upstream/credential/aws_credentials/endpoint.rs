@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::Uri;
+use http::uri::PathAndQuery;
 use reqsign_core::{Context, Error, HttpSend, Result};
 
 use super::shared_files::Profile;
@@ -23,7 +24,7 @@ pub(super) fn configured(context: &Context, profile: Option<&Profile<'_>>, servi
 
 /// The same resource at another server.
 pub(super) fn moved(uri: &Uri, endpoint: &str) -> Result<Uri> {
-    let target = uri.path_and_query().map_or("/", |target| target.as_str());
+    let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     format!("{}{target}", endpoint.trim_end_matches('/'))
         .parse()
         .map_err(|_| Error::config_invalid(format!("the endpoint {endpoint} is not a URL")))

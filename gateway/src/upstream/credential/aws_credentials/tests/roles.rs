@@ -300,7 +300,7 @@ async fn a_chain_of_profiles_that_leads_nowhere_is_refused_by_profile_and_file()
     );
     for number in 0..10 {
         let next = number + 1;
-        write!(config, "[profile p{number}]\n{role}source_profile = p{next}\n").expect("memory");
+        writeln!(config, "[profile p{number}]\n{role}source_profile = p{next}").expect("memory");
     }
     write(&home, "config", &config);
     let path = home.path().join(".aws/config");

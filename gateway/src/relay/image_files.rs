@@ -35,7 +35,7 @@ const IMAGE: Medium = Medium {
 };
 
 /// A JSON object whose members keep the form that the provider gave them.
-type Members = IndexMap<String, Box<RawValue>>;
+type RawMembers = IndexMap<String, Box<RawValue>>;
 
 /// The answer with URLs of copies in place of the provider's. None if there is nothing to replace.
 pub(super) async fn copied(
@@ -47,8 +47,8 @@ pub(super) async fn copied(
     if document.len() > MAX_ANSWER_BYTES {
         return None;
     }
-    let mut answer: Members = serde_json::from_slice(document).ok()?;
-    let mut images: Vec<Members> = serde_json::from_str(answer.get("data")?.get()).ok()?;
+    let mut answer: RawMembers = serde_json::from_slice(document).ok()?;
+    let mut images: Vec<RawMembers> = serde_json::from_str(answer.get("data")?.get()).ok()?;
     let deadline = Instant::now() + MAX_TIME;
     let copies = images.iter().take(MAX_IMAGES).map(|image| async move {
         let url: String = serde_json::from_str(image.get("url")?.get()).ok()?;

@@ -5,8 +5,8 @@ use crate::File;
 /// The files, by name.
 pub(crate) static FILES: &[File] = &[
     File { name: "assets/icon-BX8LmMqS.svg", kind: "image/svg+xml", gzip: include_bytes!("assets-icon-BX8LmMqS.svg.gz") },
-    File { name: "assets/index-CH0PIGOl.js", kind: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-index-CH0PIGOl.js.gz") },
-    File { name: "assets/openapi-3.2-CgQikinn.json", kind: "application/json", gzip: include_bytes!("assets-openapi-3.2-CgQikinn.json.gz") },
+    File { name: "assets/index-Dhg0R0I-.js", kind: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-index-Dhg0R0I-.js.gz") },
+    File { name: "assets/openapi-3.2-B5VcMBrZ.json", kind: "application/json", gzip: include_bytes!("assets-openapi-3.2-B5VcMBrZ.json.gz") },
     File { name: "assets/style-DOu0LQhZ.css", kind: "text/css; charset=utf-8", gzip: include_bytes!("assets-style-DOu0LQhZ.css.gz") },
     File { name: "index.html", kind: "text/html; charset=utf-8", gzip: include_bytes!("index.html.gz") },
 ];

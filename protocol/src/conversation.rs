@@ -234,7 +234,6 @@ impl PartKind {
 
 /// An image, audio or document.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::struct_field_names, reason = "media type is the term of the field")]
 pub struct Media {
     /// The content itself, or where the provider finds it.
     pub source: MediaSource,

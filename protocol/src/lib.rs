@@ -10,7 +10,9 @@
 //! | `StreamIn` | a provider's events | deltas |
 //! | `StreamOut` | deltas | a client's events |
 //!
-//! Errors have the same two directions: `failure_in`, and `wire::ApiError` for the client.
+//! Errors have the same two directions: `failure_in`, and the gateway's `ApiError` for the client.
+//!
+//! The crate does no I/O. It has no stable interface: it is a part of the crate `gatewright-gateway`.
 
 mod answer_adapter;
 mod answer_format;
@@ -91,6 +93,7 @@ pub struct Defaults {
 
 impl Defaults {
     /// These defaults for an upstream with the given capabilities.
+    #[must_use]
     pub fn of_upstream(self, capabilities: Capabilities) -> Self {
         Self { functions_only: !capabilities.custom_tools, capabilities, ..self }
     }

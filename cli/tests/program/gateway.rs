@@ -369,13 +369,13 @@ fn gateway_key_variable_takes_precedence_over_the_client_variable() {
 #[cfg(unix)]
 #[test]
 fn a_short_key_of_a_flag_or_a_variable_is_warned_about_without_the_key() {
-    let long = "sixteen-symbols-";
+    let long_key = "sixteen-symbols-";
     for (arguments, variables, place) in [
         (&["--key", "canary"][..], &[][..], Some("--key")),
         (&[], &[("GATEWRIGHT_SERVE_KEY", "canary")], Some("GATEWRIGHT_SERVE_KEY")),
         (&[], &[("GATEWRIGHT_API_KEY", "canary")], Some("GATEWRIGHT_API_KEY")),
         (&[], &[("GATEWRIGHT_SERVE_ADMIN_KEY", "canary")], Some("GATEWRIGHT_SERVE_ADMIN_KEY")),
-        (&["--key", long], &[("GATEWRIGHT_SERVE_ADMIN_KEY", "another-of-sixteen")], None),
+        (&["--key", long_key], &[("GATEWRIGHT_SERVE_ADMIN_KEY", "another-of-sixteen")], None),
     ] {
         let log = Serving::start_with(arguments, variables).log();
         let warnings: Vec<&str> = log.lines().filter(|line| line.contains("warning")).collect();

@@ -167,7 +167,6 @@ fn what_strict_providers_refuse_is_written_for_others() {
         custom_tools: false,
         reasoning_content: false,
         stream_options: false,
-        ..Capabilities::MOST
     };
     let mut found = BTreeSet::new();
     for (source, request) in legal_requests().iter().filter(|(source, _)| *source != Protocol::Chat) {

@@ -59,8 +59,8 @@ impl SharedFile {
         let path = context.env_var(variable).unwrap_or_else(|| default.to_owned());
         let path = context.expand_home_dir(&path).unwrap_or(path);
         // Whatever can't be read is in the log: the context collects it.
-        let Ok(content) = context.file_read(&path).await else { return Ok(Self { path, sections: None }) };
-        let sections = Ini::load_from_str(&String::from_utf8_lossy(&content)).map_err(|malformed| {
+        let Ok(bytes) = context.file_read(&path).await else { return Ok(Self { path, sections: None }) };
+        let sections = Ini::load_from_str(&String::from_utf8_lossy(&bytes)).map_err(|malformed| {
             Error::config_invalid(format!("line {} of the file {path} is malformed", malformed.line))
         })?;
         Ok(Self { path, sections: Some(sections) })

@@ -78,12 +78,13 @@ fn signer_of(seen: &Seen) -> Result<&'static Caller, &'static str> {
         .map(|(name, value)| format!("{}={}", encoded(&name), encoded(&value)))
         .collect();
     query.sort();
-    let headers: String = names.iter().map(|name| format!("{name}:{}\n", seen.header(name))).collect();
+    let headers: Vec<String> = names.iter().map(|name| format!("{name}:{}\n", seen.header(name))).collect();
     let request = format!(
-        "{}\n{}\n{}\n{headers}\n{}\n{}",
+        "{}\n{}\n{}\n{}\n{}\n{}",
         seen.method,
         seen.url.path(),
         query.join("&"),
+        headers.concat(),
         parts["SignedHeaders"],
         sha256(seen.body.as_bytes())
     );

@@ -1,7 +1,7 @@
 //! What strict providers reject in a request: named rules for each protocol, each with its public source. If the gateway
 //! writes a request that breaks a rule, its client gets somebody else's 400.
 //!
-//! Protocol rules hold everywhere. [Provider rules](Rule::of_provider) hold only at some providers or models: an upstream
+//! Protocol rules hold everywhere. Provider rules (`Rule::of_provider`) hold only at some providers or models: an upstream
 //! option says so, and breaking them breaks no promise.
 
 mod chat;

@@ -144,7 +144,7 @@ pub(crate) enum Type {
     Array(Box<Type>),
     /// An object used as a dictionary.
     Map(Box<Type>),
-    /// A member of [`Api::schemas`].
+    /// A member of `Api::schemas`.
     Ref(String),
     Union(Union),
     Nullable(Box<Type>),

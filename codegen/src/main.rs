@@ -70,7 +70,7 @@ struct Another {
     /// The specification, from the repository
     #[arg(value_name = "OPENAPI")]
     openapi: PathBuf,
-    /// JSON that says where the clients go and what they import, see `home.rs`
+    /// JSON that says where the clients go and what they import, see `target.rs`
     #[arg(long, value_name = "FILE")]
     home: PathBuf,
     /// Folder of the clients

@@ -1,6 +1,6 @@
 //! Configuration of a gateway: the structure that it takes, and the file format.
 //!
-//! `reading` turns text into a [`ConfigFile`] in three steps: TOML, the JSON Schema of `file`'s types, and `settling`,
+//! `reading` turns text into a [`ConfigFile`] in three steps: TOML, the JSON Schema of `file`'s types, and `resolve`,
 //! which knows the rules between keys and looks up secrets. Each step reports all its findings, with their positions.
 
 mod addresses;

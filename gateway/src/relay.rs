@@ -187,10 +187,18 @@ impl RequestContext {
                 .map_err(|why| AttemptFailure::no_room(why, &Redactor::default()).into_error())?;
         }
         let mut fault: Option<AttemptFailure> = None;
+        let mut refusal: Option<ApiError> = None;
         let mut request_span = RequestSpan::new(self.span.as_ref(), &self.route, &self.call.body);
         while let Some(attempt) = plan.next(Instant::now(), rand::random()) {
             request_span.at(&attempt.destination);
-            let upstream_request = self.prepare(&mut cache, &attempt.destination).await?;
+            let upstream_request = match self.prepare(&mut cache, &attempt.destination).await {
+                Ok(upstream_request) => upstream_request,
+                // The protocol of another upstream may be able to express it.
+                Err(error) => {
+                    refusal.get_or_insert(error);
+                    continue;
+                }
+            };
             if attempt.destination.provider.is_simulator() {
                 return Box::pin(embedded::answer(&self, upstream_request, attempt)).await;
             }
@@ -204,7 +212,10 @@ impl RequestContext {
                 }
             }
         }
-        Err(unanswered(fault, &plan, &self.meta.model, self.call.operation))
+        match (fault, refusal) {
+            (None, Some(refusal)) => Err(refusal),
+            (fault, _) => Err(unanswered(fault, &plan, &self.meta.model, self.call.operation)),
+        }
     }
 
     /// The stored response that the request continues. Errors: the caller has no such response.
@@ -241,7 +252,7 @@ impl RequestContext {
                     if !self.call.presence.has_ended() {
                         attempt.succeeded(Instant::now());
                     }
-                    let answered = self.with_image_files(answered, &attempt).await;
+                    let answered = self.with_image_files(answered, &mut attempt).await;
                     return Ok(Ok(self.respond(
                         answered,
                         upstream_request,
@@ -287,17 +298,21 @@ impl RequestContext {
     async fn with_image_files(
         &self,
         answered: SuccessfulAnswer,
-        attempt: &UpstreamAttempt,
+        attempt: &mut UpstreamAttempt,
     ) -> SuccessfulAnswer {
         match answered {
             SuccessfulAnswer::Document { document, usage, images, mut share }
                 if self.action == Action::Image && self.app.config.fetch_images =>
             {
+                // The upstream is done, and copying may take a minute.
+                attempt.release_slot();
                 let provider = &attempt.destination.provider;
+                let mut buffers = share.sibling();
+                let copying = image_files::copied(&self.app, &self.call, provider, &document, &mut buffers);
                 let copied = tokio::select! {
                     biased;
                     // Boxed, to keep the futures of other requests small.
-                    copied = Box::pin(image_files::copied(&self.app, &self.call, provider, &document)) => copied,
+                    copied = Box::pin(copying) => copied,
                     () = self.call.presence.ended() => None,
                 };
                 let copied = copied.filter(|copied| share.hold(copied.len()).is_ok());

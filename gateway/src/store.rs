@@ -25,8 +25,8 @@ pub use self::bucket::Bucket;
 pub(crate) use self::bucket::place_of;
 pub(crate) use self::file_name::{FileKind, FileName, StoredFile};
 pub(crate) use self::files::{
-    Contents, FileReservation, GeneratedFiles, KeyFileQuota, LIFETIME, OpenFile, PREFIX, missing_files,
-    untold,
+    Contents, FileReservation, GeneratedFiles, KeyFileQuota, LIFETIME, OpenFile, PART_BYTES, PREFIX,
+    missing_files, untold,
 };
 pub(crate) use self::history::{History, LONGEST, ResponseDocuments, ResponseRecord, StoringUpstream};
 pub(crate) use self::history_keeper::{HistoryKeeper, PendingStore, StoreUnavailable};

@@ -1,7 +1,7 @@
 //! Usage: what each request consumed, by key, model, upstream and day, and what remains of the limits of its key.
 //!
 //! Nothing here waits for the store: numbers are added up in memory and written to a file (`journal`), and a task writes
-//! them into the store (`access/settling.rs`).
+//! them into the store (`access/sync/writing.rs`).
 
 mod account;
 mod caller;

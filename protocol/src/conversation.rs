@@ -1,5 +1,5 @@
 //! The neutral form of a request, its answer and its stream, where the wire protocols meet. Each
-//! protocol translates to and from it (`protocols/`); no protocol knows another.
+//! protocol translates to and from it; no protocol knows another.
 //!
 //! Nothing is dropped silently: every part of a conversation knows where the client wrote it ([`Located::at`],
 //! `at`), and writing a request reports the places that the target can't express.
@@ -105,7 +105,7 @@ impl Conversation {
         parts.all(is_empty).then_some(&first.at)
     }
 
-    /// The first medium, call or result whose place is one of these.
+    /// The first medium or call whose place is one of these.
     pub fn content_at(&self, places: &[JsonPointer]) -> Option<&Part> {
         if places.is_empty() {
             return None;
@@ -226,9 +226,10 @@ pub enum PartKind {
 }
 
 impl PartKind {
-    /// Whether an answer without it would be an answer to another question.
+    /// Whether an answer without it would be an answer to another question. A result without its call is lost with the call, which
+    /// is in a compaction or a stored item that only the first provider can read.
     fn is_content(&self) -> bool {
-        matches!(self, Self::Image(_) | Self::Audio(_) | Self::File(_) | Self::Call(_) | Self::Result(_))
+        matches!(self, Self::Image(_) | Self::Audio(_) | Self::File(_) | Self::Call(_))
     }
 }
 

@@ -71,8 +71,8 @@ const NO_CLIENT: &str = "no client speaks the converse protocol";
 /// A request in the provider's format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EncodedRequest {
-    /// The body. In the native and the converse protocol, model and streaming are part of the path, which `upstream/`
-    /// writes.
+    /// The body. In the native and the converse protocol, model and streaming are part of the path, which the
+    /// gateway writes.
     pub body: Value,
     /// Where the client wrote what this protocol can't express.
     pub dropped: Vec<JsonPointer>,
@@ -218,7 +218,7 @@ impl Protocol {
         document
     }
 
-    /// Reads a provider's stream and reorders it into whole parts (`protocols/sequence.rs`).
+    /// Reads a provider's stream and reorders it into whole parts (`sequence.rs`).
     pub fn stream_in(self) -> Box<dyn StreamIn> {
         let pieces = match self {
             Self::Chat => chat::stream_in(),

@@ -305,6 +305,19 @@ struct UnresolvedCall {
     result: Option<Part>,
 }
 
+impl UnresolvedCall {
+    /// Adds a result. No protocol but the client's has several for one call, so a later one continues the first.
+    fn add(&mut self, part: Part) {
+        match (&mut self.result, part.kind) {
+            (Some(Part { kind: PartKind::Result(first), .. }), PartKind::Result(next)) => {
+                first.parts.extend(next.parts);
+                first.failed = next.failed.or(first.failed.take());
+            }
+            (result, kind) => *result = Some(Part { kind, ..part }),
+        }
+    }
+}
+
 /// The calls with one id that wait for a result: by the turn that holds them, in order.
 #[derive(Default)]
 struct PendingCalls {
@@ -397,8 +410,7 @@ fn matched(turns: &mut [Turn], target: Protocol, lost: &mut Vec<JsonPointer>) ->
                 PartKind::Result(result) => {
                     let call = waiting.get_mut(&result.call_id).and_then(PendingCalls::next);
                     match call.and_then(|call| calls.get_mut(call)) {
-                        // If a call has several results, the last one counts.
-                        Some(call) => lost.extend(call.result.replace(part).map(|earlier| earlier.at)),
+                        Some(call) => call.add(part),
                         None => lost.push(part.at),
                     }
                 }

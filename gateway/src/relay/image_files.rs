@@ -13,8 +13,9 @@ use tokio::time::Instant;
 use super::download::{DownloadError, Medium, download};
 use super::videos::open_url;
 use crate::app::App;
+use crate::bounds::memory_budget::Reservation;
 use crate::routing::Provider;
-use crate::store::FileKind;
+use crate::store::{FileKind, PART_BYTES};
 use crate::wire::Call;
 
 /// An answer with URLs is short: a larger one contains the images.
@@ -37,18 +38,27 @@ const IMAGE: Medium = Medium {
 /// A JSON object whose members keep the form that the provider gave them.
 type RawMembers = IndexMap<String, Box<RawValue>>;
 
-/// The answer with URLs of copies in place of the provider's. None if there is nothing to replace.
+/// The answer with URLs of copies in place of the provider's. None if there is nothing to replace, or no memory for copying.
+/// `buffers`: the memory of what is being copied.
 pub(super) async fn copied(
     app: &App,
     call: &Call,
     provider: &Arc<Provider>,
     document: &Bytes,
+    buffers: &mut Reservation,
 ) -> Option<Bytes> {
     if document.len() > MAX_ANSWER_BYTES {
         return None;
     }
     let mut answer: RawMembers = serde_json::from_slice(document).ok()?;
     let mut images: Vec<RawMembers> = serde_json::from_str(answer.get("data")?.get()).ok()?;
+    if buffers.hold(images.len().min(MAX_IMAGES) * PART_BYTES).is_err() {
+        tracing::warn!(
+            "images of {} keep the provider's URLs: there is no memory to copy them",
+            provider.endpoint.name
+        );
+        return None;
+    }
     let deadline = Instant::now() + MAX_TIME;
     let copies = images.iter().take(MAX_IMAGES).map(|image| async move {
         let url: String = serde_json::from_str(image.get("url")?.get()).ok()?;
@@ -84,7 +94,8 @@ async fn copy(
     let failed = |error| match error {
         DownloadError::Never(why) => why,
         DownloadError::NoRoom(error) => error.to_string(),
-        DownloadError::Failed(failure) => failure.failure().message.clone(),
+        // Not the server's text, which may contain anything.
+        DownloadError::Failed(failure) => format!("the download failed ({:?})", failure.verdict),
     };
     let opened = open_url(provider, &app.fetcher, url, &call.request_id).await;
     let content = opened.map_err(|failure| failed(DownloadError::Failed(failure)))?;

@@ -27,7 +27,7 @@ use crate::wire::{ApiError, Call};
 
 /// Lists what the upstream's protocol can't express.
 pub(crate) const DROPPED_HEADER: HeaderName = HeaderName::from_static("x-gatewright-dropped");
-/// Rejects such a request instead. A request whose media, calls or results would be dropped is always rejected.
+/// Rejects such a request instead. A request whose media or calls would be dropped is always rejected.
 const STRICT_HEADER: HeaderName = HeaderName::from_static("x-gatewright-strict");
 /// Maximum number of places listed.
 const MAX_PLACES: usize = 50;
@@ -150,13 +150,12 @@ impl RequestTranslation {
         Ok(TranslatedRequest { body: outgoing.body.to_string().into(), dropped, adapter })
     }
 
-    /// The error for a medium, call or result that the upstream's protocol can't express.
+    /// The error for a medium or call that the upstream's protocol can't express.
     fn lost_content(&self, part: &Part) -> ApiError {
         let (name, way_out) = match &part.kind {
             PartKind::Image(image) => ("image", of_medium(image)),
             PartKind::Audio(audio) => ("audio", of_medium(audio)),
             PartKind::File(file) => ("file", of_medium(file)),
-            PartKind::Result(_) => ("tool result", "send one result for each call, after it"),
             _ => ("part", "send it in another form"),
         };
         let sent = match &self.origin {
@@ -444,9 +443,6 @@ mod tests {
         let linked = json!({ "input": [{ "role": "user", "content": [
             { "type": "input_file", "file_url": "https://a.example/a.pdf" },
         ] }] });
-        let stray = json!({ "messages": [
-            { "role": "user", "content": "hi" }, { "role": "tool", "tool_call_id": "c", "content": "noon" },
-        ] });
         let within = json!({ "max_tokens": 9, "messages": [
             { "role": "user", "content": "hi" },
             { "role": "assistant", "content": [{ "type": "tool_use", "id": "t", "name": "f", "input": {} }] },
@@ -484,13 +480,6 @@ mod tests {
             (Protocol::Chat, stored, Protocol::Native, "file at /messages/0/content/0", STORED),
             (Protocol::Responses, linked, Protocol::Chat, "file at /input/0/content/0", BY_ADDRESS),
             (Protocol::Native, drawn, Protocol::Responses, "image at /contents/1/parts/0", OTHER_FORMAT),
-            (
-                Protocol::Chat,
-                stray,
-                Protocol::Messages,
-                "tool result at /messages/1",
-                "send one result for each call, after it, or omit it",
-            ),
         ] {
             let mut translation = translation(source, request, false);
             let refused = translation.request_for(target, "theirs", Capabilities::default());

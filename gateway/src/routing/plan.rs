@@ -58,7 +58,8 @@ pub(crate) struct UpstreamAttempt {
     key: SelectedKey,
     /// Until the outcome is reported.
     pass: Option<BreakerPermit>,
-    _permit: Permit,
+    /// The slot among the requests of the upstream.
+    slot: Option<Permit>,
 }
 
 impl Plan {
@@ -221,7 +222,7 @@ impl UpstreamAttempt {
             .inspect_err(|_| destination.breaker.abandoned(pass, now))
             .inspect_err(abandon_key)
             .map_err(unavailable(SkipReason::Busy))?;
-        Ok(Self { destination: Arc::clone(destination), key, pass: Some(pass), _permit: permit })
+        Ok(Self { destination: Arc::clone(destination), key, pass: Some(pass), slot: Some(permit) })
     }
 
     /// The key in use.
@@ -232,6 +233,11 @@ impl UpstreamAttempt {
     fn switch_to(&mut self, key: SelectedKey, now: Instant) {
         self.destination.keys.abandoned(self.key, now);
         self.key = key;
+    }
+
+    /// Frees the slot among the requests of the upstream: it has sent its whole answer.
+    pub(crate) fn release_slot(&mut self) {
+        self.slot = None;
     }
 
     /// The upstream works, and accepts the key.

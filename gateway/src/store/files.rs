@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use gatewright::{ErrorCode, catalog};
 use ring::hmac;
 
-pub(crate) use self::contents::{Contents, FileStream};
+pub(crate) use self::contents::{Contents, FileStream, PART_BYTES};
 pub(crate) use self::failure::untold;
 pub(crate) use self::reservation::{FileReservation, KeyFileQuota};
 

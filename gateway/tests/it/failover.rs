@@ -64,6 +64,46 @@ async fn the_requests_own_fault_is_told_at_once() {
     assert_eq!(two.count(), 0);
 }
 
+/// A question about an image at a URL, which Converse can't express.
+fn question_about_a_url() -> serde_json::Value {
+    let mut question = question(false);
+    question["messages"] = json!([{ "role": "user", "content": [
+        { "type": "text", "text": "What is this?" },
+        { "type": "image_url", "image_url": { "url": "https://a.example/a.png" } },
+    ] }]);
+    question
+}
+
+#[tokio::test]
+async fn an_upstream_that_cannot_express_an_image_leaves_it_to_the_next() {
+    let converse = Scripted::start([]).await;
+    let chat = Scripted::start([json_answer(200, &completion("two"))]).await;
+    let settings =
+        config(vec![upstream("one", Kind::Converse, &converse.url), upstream("two", Kind::Chat, &chat.url)]);
+    let server = start_with(settings).await;
+    let response = send(server.post(CHAT, &question_about_a_url())).await;
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["x-gatewright-upstream"]),
+        (200, &"two".parse().expect("a name"))
+    );
+    assert_eq!((converse.count(), chat.count()), (0, 1));
+}
+
+#[tokio::test]
+async fn a_failure_of_a_provider_is_reported_rather_than_what_the_next_cannot_express() {
+    let chat = Scripted::start([json_answer(503, &json!({}))]).await;
+    let converse = Scripted::start([]).await;
+    let settings =
+        config(vec![upstream("one", Kind::Chat, &chat.url), upstream("two", Kind::Converse, &converse.url)]);
+    let server = start_with(settings).await;
+    let (status, _) = server.refused(CHAT, &question_about_a_url()).await;
+    assert_eq!((status, converse.count()), (503, 0));
+    let settings = config(vec![upstream("two", Kind::Converse, &converse.url)]);
+    let server = start_with(settings).await;
+    let (status, answer) = server.refused(CHAT, &question_about_a_url()).await;
+    assert_eq!((status, &answer["error"]["param"]), (400, &json!("messages.0.content.1")));
+}
+
 #[tokio::test]
 async fn a_stream_that_begins_with_an_error_has_not_begun() {
     for first in [

@@ -172,7 +172,7 @@ pub enum Delta {
     },
     /// A call begins. `call`: its index among the choice's calls. A provider's stream may report a call
     /// before its name or id is known (each empty then), and the same call again with them
-    /// (`protocols/sequence.rs`).
+    /// (`sequence.rs`).
     Call {
         /// Index of the choice it belongs to.
         choice: u32,

@@ -1,5 +1,5 @@
 //! Arranges the turns of a conversation as servers of the converse protocol accept them: instructions come first, turns
-//! alternate, and the user begins. Results already follow their calls (`protocols/turns.rs`).
+//! alternate, and the user begins. Results already follow their calls (`turns.rs`).
 
 use serde_json::{Value, json};
 

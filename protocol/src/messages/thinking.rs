@@ -153,9 +153,12 @@ fn can_think(conversation: &Conversation, target: Protocol) -> bool {
         conversation.tool_choice.as_ref().map(|choice| &choice.value),
         Some(ToolChoice::Required | ToolChoice::Function(_) | ToolChoice::Allowed { required: true, .. })
     );
-    // Instructions move to the head of the request, wherever they were.
+    // Instructions move to the head of the request, wherever they were, and blank texts are left out.
+    let is_blank = |part: &Part| matches!(&part.kind, PartKind::Text(text) if text.trim().is_empty());
     let mut turns = conversation.turns.iter().rev();
-    let last = turns.find(|turn| !matches!(turn.role, Role::System | Role::Developer));
+    let last = turns.find(|turn| {
+        !matches!(turn.role, Role::System | Role::Developer) && !turn.parts.iter().all(is_blank)
+    });
     let is_prefilled = last.is_some_and(|turn| turn.role == Role::Assistant);
     let mut calling = turns_of_the_last_calls(&conversation.turns)
         .filter(|turn| turn.parts.iter().any(|part| matches!(part.kind, PartKind::Call(_))));

@@ -91,12 +91,14 @@ fn a_forced_call_counts_more_than_thinking_in_either_way() {
 fn a_prefilled_answer_takes_precedence_over_thinking_also_before_instructions() {
     let user = json!({ "role": "user", "content": "x" });
     let begun = json!({ "role": "assistant", "content": "y" });
+    let blank = json!({ "role": "user", "content": " " });
     for instructions in
         [json!({ "role": "system", "content": "z" }), json!({ "role": "developer", "content": "z" })]
     {
-        for messages in
-            [vec![user.clone(), begun.clone()], vec![user.clone(), begun.clone(), instructions.clone()]]
-        {
+        for messages in [
+            vec![user.clone(), begun.clone()],
+            vec![user.clone(), begun.clone(), instructions.clone(), blank.clone()],
+        ] {
             let request = json!({ "messages": messages, "reasoning_effort": "high" });
             for way in [Thinking::Budget, Thinking::Adaptive] {
                 let (thinking, _, _, lost) = told(Protocol::Chat, request.clone(), way);

@@ -53,6 +53,25 @@ fn what_stands_before_or_between_results_follows_them() {
 }
 
 #[test]
+fn several_results_of_one_call_become_one_with_all_their_parts() {
+    let call = json!({ "id": "c", "type": "function", "function": { "name": "f", "arguments": "{}" } });
+    let result = |text: &str| json!({ "role": "tool", "tool_call_id": "c", "content": text });
+    let request = json!({ "model": "m", "messages": [
+        { "role": "user", "content": "q" },
+        { "role": "assistant", "tool_calls": [call] },
+        result("one"),
+        result("two"),
+    ] });
+    let conversation = Protocol::Chat.request_in(request, "m", false).expect("a request");
+    for target in [Protocol::Responses, Protocol::Messages, Protocol::Native, Protocol::Converse] {
+        let outgoing = target.request_out(&conversation, DEFAULTS);
+        let body = outgoing.body.to_string();
+        assert!(body.contains("one") && body.contains("two"), "{target:?}: {body}");
+        assert!(outgoing.dropped.is_empty(), "{target:?}: {:?}", outgoing.dropped);
+    }
+}
+
+#[test]
 fn a_result_goes_to_the_nearest_call_of_its_id() {
     let call = |id: &str, arguments: &str| json!({ "type": "function_call", "call_id": id, "name": "f", "arguments": arguments });
     let output = |text: &str| json!({ "type": "function_call_output", "call_id": "x", "output": text });

@@ -24,7 +24,7 @@ use crate::store::bucket::Bucket;
 use crate::store::file_name::FileName;
 
 /// A larger file is written in parts of this size, in bytes; one part is in memory while it arrives.
-pub(super) const PART: usize = 5 * 1024 * 1024;
+pub(crate) const PART_BYTES: usize = 5 * 1024 * 1024;
 /// The size of the pieces in which a file is read from the folder, in bytes. Each takes a round trip to another
 /// thread.
 const PIECE: usize = 64 * 1024;
@@ -95,7 +95,7 @@ impl Contents {
     /// A writer for a file whose bytes arrive over time. The file appears once the writer has been shut down.
     pub(super) async fn writer(&self, name: &FileName) -> Result<BufWriter, FileError> {
         self.in_place().await?;
-        let writer = BufWriter::with_capacity(Arc::clone(&self.store), path(name), PART);
+        let writer = BufWriter::with_capacity(Arc::clone(&self.store), path(name), PART_BYTES);
         Ok(writer.with_max_concurrency(1))
     }
 

@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::contents::PART;
+use super::contents::PART_BYTES;
 use super::failure::FileError;
 use super::reservation::FileReservation;
 use super::sweeping::LEFT;
@@ -46,7 +46,7 @@ impl FileWriter<'_> {
         self.room.claim(self.bytes).await?;
         if let Some(writer) = &mut self.writer {
             // A part is in memory until it is complete.
-            let ends_part = self.bytes / PART as u64 > before / PART as u64;
+            let ends_part = self.bytes / PART_BYTES as u64 > before / PART_BYTES as u64;
             if ends_part {
                 crash::point();
             }

@@ -1,6 +1,6 @@
 //! The members of the shared config and credentials files that the crate does not read: roles, sessions of a login, endpoints.
 
-use ini::{Ini, Properties};
+use ini::{Ini, ParseOption, Properties};
 use reqsign_core::{Context, Error, Result};
 
 /// Both files, as far as they exist.
@@ -58,11 +58,18 @@ impl SharedFile {
     async fn read(context: &Context, variable: &str, default: &str) -> Result<Self> {
         let path = context.env_var(variable).unwrap_or_else(|| default.to_owned());
         let path = context.expand_home_dir(&path).unwrap_or(path);
-        // Whatever can't be read is in the log: the context collects it.
-        let Ok(bytes) = context.file_read(&path).await else { return Ok(Self { path, sections: None }) };
-        let sections = Ini::load_from_str(&String::from_utf8_lossy(&bytes)).map_err(|malformed| {
-            Error::config_invalid(format!("line {} of the file {path} is malformed", malformed.line))
-        })?;
+        let bytes = match context.file_read(&path).await {
+            Ok(bytes) => bytes,
+            // Without a file that is there, the request would be signed with another identity.
+            Err(error) if matches!(tokio::fs::try_exists(&path).await, Ok(true)) => return Err(error),
+            Err(_) => return Ok(Self { path, sections: None }),
+        };
+        // Indented members belong to the member above them, such as the `endpoint_url` of `s3`.
+        let nested = ParseOption { enabled_preserve_key_leading_whitespace: true, ..ParseOption::default() };
+        let sections =
+            Ini::load_from_str_opt(&String::from_utf8_lossy(&bytes), nested).map_err(|malformed| {
+                Error::config_invalid(format!("line {} of the file {path} is malformed", malformed.line))
+            })?;
         Ok(Self { path, sections: Some(sections) })
     }
 

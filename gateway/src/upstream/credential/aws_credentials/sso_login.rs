@@ -33,9 +33,14 @@ impl ProvideCredential for SsoLogin {
             None if profile.get("sso_start_url").is_none() => return Ok(None),
             None => None,
         };
-        let required = |member: &str| {
-            let value = session.and_then(|session| session.get(member)).or_else(|| profile.get(member));
-            value.ok_or_else(|| profile.error(&format!("has a login without {member}; add it")))
+        let member =
+            |member: &str| session.and_then(|session| session.get(member)).or_else(|| profile.get(member));
+        if member("sso_account_id").is_none() && member("sso_role_name").is_none() {
+            // A login for services that take its token as it is.
+            return Ok(None);
+        }
+        let required = |name: &str| {
+            member(name).ok_or_else(|| profile.error(&format!("has a login without {name}; add it")))
         };
         // A token is stored under the hash of the session's name, or else of the start URL. The crate needs the start URL for
         // nothing but that name.

@@ -79,6 +79,18 @@ async fn a_login_is_of_a_profile_or_of_a_session_that_profiles_share() {
 }
 
 #[tokio::test]
+async fn a_login_without_account_and_role_is_passed_over() {
+    let home = home();
+    write(
+        &home,
+        "config",
+        &format!("[default]\nsso_session = one\n[sso-session one]\nsso_start_url = {START_URL}\n"),
+    );
+    write(&home, "credentials", "[default]\naws_access_key_id = AKIAONE\naws_secret_access_key = canary-1\n");
+    assert_eq!(found(&source(&[], &home)).await.0, ["canary-1"]);
+}
+
+#[tokio::test]
 async fn an_incomplete_login_names_the_profile_the_file_and_what_is_missing() {
     let home = home();
     let path = home.path().join(".aws/config");
@@ -86,8 +98,11 @@ async fn an_incomplete_login_names_the_profile_the_file_and_what_is_missing() {
     source.profile = Some("team".to_owned());
     for (config, problem) in [
         ("sso_session = other", "names the sso_session \"other\", but there is no [sso-session other]"),
-        ("sso_session = one", "has a login without sso_start_url; add it"),
-        ("sso_start_url = https://a.example", "has a login without sso_region; add it"),
+        ("sso_session = one\nsso_role_name = Models", "has a login without sso_start_url; add it"),
+        (
+            "sso_start_url = https://a.example\nsso_role_name = Models",
+            "has a login without sso_region; add it",
+        ),
         (
             "sso_start_url = https://a.example\nsso_region = eu-west-1\nsso_account_id = 123456789012",
             "has a login without sso_role_name; add it",

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use ring::{digest, hmac};
 
+use super::shared_files::SharedFiles;
 use super::stub_server::{self, Seen};
 use super::*;
 
@@ -216,6 +217,34 @@ async fn a_role_is_assumed_with_the_keys_of_its_own_profile_or_of_a_credential_s
         source.profile = Some(profile.to_owned());
         assert_eq!(found(&source).await.0, secrets(&FIRST), "{profile}");
     }
+}
+
+#[tokio::test]
+async fn an_indented_endpoint_belongs_to_the_service_above_it() {
+    let home = home();
+    let config = "[default]\ns3 =\n    endpoint_url = https://s3.example\n";
+    for (text, expected) in [
+        (config.to_owned(), None),
+        (format!("{config}endpoint_url = https://all.example\n"), Some("https://all.example")),
+    ] {
+        write(&home, "config", &text);
+        let envs = HashMap::new();
+        let context = Context::new()
+            .with_env(StaticEnv { home_dir: Some(home.path().to_owned()), envs })
+            .with_file_read(BoundedAccess::default());
+        let files = SharedFiles::read(&context).await.expect("files");
+        let profile = files.profile("default").expect("a profile");
+        assert_eq!(endpoint::configured(&context, Some(&profile), "STS").as_deref(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_there_but_cannot_be_read_is_an_error() {
+    let home = home();
+    fs::create_dir(home.path().join(".aws/config")).expect("a folder in its place");
+    write(&home, "credentials", &user_keys("default"));
+    let why = reason(&source(&[], &home)).await;
+    assert!(why.contains("config cannot be read"), "{why}");
 }
 
 #[test]

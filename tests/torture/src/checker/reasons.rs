@@ -22,8 +22,8 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
 struct Known<'h> {
     /// The limits of the created keys.
     limits: HashMap<&'h str, Limits>,
-    /// When an idempotency key was first used.
-    once: HashMap<&'h str, usize>,
+    /// The calls with an idempotency key.
+    once: HashMap<&'h str, Vec<usize>>,
     /// When the first attempt to revoke a key began.
     revoking: HashMap<&'h str, usize>,
 }
@@ -38,7 +38,7 @@ impl<'h> Known<'h> {
                 _ => {}
             }
             if let Some(name) = call.asked.once() {
-                once.entry(name).or_insert(call.line);
+                once.entry(name).or_insert_with(Vec::new).push(call.line);
             }
         }
         Self { limits, once, revoking }
@@ -50,8 +50,11 @@ impl<'h> Known<'h> {
             lines.get(name).is_some_and(|first| *first < call.line)
         };
         if let (409, Some(name)) = (status, call.asked.once()) {
-            // An earlier call with the same idempotency key is in progress. `repeats` judges whether it had ended.
-            return is_before(&self.once, name);
+            // Another call with the same idempotency key is in progress: which of several is first, the store decides.
+            // `repeats` judges whether it had ended.
+            let end = call.answer.map_or(usize::MAX, |answer| answer.line);
+            let calls = self.once.get(name);
+            return calls.is_some_and(|lines| lines.iter().any(|line| *line != call.line && *line < end));
         }
         match (status, call.asked) {
             // `keys` judges those that are created and revoked.

@@ -68,6 +68,15 @@ fn a_conflict_without_another_submission_is_found() {
     };
     conflict(Some("x"), once("x")).is_sound();
     conflict(Some("y"), once("x")).breaks("refusal has a reason");
+    // The later of two at once may be the one that the store takes for the first.
+    let raced = |later: u64| {
+        let mut script = Script::default();
+        script.call((0, 30), (1, DEFAULT), once("x"), refused(409));
+        script.call((later, later + 10), (0, DEFAULT), once("x"), lost());
+        script
+    };
+    raced(10).is_sound();
+    raced(40).breaks("refusal has a reason");
     let chat = |name: &str| Asked::Chat { intent: 3, stream: false, once: Some(name.to_owned()) };
     conflict(Some("x"), chat("x")).is_sound();
     conflict(Some("y"), chat("x")).breaks("refusal has a reason");

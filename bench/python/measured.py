@@ -1,7 +1,8 @@
-"""What the measured Python programs share: `PROGRAM WORK MODEL COUNT HOST` does one kind of work COUNT times and
-prints its cost as one line of JSON. bench/src/measured.rs is its counterpart.
+"""What the measured Python programs share: `PROGRAM WORK MODEL COUNT HOST` does one kind of work COUNT times
+and prints its cost as one line of JSON. bench/src/measured.rs is its counterpart.
 
-The kinds of work: `ask` for a whole response, `read` a stream, `crowd` (100 requests at a time), `read-async`.
+The kinds of work: `ask` for a whole response, `read` a stream, `crowd` (100 requests at a time),
+`read-async`.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     python validate_reports.py s3-mounted/reports  # partitions: the folder's *.ndjson, one report per line
 
 Each worker reads its partition line by line and skips blank lines; only counts and the first few verdicts
-are sent back. To use a running cluster, set RAY_ADDRESS; every node needs the gatewright package and access to
-the folder.
+are sent back. To use a running cluster, set RAY_ADDRESS; every node needs the gatewright package and access
+to the folder.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Plays every scenario with every client of some modules against every target, one line of JSON for each.
 
 Usage: play.py TARGETS SHARE PLAYER MODULE…; TARGETS is a JSON file, see `Target`. PLAYER is a name of this
-program. SHARE is 1 to play everything. With a larger number, each client plays each scenario against one of SHARE
-targets, and the next scenarios against the next target.
+program. SHARE is 1 to play everything. With a larger number, each client plays each scenario against one of
+SHARE targets, and the next scenarios against the next target.
 Each program and each client has its own failing models: a breaker that one client opens affects no other.
 """
 

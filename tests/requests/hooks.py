@@ -4,8 +4,8 @@ Without `alt`, a native stream is an array, as its official clients expect (spec
 specification shows only the events.
 
 In the native format a missing key is 403, and a wrong one is 400 with a reason that says so, as its clients
-expect (spec/gaps.md). The check `ignored_auth` accepts 401 and 403 as the rejection of a key. These hooks teach
-it the native format; no other 400 counts.
+expect (spec/gaps.md). The check `ignored_auth` accepts 401 and 403 as the rejection of a key. These hooks
+teach it the native format; no other 400 counts.
 """
 
 from urllib.parse import parse_qs, urlsplit

@@ -19,5 +19,6 @@ pub(crate) fn check() -> Result<()> {
     run(cargo().args(["fetch", "--locked"]))?;
     // No advisories: their database comes over the network, see `advisories`.
     run(deny.args(["--offline", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]))?;
-    run(&mut machete)
+    // With it, cargo-machete takes itself for a subcommand of cargo, and expects its name among the arguments.
+    run(machete.env_remove("CARGO"))
 }

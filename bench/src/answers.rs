@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_model_name_selects_the_response() {
+    fn model_name_selects_the_response() {
         let wanted = |body: &str| Wanted::read("/v1/chat/completions", body.as_bytes());
         let plain = wanted(r#"{"model": "plain", "messages": []}"#);
         assert_eq!((plain.stream, plain.messages), (false, false));

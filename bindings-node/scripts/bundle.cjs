@@ -2,29 +2,78 @@
 // it finds, reads and compiles one file, where it did forty. `dist/index.mjs` passes on what that exports. It requires it: in
 // what an ES module imports from CommonJS, Node searches the text for names, which takes longer than all else.
 //
-// Usage: node scripts/bundle.cjs   Run after `tsc`, whose modules are taken as they are, each in a function of its own.
+// Usage: node scripts/bundle.cjs   Run after `tsc`, whose modules are taken without their comments, each in a function of its
+// own.
 "use strict";
 
 const { readFileSync, writeFileSync } = require("node:fs");
 const { dirname, join, relative } = require("node:path");
+const { ModuleKind, transpileModule } = require("typescript");
 
 const root = join(__dirname, "..");
 const built = join(root, "dist");
+
+/** Modules that run when something of them is used: a program that only sends calls needs none of them. */
+const LATER = [
+  "chat-events.js",
+  "check.js",
+  "elements.js",
+  "files.js",
+  "images.js",
+  "input-items.js",
+  "json-prefix.js",
+  "native.js",
+  "pages.js",
+  "report-lines.js",
+  "report-pool.js",
+  "response-events.js",
+  "rows.js",
+  "standard.js",
+  "strict.js",
+  "structured.js",
+  "tee.js",
+  "tools.js",
+  "videos.js",
+];
 
 /** The modules that `file` needs, itself included, by their paths below `dist/`, in the order in which they are found. */
 function modulesOf(file, found = new Map()) {
   const name = relative(built, file);
   if (found.has(name)) return found;
   found.set(name, "");
-  const text = readFileSync(file, "utf8").replaceAll(/require\("(\.[^"]*)"\)/g, (call, path) => {
-    // Not one of the build: the package's own description.
-    if (path.endsWith(".json")) return call;
-    const needed = join(dirname(file), `${path}.js`);
-    modulesOf(needed, found);
-    return `module_(${JSON.stringify(relative(built, needed))})`;
-  });
-  found.set(name, text);
+  const text = withoutComments(readFileSync(file, "utf8")).replaceAll(
+    /require\("(\.[^"]*)"\)/g,
+    (call, path) => {
+      // Not one of the build: the package's own description.
+      if (path.endsWith(".json")) return call;
+      const needed = join(dirname(file), `${path}.js`);
+      modulesOf(needed, found);
+      return `module_(${JSON.stringify(relative(built, needed))})`;
+    },
+  );
+  found.set(name, withLater(text));
   return found;
+}
+
+function withoutComments(text) {
+  const compilerOptions = { module: ModuleKind.ESNext, removeComments: true, target: "ES2022" };
+  return transpileModule(text, { compilerOptions }).outputText;
+}
+
+/** The text of a module that asks for a module of `LATER` where it uses it, not at its beginning. */
+function withLater(text) {
+  let later = text;
+  for (const [line, name, call, path] of text.matchAll(
+    /^(?:const|var) (\w+) = (module_\("([^"]+)"\));\n/gm,
+  )) {
+    if (!LATER.includes(path)) continue;
+    later = later
+      .replace(line, "")
+      // A call in `new` would take its arguments.
+      .replaceAll(new RegExp(`\\bnew ${name}\\.(\\w+)`, "g"), (_, member) => `new (${call}.${member})`)
+      .replaceAll(new RegExp(`\\b${name}\\b`, "g"), () => call);
+  }
+  return later;
 }
 
 /** The names of what a module of the build exports. */
@@ -41,7 +90,8 @@ const ENTRIES = ["cli.js"];
 
 const modules = modulesOf(join(built, "index.js"));
 for (const entry of ENTRIES) modulesOf(join(built, entry), modules);
-const names = [...new Set(exportedNames(modules, "index.js"))].sort();
+// The default export has no name of its own.
+const names = [...new Set(exportedNames(modules, "index.js"))].filter((name) => name !== "default").sort();
 const functions = [...modules].map(([name, text]) => `${JSON.stringify(name)}: (exports) => {\n${text}},\n`);
 writeFileSync(
   join(built, "index.js"),
@@ -60,6 +110,7 @@ const module_ = (name) => {
 const modules = {
 ${functions.join("")}};
 module.exports = module_("index.js");
+module_.made = made;
 Object.defineProperty(module.exports, Symbol.for("gatewright.module"), { value: module_ });
 `,
 );
@@ -77,7 +128,9 @@ writeFileSync(
   `// One copy of everything for both module systems.
 import { createRequire } from "node:module";
 
+const all = createRequire(import.meta.url)("./index.js");
 export const {
-${names.map((name) => `  ${name},\n`).join("")}} = createRequire(import.meta.url)("./index.js");
+${names.map((name) => `  ${name},\n`).join("")}} = all;
+export default all.default;
 `,
 );

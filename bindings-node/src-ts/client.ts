@@ -3,6 +3,8 @@
 import { Connection } from "./connection";
 import { CallSite } from "./failure";
 import type { CallDefaults, ClientOptions } from "./generated/options";
+import { explainMissing } from "./missing";
+import type { ClientAliases, TimeoutAlias } from "./options";
 import { Resources } from "./resources";
 
 const { version: VERSION } = require("../package.json") as { version: string };
@@ -21,10 +23,10 @@ const { version: VERSION } = require("../package.json") as { version: string };
  * ```
  */
 export class Client extends Resources {
-  constructor(options?: ClientOptions);
+  constructor(options?: ClientOptions & ClientAliases);
   /** @internal */
   constructor(connection: Connection);
-  constructor(given: ClientOptions | Connection = {}) {
+  constructor(given: (ClientOptions & ClientAliases) | Connection = {}) {
     super(given instanceof Connection ? given : Connection.open(given, userAgent(), new CallSite(Client)));
   }
 
@@ -42,7 +44,7 @@ export class Client extends Resources {
    * console.log((await patient.models.list()).data.length);
    * ```
    */
-  withOptions(options: CallDefaults): Client {
+  withOptions(options: CallDefaults & TimeoutAlias): Client {
     return new Client(this.connection.withOptions(options, new CallSite(this.withOptions)));
   }
 
@@ -51,6 +53,8 @@ export class Client extends Resources {
     return this.connection.baseUrl;
   }
 }
+
+explainMissing();
 
 function userAgent(): string {
   const { bun, node } = process.versions;

@@ -25,10 +25,19 @@ import {
   type WaitOptions,
 } from "./generated/options";
 import type { Operation } from "./operation";
-import { addPair, crossing, engineCallDefaults, engineClientOptions, engineRequestOptions } from "./options";
+import {
+  addPair,
+  type ClientAliases,
+  crossing,
+  engineCallDefaults,
+  engineClientOptions,
+  engineRequestOptions,
+  type TimeoutAlias,
+} from "./options";
 import { ApiPromise } from "./promise";
 import { ResponseInfo, remember } from "./response";
 import { resultOf } from "./result";
+import { misspelled, suggestion } from "./spelling";
 import { Stream, type StreamClass } from "./stream";
 
 type Members = Record<string, unknown>;
@@ -47,7 +56,7 @@ export class Connection {
   }
 
   /** Creates a new connection. Errors: `ConfigurationError`, with the stack of `site`. */
-  static open(options: ClientOptions, userAgent: string, site: CallSite): Connection {
+  static open(options: ClientOptions & ClientAliases, userAgent: string, site: CallSite): Connection {
     const callbacks = Callbacks.of(options);
     const given = engineClientOptions(options, userAgent);
     return new Connection(
@@ -58,7 +67,7 @@ export class Connection {
   }
 
   /** This connection with other defaults for its calls. Errors: `ConfigurationError`, with the stack of `site`. */
-  withOptions(options: CallDefaults, site: CallSite): Connection {
+  withOptions(options: CallDefaults & TimeoutAlias, site: CallSite): Connection {
     const given = engineCallDefaults(options);
     return new Connection(this.#engine.withOptions(given), this.#callbacks, site);
   }
@@ -206,7 +215,7 @@ function assemble(
 
   if (operation.path.length > 0) {
     call.path = operation.path.flatMap((name, index) => {
-      const value = operation.body ? take(name) : path[index];
+      const value = operation.body === null ? path[index] : take(name);
       return [name, pathValue(operation, name, value)];
     });
   }
@@ -215,14 +224,33 @@ function assemble(
   const given = engineRequestOptions(operation.name, options);
   if (given !== undefined) call.options = given;
 
-  if (operation.body) {
+  if (operation.body !== null) {
+    refuseMisspelled(operation.name, rest, operation.body);
     call.body = JSON.stringify(rest);
   } else {
     // Most likely options passed in place of parameters; ignoring them would hide the mistake.
     const [unknown] = Object.keys(rest);
-    if (unknown !== undefined) throw new TypeError(`${operation.name}: no parameter is called ${unknown}`);
+    if (unknown !== undefined) {
+      const hint = suggestion(unknown, [...operation.query, ...operation.headers]);
+      throw new TypeError(`${operation.name}: no parameter is called ${unknown}${hint}`);
+    }
   }
   return { call, streams: streams(operation, rest) };
+}
+
+/** Errors: TypeError for a member that is a misspelled one. Other unknown members are sent: providers have their own. */
+function refuseMisspelled(method: string, body: Members, known: readonly string[]): void {
+  for (const name of Object.keys(body)) {
+    if (known.includes(name) || body[name] === undefined) continue;
+    const meant = misspelled(
+      name,
+      known.filter((one) => body[one] === undefined),
+    );
+    if (meant === undefined) continue;
+    throw new TypeError(
+      `${method}: no parameter is called ${name}; did you mean ${meant}? The option extraBody sends it as it is`,
+    );
+  }
 }
 
 /** Names and values of parameters, flat. */

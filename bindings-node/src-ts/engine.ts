@@ -173,6 +173,8 @@ export interface EngineModule {
     create(validator: EngineValidator, ordered: boolean): EnginePool | string;
   };
   EngineLines: new () => EngineLines;
+  /** Adds operations of another API, which a generated package does when it is loaded; returns what is wrong with the JSON. */
+  registerOperations(json: string): string | null;
   /** Whether bytes are a blank line. */
   isBlankLine(line: Uint8Array): boolean;
   /** Whether a header is one of the signature headers of a webhook. */
@@ -281,6 +283,7 @@ export interface EngineMade {
 
 export interface EngineValidatorOptions {
   strict?: boolean;
+  ownNames?: boolean;
   models?: string[];
   kitName?: string;
   maxBytes?: number;

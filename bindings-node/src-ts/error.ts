@@ -5,7 +5,7 @@
 
 import type { CheckResult } from "./check";
 import type { ErrorKind } from "./generated/errors";
-import type { RequestViolation } from "./generated/types";
+import type { ChatCompletion, RequestViolation, Response } from "./generated/types";
 
 /** All members of an error besides its message. Members that do not apply are `undefined`. */
 export interface ErrorDetails {
@@ -46,6 +46,13 @@ export interface ErrorDetails {
   readonly violations?: readonly RequestViolation[] | undefined;
   /** For a `check` ended by its signal: the result so far; cells that were not reached are marked `aborted:`. */
   readonly result?: CheckResult | undefined;
+  /**
+   * For an answer that is not what was asked for (`StructuredOutputError`), and for a loop of tool calls
+   * (`ToolLoopError`): the whole answer, a `ChatCompletion` or a `Response`.
+   */
+  readonly answer?: unknown;
+  /** For a loop of tool calls: the conversation so far, including the last answer. */
+  readonly messages?: readonly unknown[] | undefined;
   /** The cause: a chain of errors, or the reason passed to an `AbortController`. */
   readonly cause?: unknown;
 }
@@ -84,10 +91,27 @@ export class GatewrightError extends Error {
   declare readonly violations: readonly RequestViolation[] | undefined;
   /** For a `check` ended by its signal: the result so far; cells that were not reached are marked `aborted:`. */
   declare readonly result: CheckResult | undefined;
+  /**
+   * For an answer that is not what was asked for (`StructuredOutputError`), and for a loop of tool calls
+   * (`ToolLoopError`): the whole answer, a `ChatCompletion` or a `Response`.
+   */
+  declare readonly answer: unknown;
+  /** For a loop of tool calls: the conversation so far, including the last answer. */
+  declare readonly messages: readonly unknown[] | undefined;
 
   /** `requestId` under the name in other SDKs. */
   get requestID(): string | undefined {
     return this.requestId;
+  }
+
+  /** `answer` as a chat completion. */
+  get completion(): ChatCompletion | undefined {
+    return this.answer as ChatCompletion | undefined;
+  }
+
+  /** `answer` as a response. */
+  get response(): Response | undefined {
+    return this.answer as Response | undefined;
   }
 
   constructor({ message, cause, ...details }: ErrorDetails) {

@@ -6,8 +6,11 @@ import type { CallSite } from "./failure";
 import { Listed, NOTHING, type Ready } from "./ready";
 
 // Node 20 before 20.5 has no such symbol; `await using` compiled for it uses this same one.
-const asyncDispose: typeof Symbol.asyncDispose =
+export const asyncDispose: typeof Symbol.asyncDispose =
   Symbol.asyncDispose ?? (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);
+
+/** What to do in place of reading a stream again. */
+const READ_ONCE = "it can be read once, so keep what you need, or split it with tee() before you read it";
 
 /** What a source returns: documents, or what they hold; a failure; or, at its end, nothing. */
 export interface Batch {
@@ -62,6 +65,8 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   /** Documents that have arrived but are not read yet; or what they hold. */
   #ready: Ready = NOTHING;
   #isParsed = false;
+  /** Further batches, if more was read than a loop has taken. */
+  #behind: Ready[] = [];
   /** The pending fetch from the source, if any; it never rejects. */
   #hop: Promise<void> | undefined;
   /** The error to throw after the documents before it. */
@@ -73,6 +78,8 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   #begun = false;
   /** The method that passes the documents on in place of `next`. */
   #claimed: string | undefined;
+  /** Whether a loop has been begun. */
+  #looped = false;
 
   /** Created by the client. */
   constructor(source: Source, origin: Origin) {
@@ -89,8 +96,29 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
     return value as T;
   }
 
-  [Symbol.asyncIterator](): this {
-    return this;
+  /**
+   * Begins a loop; `for await` calls it. A feed has one.
+   *
+   * Errors: TypeError if there was a loop before, or the feed has ended: it would look complete without its values.
+   */
+  [Symbol.asyncIterator](): AsyncIterableIterator<T, undefined> {
+    if (this.#claimed !== undefined) throw new TypeError(`the stream is read by ${this.#claimed}`);
+    if (this.#looped) throw new TypeError(`the stream is read by another loop, or was: ${READ_ONCE}`);
+    this.#refuseEnded();
+    this.#looped = true;
+    const loop: AsyncIterableIterator<T, undefined> = {
+      next: () => this.next(),
+      return: () => this.return(),
+      [Symbol.asyncIterator]: () => loop,
+    };
+    return loop;
+  }
+
+  /** Throws if there is nothing left to read, not even a failure. */
+  #refuseEnded(way?: string): void {
+    if (!this.#done || this.#failed || this.#hasReady()) return;
+    const place = way === undefined ? "" : `${way}: `;
+    throw new TypeError(`${place}the stream has ended, or was closed: ${READ_ONCE}`);
   }
 
   /** The next value; `done` after the last one. Calls may overlap: each gets its own value, in order. */
@@ -105,11 +133,17 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   async #later(): Promise<IteratorResult<T, undefined>> {
     if (this.#claimed !== undefined) throw new TypeError(`the stream is read by ${this.#claimed}`);
     for (;;) {
-      if (this.#ready.left > 0) return { done: false, value: this.#read() };
+      if (this.#hasReady()) return { done: false, value: this.#read() };
       const change = this.#change();
       if (change === undefined) return { done: true, value: undefined };
       await change;
     }
+  }
+
+  /** Whether something has arrived that is not read yet; then it is in `#ready`. */
+  #hasReady(): boolean {
+    while (this.#ready.left === 0 && this.#behind.length > 0) this.#ready = this.#behind.shift() as Ready;
+    return this.#ready.left > 0;
   }
 
   #read(): T {
@@ -125,11 +159,16 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
 
   /** Ends the feed and closes the connection at once. Discards unread documents. */
   close(): void {
-    this.#ready = NOTHING;
+    this.#discard();
     this.#failed = false;
     this.#failure = undefined;
     this.#finish();
     this.#source.close();
+  }
+
+  #discard(): void {
+    this.#ready = NOTHING;
+    this.#behind = [];
   }
 
   [asyncDispose](): Promise<void> {
@@ -143,6 +182,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
    */
   protected claim(way: string): () => Promise<readonly string[] | undefined> {
     if (this.#claimed !== undefined) throw new TypeError(`${way}: the stream is read by ${this.#claimed}`);
+    this.#refuseEnded(way);
     this.#claimed = way;
     return () => this.#take();
   }
@@ -155,7 +195,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
 
   async #take(): Promise<readonly string[] | undefined> {
     for (;;) {
-      if (this.#ready.left > 0) return this.#ready.documents();
+      if (this.#hasReady()) return this.#ready.documents();
       const change = this.#change();
       if (change === undefined) return undefined;
       await change;
@@ -171,11 +211,24 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
       throw error;
     }
     if (this.#done) return undefined;
+    return this.#fetch();
+  }
+
+  #fetch(): Promise<void> {
     if (this.#hop === undefined) {
       this.#begun = true;
       this.#hop = this.#source.nextBatch(this.#claimed !== undefined).then((batch) => this.#accept(batch));
     }
     return this.#hop;
+  }
+
+  /**
+   * Reads to the end if there is a loop, which still gets every value. The source bounds what this keeps.
+   *
+   * @internal
+   */
+  async readAhead(): Promise<void> {
+    while (this.#looped && !this.#done) await this.#fetch();
   }
 
   #accept({ documents, values, error }: Batch): void {
@@ -185,7 +238,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
     const ready = values ?? (documents && new Listed(documents));
     if (ready !== undefined) {
       if (this.#aborted) return;
-      this.#ready = ready;
+      this.#behind.push(ready);
       this.#isParsed = values !== undefined;
       return;
     }
@@ -217,7 +270,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   #abort(reason: unknown): void {
     if (this.#done) return;
     this.#aborted = true;
-    this.#ready = NOTHING;
+    this.#discard();
     this.#source.cancel(reason);
   }
 }

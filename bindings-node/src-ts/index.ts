@@ -1,6 +1,28 @@
 /** Client, report validator and program of the Gatewright gateway. */
 
+import { Client } from "./client";
+
 export type { Attempt, Middleware, Outcome } from "./callbacks";
+export type {
+  ChatCompletionParams,
+  ChatParseParams,
+  ChatStreamParams,
+  ChatToolParams,
+  ParsedChatChoice,
+  ParsedChatCompletion,
+  ParsedChatMessage,
+} from "./chat";
+export {
+  ChatCompletionEvents,
+  type ChatEvent,
+  type ChunkEvent,
+  type ContentDeltaEvent,
+  type ContentDoneEvent,
+  type RefusalDeltaEvent,
+  type RefusalDoneEvent,
+  type ToolArgumentsDeltaEvent,
+  type ToolArgumentsDoneEvent,
+} from "./chat-events";
 export {
   type CheckEvidence,
   type CheckId,
@@ -28,9 +50,35 @@ export type {
 export type * from "./generated/resources";
 export * from "./generated/streams";
 export type * from "./generated/types";
-export type { ApiKeyFunction } from "./options";
+export type { ResponseItemPage } from "./input-items";
+export { MessageEvents, type MessageParseParams, type ParsedMessage } from "./messages";
+export type { ContentParseParams, NativeModelPage, ParsedContent } from "./native";
+export type { ApiKeyFunction, ClientAliases, TimeoutAlias } from "./options";
 export { ApiPromise } from "./promise";
+export { Reader } from "./reader";
 export * as report from "./report";
 export { ResponseInfo, responseOf } from "./response";
+export { type ResponseEvent, ResponseEvents, type ResponseTextEvent } from "./response-events";
+export type {
+  ParsedResponse,
+  ResponseParams,
+  ResponseParseParams,
+  ResponseStreamParams,
+  ResponseToolParams,
+  SchemaTextOptions,
+} from "./responses";
+export type { Issue, JsonSchema, Parsed, Schema, StandardSchema, Validated } from "./standard";
 export { type RawEvent, Stream } from "./stream";
+export {
+  type ConversationItem,
+  type ConversationMessage,
+  Tool,
+  type ToolCallContext,
+  type ToolDefinition,
+  type ToolLoopOptions,
+  type ToolRun,
+  tool,
+} from "./tools";
 export * as webhooks from "./webhooks";
+
+export default Client;

@@ -12,8 +12,8 @@ export interface Operation {
   readonly query: readonly string[];
   /** Parameters sent as headers. */
   readonly headers: readonly string[];
-  /** Whether the remaining parameters are sent as a JSON body. */
-  readonly body: boolean;
+  /** Members of the JSON body, as which the remaining parameters are sent; null if there is none. */
+  readonly body: readonly string[] | null;
   /** Whether the response is a stream: never, always, or if this member of the body is `true`. */
   readonly stream: boolean | string;
   /** The type of the whole response, if it is not JSON. */

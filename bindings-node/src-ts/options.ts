@@ -12,6 +12,7 @@ import {
   type RequestOptions,
   VARIABLES,
 } from "./generated/options";
+import { suggestion } from "./spelling";
 
 /**
  * Returns the key. `refresh`: the gateway has just refused the previous one.
@@ -33,10 +34,24 @@ import {
  */
 export type ApiKeyFunction = (request: { readonly refresh: boolean }) => string | Promise<string>;
 
+/** `timeoutMs` under its name in other SDKs. */
+export interface TimeoutAlias {
+  /** The same as `timeoutMs`, under its name in other SDKs. In milliseconds. */
+  timeout?: number | undefined;
+}
+
+/** Options of a client under their names in other SDKs. */
+export interface ClientAliases extends TimeoutAlias {
+  /** The same as `baseUrl`, under its name in other SDKs. */
+  baseURL?: string | undefined;
+}
+
+/** Options that have another name, too. */
+const ALIASES: Readonly<Record<string, string>> = { baseURL: "baseUrl", timeout: "timeoutMs" };
+
 /** Names of the options in other SDKs, to help users who migrate. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
-  baseURL: "baseUrl",
-  timeout: "timeoutMs",
+  ...ALIASES,
   headers: "extraHeaders",
   query: "extraQuery",
   body: "extraBody",
@@ -47,14 +62,33 @@ export function refuseUnknown(place: string, options: object, known: object): vo
   for (const name of Object.keys(options)) {
     if (Object.hasOwn(known, name)) continue;
     const meant = OTHER_NAMES[name] ?? name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-    const hint = Object.hasOwn(known, meant) ? `; it is called ${meant} here` : "";
+    const hint = Object.hasOwn(known, meant)
+      ? `; it is called ${meant} here`
+      : suggestion(name, Object.keys(known));
     throw new TypeError(`${place}: no option is called ${name}${hint}`);
   }
 }
 
+/** The options under our names. Errors: TypeError for an option that is unknown, or given under both of its names. */
+function named<O extends object>(place: string, options: O & ClientAliases, known: object): O {
+  const renamed = { ...options } as Record<string, unknown>;
+  for (const [alias, name] of Object.entries(ALIASES)) {
+    if (!Object.hasOwn(renamed, alias) || !Object.hasOwn(known, name)) continue;
+    if (Object.hasOwn(renamed, name))
+      throw new TypeError(`${place}: ${alias} and ${name} are the same option`);
+    renamed[name] = renamed[alias];
+    delete renamed[alias];
+  }
+  refuseUnknown(place, renamed, known);
+  return renamed as unknown as O;
+}
+
 /** Options of a client in the engine's format. Passes only those that were set: the core knows the defaults. */
-export function engineClientOptions(options: ClientOptions, userAgent: string): EngineClientOptions {
-  refuseUnknown("Client", options, CLIENT_OPTIONS);
+export function engineClientOptions(
+  from: ClientOptions & ClientAliases,
+  userAgent: string,
+): EngineClientOptions {
+  const options = named<ClientOptions>("Client", from, CLIENT_OPTIONS);
   const { apiKey, middleware } = options;
   const given: EngineClientOptions = {
     userAgent,
@@ -87,9 +121,8 @@ function environment(apiKey: ClientOptions["apiKey"]): EngineClientOptions {
 }
 
 /** Options of all calls of a client, in the engine's format. */
-export function engineCallDefaults(options: CallDefaults): EngineRequestOptions {
-  refuseUnknown("withOptions", options, CALL_DEFAULTS);
-  return crossing(options, CALL_DEFAULTS);
+export function engineCallDefaults(options: CallDefaults & TimeoutAlias): EngineRequestOptions {
+  return crossing(named<CallDefaults>("withOptions", options, CALL_DEFAULTS), CALL_DEFAULTS);
 }
 
 /** Options of a call of `place`, in the engine's format; `undefined` if there are none. */
@@ -98,8 +131,7 @@ export function engineRequestOptions(
   options: RequestOptions | null | undefined,
 ): EngineRequestOptions | undefined {
   if (options === undefined || options === null) return undefined;
-  refuseUnknown(place, options, REQUEST_OPTIONS);
-  return crossing(options, REQUEST_OPTIONS);
+  return crossing(named<RequestOptions>(place, options, REQUEST_OPTIONS), REQUEST_OPTIONS);
 }
 
 /** The options that are set and are data, each in the engine's format. */

@@ -13,7 +13,7 @@ import {
 } from "./engine";
 import { CallSite, failure } from "./failure";
 import { FileError, InternalError } from "./generated/errors";
-import type { OverallStatus, Status } from "./generated/report";
+import type { OverallStatus, Report, Status } from "./generated/report";
 import { judgedLines } from "./report-lines";
 import { ReportPool } from "./report-pool";
 
@@ -66,6 +66,11 @@ export interface ValidationOutcome {
 export interface ValidateOptions {
   /** Whether advisories make a document invalid. Default: `false`. */
   strict?: boolean | undefined;
+  /**
+   * Whether a report may have other names than the standard ones: the kit name and the models that it declares itself.
+   * Without effect beside `models` and `kitName`. Default: `false`.
+   */
+  ownNames?: boolean | undefined;
   /** Ids of the models that a deployment tests, in place of the standard ones. */
   models?: readonly string[] | undefined;
   /** Name of a deployment's kit, in place of the standard one. */
@@ -80,10 +85,15 @@ export interface ValidateOptions {
 }
 
 /**
- * A document: its bytes, its text, or its file. A string is text in functions that take one document, and a path in
- * `validateMany`.
+ * A document: its bytes, its text, its file, or what its JSON says, such as the `report` of a `CheckResult`. A string is
+ * text in functions that take one document, and a path in `validateMany`.
  */
-export type ReportSource = Uint8Array | string | { readonly path: string } | { readonly text: string };
+export type ReportSource =
+  | Uint8Array
+  | string
+  | { readonly path: string }
+  | { readonly text: string }
+  | Report;
 
 /** One result of `validateMany`: a verdict, or the error why the file could not be read. */
 export interface Judged {
@@ -175,6 +185,8 @@ export interface Comparison {
   readonly better: readonly Turn[];
   /** Cells that passed and no longer do, or were skipped and now fail. */
   readonly worse: readonly Turn[];
+  /** Cells that passed, and that the new run was not asked for. */
+  readonly not_run: readonly Turn[];
   /** Failed before, and was not run now. */
   readonly hidden: readonly Turn[];
   /** Fails in both, for different reasons. */
@@ -232,6 +244,7 @@ export class Validator {
   constructor(options: ValidateOptions = {}) {
     const settings: EngineValidatorOptions = {};
     if (options.strict !== undefined) settings.strict = options.strict;
+    if (options.ownNames !== undefined) settings.ownNames = options.ownNames;
     if (options.models !== undefined) settings.models = [...options.models];
     if (options.kitName !== undefined) settings.kitName = options.kitName;
     if (options.maxBytes !== undefined) settings.maxBytes = options.maxBytes;
@@ -267,7 +280,9 @@ export class Validator {
     options: ManyOptions = {},
   ): AsyncGenerator<Judged, void, undefined> {
     if (typeof sources === "string" || sources instanceof Uint8Array) {
-      throw new TypeError("validateMany: expected an iterable of documents, not a single one");
+      throw new TypeError(
+        "validateMany: expected an iterable of documents, not a single one: validate and validateFile take one",
+      );
     }
     const pool = new ReportPool(this.#engine, options.ordered === true);
     const given = new Map<number, ReportSource>();
@@ -362,6 +377,7 @@ export class Validator {
 }
 
 let standard: Validator | undefined;
+let lenient: Validator | undefined;
 
 /**
  * Validates a report, like `Validator.validate`.
@@ -441,7 +457,7 @@ export function ndjson(options?: ValidateOptions): Transform {
  * ```
  */
 export function html(source: ReportSource, options?: PageOptions): string {
-  return validator(undefined).html(source, options);
+  return rendering().html(source, options);
 }
 
 /**
@@ -455,7 +471,7 @@ export function html(source: ReportSource, options?: PageOptions): string {
  * ```
  */
 export function junit(source: ReportSource): string {
-  return validator(undefined).junit(source);
+  return rendering().junit(source);
 }
 
 /**
@@ -469,7 +485,7 @@ export function junit(source: ReportSource): string {
  * ```
  */
 export function githubAnnotations(source: ReportSource): string {
-  return validator(undefined).githubAnnotations(source);
+  return rendering().githubAnnotations(source);
 }
 
 /**
@@ -483,7 +499,7 @@ export function githubAnnotations(source: ReportSource): string {
  * ```
  */
 export function canonical(source: ReportSource): string {
-  return validator(undefined).canonical(source);
+  return rendering().canonical(source);
 }
 
 /**
@@ -499,7 +515,7 @@ export function canonical(source: ReportSource): string {
  * ```
  */
 export function diff(old: ReportSource, now: ReportSource, options?: DiffOptions): Comparison {
-  return validator(undefined).diff(old, now, options);
+  return rendering().diff(old, now, options);
 }
 
 /**
@@ -514,7 +530,13 @@ export function diff(old: ReportSource, now: ReportSource, options?: DiffOptions
  * ```
  */
 export function diffHtml(old: ReportSource, now: ReportSource, options?: DiffOptions): string {
-  return validator(undefined).diffHtml(old, now, options);
+  return rendering().diffHtml(old, now, options);
+}
+
+/** For documents that are shown, not judged: they may have names of their own. */
+function rendering(): Validator {
+  lenient ??= new Validator({ ownNames: true });
+  return lenient;
 }
 
 function validator(options: ValidateOptions | undefined): Validator {
@@ -529,7 +551,8 @@ function isPath(source: ReportSource): source is { readonly path: string } {
 
 function bytesOf(document: Exclude<ReportSource, { readonly path: string }>): Uint8Array {
   if (document instanceof Uint8Array) return document;
-  return Buffer.from(typeof document === "string" ? document : document.text, "utf8");
+  if (typeof document === "string") return Buffer.from(document, "utf8");
+  return Buffer.from("text" in document ? document.text : JSON.stringify(document), "utf8");
 }
 
 function placeOrBytes(source: Exclude<ReportSource, string>): Uint8Array | string {
@@ -541,8 +564,16 @@ function judged(position: number, source: ReportSource, outcome: () => Validatio
   try {
     return { position, source, outcome: outcome() };
   } catch (error) {
-    return { position, source, error: error instanceof InternalError ? error : fileError(error) };
+    if (error instanceof InternalError) return { position, source, error };
+    return { position, source, error: unlessText(source, fileError(error)) };
   }
+}
+
+/** A string is a path in `validateMany`: says so if it looks like a document's text. */
+function unlessText(source: ReportSource, error: FileError): FileError {
+  if (typeof source !== "string" || !source.trimStart().startsWith("{")) return error;
+  const message = `${error.message}; a string is a path here: give the text of a document as { text }`;
+  return new FileError({ kind: "io", message, cause: error });
 }
 
 function documentOf({ error, bytes }: EngineDocument): Uint8Array {

@@ -2,12 +2,14 @@
 
 import type { Connection } from "./connection";
 import { CallSite } from "./failure";
-import type { RequestOptions } from "./generated/options";
+import type { RequestOptions as GeneratedOptions } from "./generated/options";
 import type { Operation } from "./operation";
+import type { TimeoutAlias } from "./options";
 import type { ApiPromise } from "./promise";
 import { Stream, type StreamClass } from "./stream";
 
-export type { RequestOptions };
+/** Options of a single call, under their names in other SDKs, too. */
+export type RequestOptions = GeneratedOptions & TimeoutAlias;
 
 /** A group of methods on the client. */
 export abstract class Resource {

@@ -7,6 +7,8 @@ import { type EngineAnswer, type EngineStream, Level } from "./engine";
 import { Events } from "./events";
 import { CallSite, failure, failureOf } from "./failure";
 import { type Batch, Feed, type Origin, type Source } from "./feed";
+import { operations } from "./generated/operations";
+import type { Response } from "./generated/types";
 import type { Operation } from "./operation";
 import { ApiPromise } from "./promise";
 import { Listed } from "./ready";
@@ -35,7 +37,9 @@ export interface RawEvent {
  * given. A stream that ends before it is complete throws, so data is never lost silently. `error.partial` is then the
  * document that the events so far add up to.
  *
- * Read a stream in only one of these ways: as events, `rawEvents()`, `text()`, `tee()` or `toReadableStream()`.
+ * Read a stream once, and in only one of these ways: as events, `rawEvents()`, `text()`, `tee()` or
+ * `toReadableStream()`. Another loop throws a TypeError. The final document is there during a loop, too: the loop still
+ * gets every event.
  *
  * @example
  * ```js
@@ -54,7 +58,11 @@ export class Stream<T> extends Events<T> {
   readonly #engine: EngineStream;
   readonly #operation: Operation;
   readonly #origin: Origin;
-  readonly #source: EngineSource;
+  /** What is read, at the level that was chosen, and who reads it. */
+  #source: EngineSource;
+  #reader: Feed<unknown>;
+  /** Whether the whole document was asked for. */
+  #given = false;
 
   /** Created by the client. */
   constructor(engine: EngineStream, response: ResponseInfo, operation: Operation, origin: Origin) {
@@ -65,6 +73,7 @@ export class Stream<T> extends Events<T> {
     this.#operation = operation;
     this.#origin = origin;
     this.#source = source;
+    this.#reader = this;
   }
 
   /**
@@ -84,7 +93,8 @@ export class Stream<T> extends Events<T> {
   }
 
   /**
-   * Only the text, as it arrives: that of the first choice, output or candidate. Call it before reading.
+   * Only the text, as it arrives: that of the first choice, output or candidate. Call it before reading. The text of a
+   * response that failed ends with a `StreamError`.
    *
    * @example
    * ```js
@@ -99,9 +109,21 @@ export class Stream<T> extends Events<T> {
     return this.#level("text()", Text, Level.text);
   }
 
-  #level<F>(way: string, feed: new (source: Source, origin: Origin) => F, level: Level): F {
+  #level<F extends Feed<unknown>>(
+    way: string,
+    Reader: new (source: Source, origin: Origin) => F,
+    level: Level,
+  ): F {
     this.claimWhole(way);
-    return new feed(new EngineSource(this.#engine, this.response, this.#origin, level), this.#origin);
+    if (this.#given) throw passed();
+    const source = new EngineSource(this.#engine, this.response, this.#origin, level);
+    this.#source = source;
+    if (level === Level.text && this.#operation.id === operations.create_response.id) {
+      source.verdict = () => this.#verdict();
+    }
+    const reader = new Reader(source, this.#origin);
+    this.#reader = reader;
+    return reader;
   }
 
   /** Reads to the end, and returns the document that all events add up to, including those read before. */
@@ -109,18 +131,45 @@ export class Stream<T> extends Events<T> {
     const site = new CallSite(this.finish);
     return new ApiPromise<F>((resolve, reject) => {
       this.drain()
-        .then(() =>
-          delivered(
-            (number) => this.#engine.finish(number),
-            (answer) => answer,
-          ),
-        )
-        .then((answer) => {
-          if (answer.error !== null) throw failure(answer.error, site, this.#source.reason);
-          return resultOf<F>(this.#operation, answer);
+        .then(() => this.#reader.readAhead())
+        .then(() => {
+          this.#given = true;
+          this.#source.pass();
+          return this.#whole<F>(site);
         })
         .then(resolve, reject);
     });
+  }
+
+  async #whole<F>(site: CallSite): Promise<F> {
+    const answer = await delivered(
+      (number) => this.#engine.finish(number),
+      (answer) => answer,
+    );
+    if (answer.error !== null) throw failure(answer.error, site, this.#source.reason);
+    return resultOf<F>(this.#operation, answer);
+  }
+
+  /** The error of an answer whose last event says that it failed, which its text does not show. */
+  async #verdict(): Promise<unknown> {
+    const { operation, method = operation, site } = this.#origin;
+    const { status, requestId } = this.response;
+    // Whoever closed the stream wants no verdict.
+    const partial = await this.#whole<Partial<Response>>(site).catch(() => undefined);
+    if (partial?.status !== "failed") return undefined;
+    const { code, message = "the gateway does not say why" } = partial.error ?? {};
+    return failureOf(
+      {
+        kind: "stream",
+        message: `${method}: the answer failed: ${message}`,
+        operation,
+        status,
+        requestId,
+        code: code ?? undefined,
+        partial,
+      },
+      site,
+    );
   }
 }
 
@@ -144,6 +193,13 @@ const LONGEST_TURN_MS = 10;
 /** As it is now: tests replace timers. */
 const afterOthers = setImmediate;
 
+/** The error of whoever reads a stream that was read to its end for the whole document. */
+function passed(): TypeError {
+  return new TypeError(
+    "the method of the final document has read the stream to its end: loop first, or split the stream with tee()",
+  );
+}
+
 /** A stream of the engine, read at one level. */
 class EngineSource implements Source {
   readonly #engine: EngineStream;
@@ -155,8 +211,14 @@ class EngineSource implements Source {
   #turn = performance.now();
   /** What batches of events share. */
   readonly #known: Known = {};
+  /** Whether the end has been delivered. */
+  #ended = false;
+  /** Whether what is left goes to the whole document. */
+  #passed = false;
   /** Why the signal was aborted, if it was. */
   reason: unknown;
+  /** Asked at the end: the error to report in its place, if there is one. Never rejects. */
+  verdict: (() => Promise<unknown>) | undefined;
 
   constructor(engine: EngineStream, response: ResponseInfo, origin: Origin, level: Level) {
     this.#engine = engine;
@@ -174,10 +236,22 @@ class EngineSource implements Source {
     // The engine has read ahead by now: the level stays.
     if (asDocuments && !this.#begun && this.#level === Level.events) this.#level = Level.documents;
     this.#begun = true;
-    return delivered(
+    if (this.#passed) return { error: passed() };
+    const batch = await delivered(
       (number) => this.#engine.next(number, this.#level),
       (answer) => this.#batch(answer),
     );
+    if (batch.error !== undefined || batch.values !== undefined || batch.documents !== undefined)
+      return batch;
+    // What came before this end was left to the whole document meanwhile.
+    if (this.#passed) return { error: passed() };
+    this.#ended = true;
+    return { error: await this.verdict?.() };
+  }
+
+  /** Leaves what has not been read to the whole document: a reader gets an error in place of an end that looks complete. */
+  pass(): void {
+    this.#passed = !this.#ended;
   }
 
   #batch({ error, content }: EngineAnswer): Batch {

@@ -66,7 +66,7 @@ impl Cancellation {
         Self { cancelled: Arc::new(Notify::new()), call }
     }
 
-    /// Cancels the request at once, even before it starts.
+    /// Cancels the request immediately, even before it starts.
     #[napi]
     pub fn cancel(&self) {
         self.cancelled.notify_one();

@@ -1,4 +1,6 @@
-//! The client: JSON documents and pairs of strings in, documents out, over the core's raw front.
+//! The client: takes JSON documents and pairs of strings and returns documents, through the core's raw interface.
+
+#![expect(clippy::needless_pass_by_value, reason = "texts arrive owned")]
 
 use std::sync::Arc;
 
@@ -18,6 +20,12 @@ use crate::worker::StartThread;
 
 /// Longer bodies, in bytes, are sent by the worker, so that JavaScript continues meanwhile.
 const SHORT_BODY: usize = 64 * 1024;
+
+/// Adds operations of another API, which a generated package does when it is loaded; returns what is wrong with the JSON.
+#[napi]
+pub(crate) fn register_operations(json: String) -> Option<String> {
+    gatewright::runtime::register(&json).err()
+}
 
 /// A client of one gateway.
 #[napi(js_name = "EngineClient")]

@@ -33,7 +33,7 @@ pub(crate) type Receiver = ThreadsafeFunction<DeliveryArguments, (), DeliveryArg
 /// The content of a response or a batch: text, texts, or bytes.
 pub(crate) type Content = Either3<String, Vec<String>, Uint8Array>;
 
-/// The result of one piece of work: a failure, a response, or what a stream has brought. At the end of a stream: nothing.
+/// The result of one piece of work: a failure, a response, or the next part of a stream. Empty at the end of a stream.
 #[derive(Default)]
 pub(crate) struct Delivery {
     /// The failure as JSON.

@@ -12,7 +12,7 @@ use crate::error::misconfigured;
 use crate::generated::options::SaveOptions;
 use crate::worker::StartThread;
 
-/// What to save, and where.
+/// The file to save, and its destination.
 #[napi(object, object_to_js = false)]
 pub struct Saving {
     /// `image` (2.11) or `video` (2.7).
@@ -31,7 +31,7 @@ pub struct Saving {
 
 #[napi]
 impl Client {
-    /// Saves what a record points to, and delivers the size of the file. `number`: of the delivery.
+    /// Saves the file that a record points to, and delivers its size. `number`: of the delivery.
     #[napi]
     pub fn save(
         &self,

@@ -1,4 +1,4 @@
-//! Hooks for tests: panics, and operations of another API. Not in release builds.
+//! Panics for tests of panic handling. Not in release builds.
 
 #![expect(clippy::needless_pass_by_value, reason = "texts arrive owned")]
 
@@ -9,10 +9,4 @@ use napi_derive::napi;
 #[napi]
 pub(crate) fn panic_at(place: String) {
     on_purpose::panic_at(PanicPoint::named(&place));
-}
-
-/// Adds operations of another API, for the test of the generator; returns what is wrong with the JSON.
-#[napi]
-pub(crate) fn register_operations(json: String) -> Option<String> {
-    gatewright::runtime::register(&json).err()
 }

@@ -24,6 +24,8 @@ use crate::lifetime::{self, PromiseValue};
 pub struct ValidatorOptions {
     /// Whether advisories count.
     pub strict: Option<bool>,
+    /// Whether a report may have names of its own.
+    pub own_names: Option<bool>,
     /// Model ids in place of the tested ones.
     pub models: Option<Vec<String>>,
     /// Name of the kit in place of the standard one.
@@ -171,7 +173,9 @@ impl Validator {
     }
 
     fn with(options: ValidatorOptions) -> Self {
-        let mut builder = Core::builder().strict(options.strict.unwrap_or_default());
+        let mut builder = Core::builder()
+            .strict(options.strict.unwrap_or_default())
+            .own_names(options.own_names.unwrap_or_default());
         if let Some(models) = options.models {
             builder = builder.models(models);
         }

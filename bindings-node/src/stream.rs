@@ -1,4 +1,4 @@
-//! An open stream: delivers everything that is ready at once, and closes at once on request. While JavaScript handles
+//! An open stream: delivers everything that is ready together, and closes immediately on request. While JavaScript handles
 //! one batch, the next one is read, but no more.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,7 +38,7 @@ struct StreamState {
     is_read: bool,
     /// The number of the delivery that waits for the next batch.
     waiting: Option<u32>,
-    /// What was read before anybody waited for it: a batch, the end, or a failure.
+    /// The result that was read before anybody waited for it: a batch, the end, or a failure.
     ahead: Option<Delivery>,
     /// Whether the whole document was requested: then batches are only read if somebody waits for them.
     as_document: bool,
@@ -111,13 +111,13 @@ impl Stream {
         shared.waiting(number).spawn(env, StartThread::Worker, async move { shared.finish().await })
     }
 
-    /// Closes the connection at once; a reader that is waiting gets the end.
+    /// Closes the connection immediately; a reader that is waiting gets the end.
     #[napi]
     pub fn close(&self) {
         self.shared.end(Ending::Closed);
     }
 
-    /// Closes the connection at once; a reader that is waiting, or the next one, fails with Cancelled.
+    /// Closes the connection immediately; a reader that is waiting, or the next one, fails with Cancelled.
     #[napi]
     pub fn cancel(&self) {
         self.shared.end(Ending::Cancelled);

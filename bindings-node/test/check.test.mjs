@@ -51,10 +51,10 @@ test("a rejected key fails the checks and is never shown", async (t) => {
 });
 
 test("out-of-bounds options are reported together", async () => {
-  const refused = check("http://127.0.0.1:9", { apiKey: "k", timeoutMs: 1, models: ["model-mars"] });
+  const refused = check("http://127.0.0.1:9", { apiKey: "k", timeoutMs: 1, models: ["model-tera"] });
   await assert.rejects(refused, (error) => {
     assert.ok(error instanceof ConfigurationError);
-    assert.match(error.message, /timeout_ms must be from 1000 to 120000, not 1.*model-mars/);
+    assert.match(error.message, /timeout_ms must be from 1000 to 120000, not 1.*model-tera/);
     return true;
   });
   await assert.rejects(check("http://127.0.0.1:9", { apiKey: "" }), /the API key is empty/);

@@ -119,6 +119,27 @@ test("native content arrives whole and in parts, and tokens are counted (2.5)", 
   assert.ok(totalTokens > 0);
 });
 
+test("embeddings are numbers, or the text that was asked for", async () => {
+  const request = { model: "embedding_model_1", input: ["a boat", "a lake"], dimensions: 3 };
+  const { data, usage } = await client.embeddings.create(request);
+  assert.deepEqual(
+    data.map(({ index, embedding }) => [index, embedding.length]),
+    [
+      [0, 3],
+      [1, 3],
+    ],
+  );
+  assert.ok(usage.prompt_tokens > 0 && usage.total_tokens === usage.prompt_tokens);
+  const encoded = await client.embeddings.create({ ...request, input: "a boat", encoding_format: "base64" });
+  const bytes = Buffer.from(encoded.data[0].embedding, "base64");
+  for (const [place, number] of data[0].embedding.entries()) {
+    assert.ok(Math.abs(bytes.readFloatLE(4 * place) - number) < 1e-6);
+  }
+  for (const input of [[1, 2, 3], [[1, 2, 3]]]) {
+    assert.equal((await client.embeddings.create({ ...request, input })).data.length, 1);
+  }
+});
+
 test("an image is a PNG of the requested size (2.8, 2.11)", async () => {
   const { data } = await client.images.generate({
     model: "image_model_2",
@@ -185,6 +206,7 @@ const run = promisify(execFile);
 for (const [name, expected] of Object.entries({
   "chat.mjs": /tokens, request/,
   "stream.mjs": /\S/,
+  "structured.mjs": /has more than -?\d+ inhabitants/,
   "responses.mjs": /compacted to \d+ items/,
   "native.mjs": /tokens of input/,
   "image.mjs": /bytes/,

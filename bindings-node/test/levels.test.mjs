@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 
 import {
   CancelledError,
@@ -209,6 +210,101 @@ test("a stream is read at one level: a second is rejected, not served partially"
   assert.throws(() => texts.tee(), /tee\(\): the stream is read by text\(\)/);
   await assert.rejects(texts.next(), TypeError);
   assert.deepEqual(await collect(text), ["Hel", "lo"]);
+});
+
+test("a second loop over a stream throws, whether the first has ended, was left or goes on", async (t) => {
+  const server = await streaming(t, [...CHUNKS, "[DONE]"]);
+  const again = /it can be read once/;
+  const read = await create(server);
+  assert.deepEqual(await collect(read), CHUNKS);
+  await assert.rejects(collect(read), again);
+  assert.throws(() => read.tee(), /tee\(\): the stream has ended, or was closed/);
+  const left = await create(server);
+  for await (const event of left) {
+    assert.deepEqual(event, CHUNKS[0]);
+    break;
+  }
+  await assert.rejects(collect(left), again);
+  const texts = (await create(server)).text();
+  for await (const _ of texts) break;
+  await assert.rejects(collect(texts), again);
+  const closed = await create(server);
+  closed.close();
+  await assert.rejects(collect(closed), again);
+  const shared = await create(server);
+  const [first, second] = await Promise.allSettled([collect(shared), collect(shared)]);
+  assert.deepEqual(first.value, CHUNKS);
+  assert.match(second.reason.message, again);
+});
+
+test("a loop over the iterator of a stream goes on where its first value was taken", async (t) => {
+  const server = await streaming(t, [...CHUNKS, "[DONE]"]);
+  const events = (await create(server))[Symbol.asyncIterator]();
+  assert.deepEqual((await events.next()).value, CHUNKS[0]);
+  assert.deepEqual(await collect(events), CHUNKS.slice(1));
+});
+
+test("the final document beside a loop takes no event from it, however slowly they arrive", async (t) => {
+  const server = await serve(t, async (_, socket) => {
+    beginEvents(socket);
+    for (const event of [...CHUNKS, "[DONE]"]) {
+      sendEvents(socket, event);
+      await pause(20);
+    }
+    socket.end();
+  });
+  const before = await create(server);
+  const early = before.finalChatCompletion();
+  assert.deepEqual(await collect(before), CHUNKS);
+  assert.equal((await early).choices[0].message.content, "Hello");
+  const within = await create(server);
+  const events = [];
+  for await (const event of within) {
+    events.push(event);
+    assert.equal((await within.finalChatCompletion()).choices[0].message.content, "Hello");
+  }
+  assert.deepEqual(events, CHUNKS);
+  const texts = await create(server);
+  const text = texts.text();
+  const [pieces, whole] = await Promise.all([collect(text), texts.finalChatCompletion()]);
+  assert.deepEqual([pieces.join(""), whole.choices[0].message.content], ["Hello", "Hello"]);
+});
+
+test("after the final document, reading the events throws instead of yielding none", async (t) => {
+  const server = await streaming(t, [...CHUNKS, "[DONE]"]);
+  const taken = /the method of the final document has read the stream to its end/;
+  const read = await create(server);
+  await read.finalChatCompletion();
+  assert.throws(() => read.text(), taken);
+  const begun = await create(server);
+  assert.deepEqual((await begun.next()).value, CHUNKS[0]);
+  await begun.finalChatCompletion();
+  await assert.rejects(async () => {
+    while (!(await begun.next()).done);
+  }, taken);
+});
+
+test("the text of a response that failed ends with its error", async (t) => {
+  const response = { id: "r1", object: "response", created_at: 1, model: "model-sol", output: [] };
+  const error = { code: "server_error", message: "The model broke." };
+  const server = await streaming(t, [
+    { type: "response.created", response: { ...response, status: "in_progress" } },
+    { type: "response.output_text.delta", item_id: "m", output_index: 0, content_index: 0, delta: "Hel" },
+    { type: "response.failed", response: { ...response, status: "failed", error } },
+  ]);
+  const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0 });
+  const stream = await client.responses.create({ model: "model-sol", input: "Hi", stream: true });
+  const texts = [];
+  const failed = await rejection(
+    (async () => {
+      for await (const text of stream.text()) texts.push(text);
+    })(),
+  );
+  assert.deepEqual(texts, ["Hel"]);
+  assert.ok(failed instanceof StreamError);
+  assert.match(failed.message, /^responses\.create: .*The model broke\./);
+  assert.equal(failed.code, "server_error");
+  assert.equal(failed.partial.status, "failed");
 });
 
 test("tee returns two readers, each with every event, at their own pace", async (t) => {

@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { test } from "node:test";
+import { inspect } from "node:util";
 
 import {
   APITimeoutError,
@@ -161,18 +162,49 @@ test("a proxy from the environment is used, and the log enabled there shows no k
   assert.doesNotMatch(output, /canary/);
 });
 
-test("an unknown option is rejected, with a hint for those of other SDKs", async (t) => {
+test("an unknown option is rejected, with the name that was probably meant", async (t) => {
   assert.throws(
-    () => new Client({ baseURL: "http://x" }),
-    /no option is called baseURL; it is called baseUrl/,
+    () => new Client({ apikey: "sk" }),
+    /Client: no option is called apikey; did you mean apiKey\?/,
   );
+  assert.throws(() => new Client({ headers: {} }), /no option is called headers$/);
   const client = clientOf(await echoing(t));
   await assert.rejects(
-    client.models.list({ timeout: 5 }),
-    /models\.list: no option is called timeout; .*timeoutMs/,
+    client.models.list({ headers: {} }),
+    /models\.list: no option is called headers; it is called extraHeaders here/,
   );
-  await assert.rejects(client.models.list({ retries: 5 }), TypeError);
+  await assert.rejects(client.models.list({ maxRetires: 5 }), /; did you mean maxRetries\?/);
+  await assert.rejects(client.models.list({ xyz: 5 }), /no option is called xyz$/);
+  await assert.rejects(
+    client.native.models.list({ pagesize: 5 }),
+    /is called pagesize; did you mean pageSize\?/,
+  );
   assert.throws(() => client.withOptions({ signal: AbortSignal.abort() }), /no option is called signal/);
+});
+
+test("address and timeout may have their names in other SDKs, but not both names", async (t) => {
+  const server = await serve(t, () => {});
+  const client = new Client({ baseURL: `${server.url}/v1`, apiKey: "sk-test", timeout: 50, maxRetries: 0 });
+  assert.equal(client.baseUrl, server.url);
+  await assert.rejects(client.models.list(), APITimeoutError);
+  const patient = client.withOptions({ timeout: 60_000 });
+  await assert.rejects(patient.models.list({ timeout: 50 }), APITimeoutError);
+  await assert.rejects(
+    patient.models.list({ timeout: 50, timeoutMs: 50 }),
+    /timeout and timeoutMs are the same option/,
+  );
+});
+
+test("what other SDKs have and this client lacks is a sentence, and is seen by nobody else", async (t) => {
+  const client = clientOf(await echoing(t));
+  assert.throws(
+    () => client.moderations.create({}),
+    /^TypeError: client\.moderations: Gatewright has no moderations yet; /,
+  );
+  assert.throws(() => client.images.edit({}), /client\.images\.edit: Gatewright has no edits of images yet/);
+  assert.equal(client.nothing, undefined);
+  assert.ok(!("moderations" in { ...client }));
+  assert.doesNotMatch(inspect(client, { depth: 5 }), /moderations/);
 });
 
 test("an idempotency key is generated for each call, or given, and reused by its attempts", async (t) => {

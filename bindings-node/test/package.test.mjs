@@ -23,8 +23,26 @@ test("import and require export the same classes under the same names", () => {
   const names = Object.keys(cjs).sort();
   assert.ok(names.includes("Client") && names.includes("RateLimitError") && names.includes("report"));
   const { default: _, "module.exports": __, __esModule: ___, ...named } = esm;
-  assert.deepEqual(Object.keys(named).sort(), names);
-  for (const name of names) assert.equal(named[name], cjs[name], name);
+  assert.deepEqual(Object.keys({ ...named, default: _ }).sort(), names);
+  for (const name of names.filter((name) => name !== "default")) assert.equal(named[name], cjs[name], name);
+  assert.equal(esm.default, cjs.Client);
+  assert.equal(cjs.default, cjs.Client);
+});
+
+test("a client that sends calls runs none of the helpers", () => {
+  const program = `
+    const all = require("gatewright");
+    const { made } = all[Symbol.for("gatewright.module")];
+    const helpers = ["tools", "structured", "strict", "standard", "chat-events", "response-events", "json-prefix", "check"];
+    const ran = () => helpers.filter((name) => made.has(name + ".js")).join();
+    const client = new all.Client({ baseUrl: "http://127.0.0.1:9", apiKey: "k", maxRetries: 0 });
+    client.chat.completions.create({ model: "m", messages: [] }).catch(() => {
+      console.log(ran() || "none");
+      console.log(typeof all.tool, ran());
+    });
+  `;
+  const said = execFileSync(process.execPath, ["-e", program], { cwd: ROOT, encoding: "utf8" });
+  assert.equal(said, "none\nfunction tools\n");
 });
 
 test("the program runs, and its exit code is the process's", () => {

@@ -65,6 +65,7 @@ const likewise = (found, expected) =>
 const CAMEL = {
   models: "models",
   kit_name: "kitName",
+  own_names: "ownNames",
   strict: "strict",
   max_bytes: "maxBytes",
   max_findings: "maxFindings",

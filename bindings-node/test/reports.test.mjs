@@ -98,9 +98,30 @@ test("a string is a path, and blank lines are skipped", async () => {
   assert.equal(judged[0].source, items[0]);
   assert.match(judged[1].error.message, /missing\.json: No such file/);
   for (const one of [base("full"), full]) await assert.rejects(gathered(report.validateMany(one)), TypeError);
+  const [text] = await gathered(report.validateMany([minimal]));
+  assert.match(text.error.message, /a string is a path here: give the text of a document as \{ text \}/);
 });
 
-test("documents are read ahead only up to a limit, and breaking out is fine", async () => {
+test("a report is taken as check returns it", async () => {
+  const document = JSON.parse(full);
+  assert.equal(report.validate(document).valid, true);
+  assert.deepEqual(report.diff(document, full).worse, []);
+  const [judged] = await gathered(report.validateMany([document]));
+  assert.equal(judged.outcome.valid, true);
+  delete document.kit;
+  assert.deepEqual(
+    report.validate(document).violations.map((violation) => violation.message),
+    ["kit is missing"],
+  );
+});
+
+test("the name of a file in place of its text is said", () => {
+  const [violation] = report.validate("runs/report.json").violations;
+  assert.match(violation.message, /this is the name of a file/);
+  assert.throws(() => report.html("runs/report.json"), /this is the name of a file/);
+});
+
+test("documents are read ahead only up to a limit, and the loop may be left early", async () => {
   let taken = 0;
   function* documents() {
     for (;;) {

@@ -1,6 +1,6 @@
 // What the compiler must accept and reject; checked by `npm run typecheck`, never run.
 
-import {
+import Gatewright, {
   APIError,
   type ChatCompletion,
   type ChatCompletionChunk,
@@ -15,11 +15,15 @@ import {
   type RawEvent,
   type RequestOptions,
   type Response,
+  type ResponseItem,
+  type ResponseStream,
   type ResponseStreamEvent,
   type Stream,
+  tool,
   type VideoTask,
   webhooks,
 } from "gatewright";
+import { z } from "zod";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 const same = <A, B>(yes: Same<A, B>): void => void yes;
@@ -61,6 +65,8 @@ export async function iterated(): Promise<void> {
   for await (const model of client.models.list()) same<typeof model, Model>(true);
   for (const model of await client.models.list()) same<typeof model, Model>(true);
   for (const model of await client.native.models.list()) same<typeof model, NativeModel>(true);
+  for await (const item of client.responses.inputItems.list("r")) same<typeof item, ResponseItem>(true);
+  for (const item of await client.responses.inputItems.list("r")) same<typeof item, ResponseItem>(true);
   const stream = client.chat.completions.create({ ...prompt, stream: true });
   for await (const chunk of stream) same<typeof chunk, ChatCompletionChunk>(true);
   const whole = client.chat.completions.create(prompt);
@@ -85,6 +91,99 @@ export function callbacks(): Client {
   // @ts-expect-error: a signal is a call's
   void made.withOptions({ signal: AbortSignal.timeout(1) });
   return made.withOptions({ extraHeaders: { "x-team": "blue" }, idleTimeoutMs: 1 });
+}
+
+// A value has the type of its schema; that of a JSON Schema is unknown.
+export async function structured(): Promise<void> {
+  const City = z.object({ name: z.string(), districts: z.array(z.string()).default([]) });
+  const chat = await client.chat.completions.parse({ ...prompt, response_format: City });
+  const parsed = chat.choices[0]?.message.parsed;
+  same<typeof parsed, { name: string; districts: string[] } | null | undefined>(true);
+  const response = await client.responses.parse({ model: "m", input: "Hi", text: { format: City } });
+  same<typeof response.output_parsed, { name: string; districts: string[] } | null>(true);
+  const plain = await client.responses.parse({
+    model: "m",
+    input: "Hi",
+    text: { format: { type: "object" } },
+  });
+  same<typeof plain.output_parsed, unknown>(true);
+  const message = await client.messages.parse({ ...prompt, max_tokens: 9, output_config: { format: City } });
+  same<typeof message.parsed_output, { name: string; districts: string[] } | null>(true);
+  const content = await client.native.parse({
+    model: "m",
+    contents: [],
+    generationConfig: { temperature: 1, responseJsonSchema: City },
+  });
+  same<typeof content.parsed, { name: string; districts: string[] } | null>(true);
+  for await (const model of client.native.models.list()) same<typeof model, NativeModel>(true);
+  const whole = await client.chat.completions.create({ ...prompt, response_format: City });
+  same<typeof whole, ChatCompletion>(true);
+  const stream = await client.responses.create({
+    model: "m",
+    input: "Hi",
+    text: { format: City },
+    stream: true,
+  });
+  same<typeof stream, ResponseStream>(true);
+  // @ts-expect-error: no such member
+  void client.chat.completions.parse({ ...prompt, response_format: City, temprature: 1 });
+  // @ts-expect-error: a value is there at the end
+  void client.chat.completions.parse({ ...prompt, response_format: City, stream: true });
+  // @ts-expect-error: no schema
+  void client.chat.completions.parse({ ...prompt, response_format: "City" });
+}
+
+// Events tell the answer so far, with the type of the value at the end.
+export async function soFar(): Promise<void> {
+  const City = z.object({ name: z.string() });
+  const stream = client.chat.completions.stream({ ...prompt, response_format: City });
+  for await (const event of stream) {
+    if (event.type === "content.delta") same<typeof event.snapshot, string>(true);
+    if (event.type === "content.done") same<typeof event.parsed, { name: string } | null>(true);
+    if (event.type === "chunk") same<typeof event.chunk, ChatCompletionChunk>(true);
+  }
+  const parsed = (await stream.finalChatCompletion()).choices[0]?.message.parsed;
+  same<typeof parsed, { name: string } | null | undefined>(true);
+  same<Awaited<ReturnType<typeof stream.finalContent>>, string | null>(true);
+  const events = client.responses.stream({ model: "m", input: "Hi", text: { format: City } });
+  for await (const event of events) {
+    if (event.type === "response.output_text.delta") same<typeof event.snapshot, string>(true);
+  }
+  same<Awaited<ReturnType<typeof events.finalResponse>>["output_parsed"], { name: string } | null>(true);
+  for await (const text of client.messages.stream({ ...prompt, max_tokens: 1 }).textStream()) {
+    same<typeof text, string>(true);
+  }
+}
+
+// The arguments of a tool have the type of its schema.
+export async function tools(): Promise<void> {
+  const weather = tool({
+    name: "weather",
+    parameters: z.object({ place: z.string(), days: z.number().default(1) }),
+    run: (given, { signal }) => {
+      same<typeof given, { place: string; days: number }>(true);
+      same<typeof signal, AbortSignal | undefined>(true);
+      return given.place;
+    },
+  });
+  const bare = tool({ name: "time", run: () => new Date() });
+  const run = await client.chat.completions.runTools({ ...prompt, tools: [weather, bare] }, { maxRounds: 3 });
+  same<typeof run.completion, ChatCompletion>(true);
+  same<typeof run.text, string>(true);
+  const next = await client.responses.runTools({ model: "m", input: "Hi", tools: [bare] }, { timeoutMs: 1 });
+  same<typeof next.response, Response>(true);
+  await client.chat.completions.runTools({ ...prompt, messages: run.messages, tools: [bare] });
+  // @ts-expect-error: made with tool()
+  await client.chat.completions.runTools({ ...prompt, tools: [{ type: "function" }] });
+}
+
+// The default export is the client, and takes the names of other SDKs.
+export function familiar(): Client {
+  const made: Client = new Gatewright({ baseURL: "http://127.0.0.1:8080", timeout: 1, defaultHeaders: {} });
+  void made.models.list({ timeout: 1 });
+  // @ts-expect-error: no such resource
+  void made.moderations;
+  return made.withOptions({ timeout: 1 });
 }
 
 // Misspelled, missing and mistyped members are rejected.

@@ -67,8 +67,8 @@ fn new_future<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>
     event_loop.call_method0(intern!(event_loop.py(), "create_future"))
 }
 
-/// What has ended for the futures of one loop. The loop is called back once for everything that has arrived by the time it
-/// runs: each callback takes the interpreter, and many concurrent requests would contend with the loop for it.
+/// The outcomes for the futures of one loop. The loop is called back once for everything that has arrived by the time it
+/// runs: each callback needs the interpreter, and many concurrent requests would contend with the loop for it.
 struct Outbox {
     /// A forked child has its own: in its parent's, results may wait for a thread that doesn't exist in the
     /// child.

@@ -32,7 +32,7 @@ impl CheckRun {
         caught(py, || Ok(Self { run: interpreter::detached(py, begin).map_err(PyValueError::new_err)? }))
     }
 
-    /// Whether the run goes on, and the next event as JSON if one came within so many milliseconds.
+    /// Whether the run continues, and the next event as JSON, if one arrives within this time.
     fn next(&self, py: Python<'_>, wait_ms: u64) -> PyResult<(bool, Option<String>)> {
         caught(py, || {
             Ok(match interpreter::detached(py, || self.run.next(Duration::from_millis(wait_ms))) {

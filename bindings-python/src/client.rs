@@ -26,6 +26,12 @@ use crate::waiting::block_on;
 /// Ends the error of a client without a key, after "set GATEWRIGHT_API_KEY".
 const WAY_TO_GIVE_A_KEY: &str = ", or pass `api_key=…`";
 
+/// Adds operations of another API, which a generated package does when it is imported. Errors: ValueError.
+#[pyfunction]
+pub(crate) fn register_operations(json: &str) -> PyResult<()> {
+    gatewright::runtime::register(json).map_err(PyValueError::new_err)
+}
+
 /// Path, query and header parameters of a call: each a dict by wire name, or None.
 type Parameters<'py> = (Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>);
 
@@ -34,7 +40,7 @@ type Parameters<'py> = (Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>, 
 pub(crate) struct EngineClient {
     shared: Arc<Shared>,
     options: RequestOptions,
-    /// The list that the metadata of responses is added to, if anyone asked for it.
+    /// The list to which the metadata of responses is added, if requested.
     responses: Option<Py<PyList>>,
 }
 

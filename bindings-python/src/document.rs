@@ -46,7 +46,7 @@ pub(crate) struct Node<'d> {
     at: u32,
 }
 
-/// What a value is.
+/// A value, by its kind.
 #[derive(Debug)]
 pub(crate) enum Json<'d> {
     Null,

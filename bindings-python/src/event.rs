@@ -26,7 +26,7 @@ impl Event {
         }
     }
 
-    /// From what was read, without the interpreter. Errors: where it is malformed.
+    /// Converts an item that was read, without the interpreter. Errors: the position where it is malformed.
     pub(crate) fn make(read: Read) -> Result<Self, String> {
         match read {
             Read::Chunk(text) => Document::parse(text).map(Self::Json),

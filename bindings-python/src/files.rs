@@ -17,7 +17,7 @@ use crate::record::Record;
 use crate::serialize;
 use crate::waiting::block_on;
 
-/// Saves what a record points to; returns the size of the file. kind: `image` (2.11) or `video` (2.7).
+/// Saves the file that a record points to, and returns its size. kind: `image` (2.11) or `video` (2.7).
 #[pyfunction]
 pub(crate) fn save(
     py: Python<'_>,
@@ -46,7 +46,7 @@ pub(crate) fn save_async(
     asyncio::spawn(py, event_loop, saving, |py, bytes| Ok(bytes.into_pyobject(py)?.into_any().unbind()))
 }
 
-/// What to save.
+/// The file to save.
 enum Source {
     /// An image of a response.
     Record(Py<Record>),

@@ -1,4 +1,4 @@
-//! The id of this process. The system is asked at each call and each stream, and in a child that Python has forked. In
+//! The id of this process. The system is queried at each call and each stream, and in a child that Python has forked. In
 //! between, as for each event, the last result is used.
 
 use std::process;

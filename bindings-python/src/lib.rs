@@ -65,11 +65,11 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(report::is_blank_line, module)?)?;
     module.add_function(wrap_pyfunction!(cli::run_program, module)?)?;
     module.add_function(wrap_pyfunction!(options::is_secret_name, module)?)?;
+    module.add_function(wrap_pyfunction!(client::register_operations, module)?)?;
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(interpreter::close, module)?,))?;
     #[cfg(debug_assertions)]
     {
         module.add_function(wrap_pyfunction!(on_purpose::panic_at, module)?)?;
-        module.add_function(wrap_pyfunction!(on_purpose::register_operations, module)?)?;
     }
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     let thresholds = gatewright::report::Thresholds::default();

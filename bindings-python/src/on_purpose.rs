@@ -1,17 +1,10 @@
 //! Panics for tests of panic handling. Not in release builds.
 
 use gatewright::on_purpose::{self, PanicPoint};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// Makes the client panic at a place; any other name turns this off.
 #[pyfunction]
 pub(crate) fn panic_at(place: &str) {
     on_purpose::panic_at(PanicPoint::named(place));
-}
-
-/// Adds operations of another API, for the test of the generator.
-#[pyfunction]
-pub(crate) fn register_operations(json: &str) -> PyResult<()> {
-    gatewright::runtime::register(json).map_err(PyValueError::new_err)
 }

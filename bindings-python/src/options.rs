@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyString};
 
 use crate::generated::options as generated;
 
-/// Whether the value of a header or query parameter of this name is taken for a secret.
+/// Whether the value of a header or query parameter of this name is treated as a secret.
 #[pyfunction]
 pub(crate) fn is_secret_name(name: &str) -> bool {
     gatewright::is_secret_name(name)

@@ -34,6 +34,8 @@ const CLASS_ATTRIBUTES: &[&str] = &[
     "get",
     "to_dict",
     "to_json",
+    "model_dump",
+    "model_dump_json",
     "from_json",
     "_page",
     "_response",
@@ -312,6 +314,24 @@ impl Record {
         let mut json = Vec::new();
         serialize::write_parsed(self.object(), &mut json);
         String::from_utf8(json).expect("the writer copies only valid UTF-8")
+    }
+
+    /// A copy as plain dicts and lists, with the options of pydantic's models.
+    #[pyo3(signature = (**options))]
+    fn model_dump<'py>(
+        slf: &Bound<'py, Self>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("gatewright._dump")?.getattr("model_dump")?.call((slf,), options)
+    }
+
+    /// The record as JSON text, with the options of pydantic's models.
+    #[pyo3(signature = (**options))]
+    fn model_dump_json<'py>(
+        slf: &Bound<'py, Self>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("gatewright._dump")?.getattr("model_dump_json")?.call((slf,), options)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

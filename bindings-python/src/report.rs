@@ -35,16 +35,17 @@ type Made<'py> = (Option<String>, Option<(String, Option<Verdict<'py>>)>);
 #[pymethods]
 impl ReportValidator {
     #[new]
-    #[pyo3(signature = (*, strict=false, models=None, kit_name=None, max_bytes=None, max_findings=None))]
+    #[pyo3(signature = (*, strict=false, own_names=false, models=None, kit_name=None, max_bytes=None, max_findings=None))]
     fn new(
         py: Python<'_>,
         strict: bool,
+        own_names: bool,
         models: Option<Vec<String>>,
         kit_name: Option<String>,
         max_bytes: Option<usize>,
         max_findings: Option<usize>,
     ) -> PyResult<Self> {
-        let mut builder = Validator::builder().strict(strict);
+        let mut builder = Validator::builder().strict(strict).own_names(own_names);
         if let Some(models) = models {
             builder = builder.models(models);
         }

@@ -16,8 +16,8 @@ use tokio::sync::Notify;
 use crate::fork_guard;
 use crate::interpreter;
 
-/// How long nobody must drive before the keeper does: long enough not to interfere with a program that reads a stream
-/// event by event, and short compared to any timeout.
+/// How long no other thread must have driven before the keeper does: long enough not to interfere with a program that
+/// reads a stream event by event, and short compared to any timeout.
 const GRACE: Duration = Duration::from_millis(20);
 
 /// A runtime without its own threads, and the state of who drives it.
@@ -134,7 +134,7 @@ impl Driven {
         !caretakers.is_empty()
     }
 
-    /// The keeper's work: it stops driving as soon as somebody else comes.
+    /// The keeper's loop: it stops driving as soon as another thread wants to drive.
     fn keep(&self) -> ! {
         loop {
             let turns = self.turns.load(Ordering::SeqCst);

@@ -40,7 +40,7 @@ impl WatchedConnection {
         self.event_loop.bind(event_loop.py()).upgrade().is_some_and(|own| own.is(event_loop))
     }
 
-    /// Reads what is there and makes the loop watch for more. Call it on the loop's thread. Errors: the loop can't
+    /// Reads the available data and makes the loop watch for more. Call it on the loop's thread. Errors: the loop can't
     /// watch connections.
     pub(crate) fn go_on(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         let Some(stream) = self.stream.upgrade() else { return Ok(()) };

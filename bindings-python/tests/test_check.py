@@ -57,9 +57,9 @@ def test_a_rejected_key_fails_the_checks_and_is_never_shown(gateway: Gateway) ->
 
 def test_out_of_bounds_options_are_reported_together(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(gatewright.ConfigurationError) as raised:
-        gatewright.check("http://127.0.0.1:9", api_key="k", timeout_ms=1, models=["model-mars"])
+        gatewright.check("http://127.0.0.1:9", api_key="k", timeout_ms=1, models=["model-tera"])
     assert "timeout_ms must be from 1000 to 120000, not 1" in str(raised.value)
-    assert "model-mars" in str(raised.value)
+    assert "model-tera" in str(raised.value)
     unknown = "no option is called key; the options are endpoint, "
     with pytest.raises(gatewright.ConfigurationError, match=unknown):
         gatewright.check("http://127.0.0.1:9", api_key="k", key="k")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

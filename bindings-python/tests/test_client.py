@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import pickle
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -173,6 +174,26 @@ def test_images(client: Client) -> None:
     for image in images.data:
         assert base64.b64decode(image.b64_json or "").startswith(b"\x89PNG")
         assert image.url is None
+
+
+def test_embeddings_are_numbers_or_the_text_that_was_asked_for(client: Client) -> None:
+    found = client.embeddings.create(model="embedding_model_1", input=["a boat", "a lake"], dimensions=3)
+    assert [(entry.index, len(entry.embedding)) for entry in found] == [(0, 3), (1, 3)]
+    assert found.usage.prompt_tokens == found.usage.total_tokens > 0
+    encoded = client.embeddings.create(
+        model="embedding_model_1", input="a boat", dimensions=3, encoding_format="base64"
+    )
+    text = encoded.data[0].embedding
+    assert isinstance(text, str)
+    assert struct.unpack("<3f", base64.b64decode(text)) == pytest.approx(found.data[0].embedding)
+    for tokens in ([1, 2, 3], [[1, 2, 3]]):
+        assert len(client.embeddings.create(model="embedding_model_1", input=tokens).data) == 1
+
+
+async def test_embeddings_are_created_asynchronously(gateway: Gateway) -> None:
+    async with gatewright.AsyncClient(gateway.base_url, gateway.key) as client:
+        found = await client.embeddings.create(model="embedding_model_1", input="a boat", dimensions=3)
+    assert len(found.data[0].embedding) == 3
 
 
 def test_wait_returns_completed_videos(client: Client) -> None:
@@ -392,7 +413,7 @@ def test_native_errors_are_parsed_too(client: Client) -> None:
     assert caught.value.type == "NOT_FOUND"
 
 
-def test_a_wrong_key(gateway: Gateway) -> None:
+def test_wrong_key_raises_authentication_error(gateway: Gateway) -> None:
     with pytest.raises(gatewright.AuthenticationError) as caught:
         Client(gateway.base_url, "wrong").models.list()
     assert caught.value.code == "invalid_api_key"

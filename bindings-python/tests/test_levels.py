@@ -79,7 +79,8 @@ def test_the_final_document_includes_earlier_events_and_can_be_requested_again(s
     final = stream.get_final_completion()
     assert final.choices[0].message.content == "one two"
     assert stream.get_final_completion() is final
-    assert list(stream) == []
+    with pytest.raises(gatewright.ConfigurationError, match="read as the whole document"):
+        list(stream)
 
 
 @pytest.mark.parametrize("way", ["events", "text", "with"])
@@ -213,6 +214,108 @@ def test_the_first_read_chooses_the_level(serve: Serve) -> None:
         gatewright.ConfigurationError, match=r"being read by events\(\), no longer by text\(\)"
     ):
         next(pieces)
+
+
+def whole_stream(serve: Serve) -> gatewright.ChatCompletionStream:
+    return open_stream(serve(sending(chunk("one"), chunk(" two"), END)))
+
+
+READS: dict[str, Callable[[gatewright.ChatCompletionStream], object]] = {
+    "events": list,
+    "raw_events": lambda stream: list(stream.raw_events()),
+    "text": lambda stream: list(stream.text()),
+}
+
+
+@pytest.mark.parametrize("first", READS)
+@pytest.mark.parametrize("second", READS)
+def test_a_second_loop_raises_instead_of_looking_complete(serve: Serve, first: str, second: str) -> None:
+    stream = whole_stream(serve)
+    assert READS[first](stream)
+    with pytest.raises(gatewright.ConfigurationError, match="it has been read to its end"):
+        READS[second](stream)
+    assert stream.get_final_completion().choices[0].message.content == "one two"
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_loop_after_a_failure_raises_instead_of_looking_complete(serve: Serve, read: str) -> None:
+    stream = open_stream(serve(sending(chunk("one"))))
+    with pytest.raises(gatewright.StreamTruncatedError):
+        READS[read](stream)
+    with pytest.raises(gatewright.ConfigurationError, match="ended with an error"):
+        READS[read](stream)
+
+
+def test_the_document_beside_a_loop_ends_the_loop_with_an_error(serve: Serve) -> None:
+    stream = whole_stream(serve)
+    loop = iter(stream)
+    next(loop)
+    assert stream.get_final_completion().choices[0].message.content == "one two"
+    with pytest.raises(gatewright.ConfigurationError, match="read as the whole document"):
+        next(loop)
+
+
+def test_a_loop_left_within_another_ends_the_outer_one_with_an_error(serve: Serve) -> None:
+    stream = whole_stream(serve)
+    outer = iter(stream)
+    next(outer)
+    for _ in stream:
+        break
+    with pytest.raises(gatewright.ConfigurationError, match="left early"):
+        next(outer)
+
+
+def test_another_level_is_refused_also_when_everything_has_arrived(serve: Serve) -> None:
+    stream = whole_stream(serve)
+    next(stream)
+    time.sleep(0.2)
+    with pytest.raises(gatewright.ConfigurationError, match="no longer by text"):
+        list(stream.text())
+
+
+def test_a_stream_without_text_has_none(serve: Serve) -> None:
+    assert list(open_stream(serve(sending(END))).text()) == []
+
+
+FAILED_ANSWER = (
+    b'event: response.created\ndata: {"type":"response.created","response":{"id":"r","object":"response",'
+    b'"status":"in_progress","output":[]},"sequence_number":0}\n\n'
+    b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","item_id":"i",'
+    b'"output_index":0,"content_index":0,"delta":"one","sequence_number":1}\n\n'
+    b'event: response.failed\ndata: {"type":"response.failed","response":{"id":"r","object":"response",'
+    b'"status":"failed","output":[],"error":{"code":"server_error","message":"out of luck"}},'
+    b'"sequence_number":2}\n\n'
+)
+
+
+def test_the_text_of_a_failed_answer_ends_with_its_error(serve: Serve) -> None:
+    with Client(serve(sending(FAILED_ANSWER)), "key", max_retries=0) as client:
+        pieces = client.responses.create(model="m", input="x", stream=True).text()
+        assert next(pieces) == "one"
+        with pytest.raises(gatewright.StreamError, match="out of luck") as caught:
+            next(pieces)
+    assert caught.value.code == "server_error"
+    assert caught.value.partial.status == "failed"
+
+
+async def test_async_streams_never_look_complete_when_they_are_not(serve: Serve) -> None:
+    def url() -> str:
+        return serve(sending(chunk("one"), chunk(" two"), END))
+
+    stream = await open_async(url())
+    assert [piece async for piece in stream.text()] == ["one", " two"]
+    with pytest.raises(gatewright.ConfigurationError, match="read to its end"):
+        [event async for event in stream]
+    beside = await open_async(url())
+    loop = aiter(beside)
+    await anext(loop)
+    await beside.get_final_completion()
+    with pytest.raises(gatewright.ConfigurationError, match="read as the whole document"):
+        await anext(loop)
+    async with AsyncClient(serve(sending(FAILED_ANSWER)), "key", max_retries=0) as client:
+        failed = await client.responses.create(model="m", input="x", stream=True)
+        with pytest.raises(gatewright.StreamError, match="out of luck"):
+            [piece async for piece in failed.text()]
 
 
 @pytest.mark.parametrize("level", ["raw_events", "text"])

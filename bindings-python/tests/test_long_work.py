@@ -212,7 +212,7 @@ except KeyboardInterrupt:
 """
 
     def measure() -> float:
-        seconds, left = interrupt(program, serve(hang_after_the_first), str(tmp_path))
+        seconds, left = interrupt(program, threading.Event(), serve(hang_after_the_first), str(tmp_path))
         assert left == "[]"
         return seconds
 

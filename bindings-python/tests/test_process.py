@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -34,12 +35,15 @@ def run(program: str, *arguments: str, **environment: str) -> str:
     return out
 
 
-def interrupt(program: str, *arguments: str) -> tuple[float, str]:
-    """Sends Ctrl-C to a program that is ready. Returns the seconds until it prints the time, and the rest."""
+def interrupt(program: str, requested: threading.Event, *arguments: str) -> tuple[float, str]:
+    """Sends Ctrl-C to a program that is ready and blocked. requested: set when its request has arrived, if it
+    sends one. Returns the seconds until it prints the time, and the rest."""
     process = start(program, *arguments)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    time.sleep(0.4)
+    requested.wait(0.4)
+    # The call waits for the response, or reads it.
+    time.sleep(0.05)
     sent = time.monotonic()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=10)
@@ -73,10 +77,17 @@ BLOCKING = {
 
 @pytest.mark.parametrize("expression", BLOCKING.values(), ids=BLOCKING)
 def test_ctrl_c_ends_a_blocking_call_within_200_ms(serve: Serve, expression: str) -> None:
+    requested = threading.Event()
+
     def hang(connection: Connection) -> None:
         if b'"stream":true' in connection.body:
             connection.stream_head()
+        requested.set()
         connection.wait_until_closed(30)
+
+    def measure() -> float:
+        requested.clear()
+        return interrupt(program, requested, serve(hang))[0]
 
     program = f"""
 import sys, time, gatewright
@@ -87,7 +98,7 @@ try:
 except KeyboardInterrupt:
     print(time.monotonic(), flush=True)
 """
-    promptly(0.2, lambda: interrupt(program, serve(hang))[0])
+    promptly(0.2, measure)
 
 
 # As gunicorn does it: the application is loaded, and has made requests, before the workers are forked; these

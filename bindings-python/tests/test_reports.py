@@ -96,6 +96,25 @@ def test_a_str_is_a_path(tmp_path: Path) -> None:
     for one in (paths[0], tmp_path / "one.json", MINIMAL):
         with pytest.raises(TypeError, match="takes an iterable of documents, not one"):
             list(report.validate_many(one))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    [text] = report.validate_many([MINIMAL.decode()])
+    assert "a str is a path here: give the text of a document as bytes" in str(text.error)
+
+
+def test_a_report_is_taken_as_check_returns_it() -> None:
+    document: dict[str, Any] = json.loads(FULL)
+    assert report.validate(document).valid
+    assert report.diff(document, FULL)["worse"] == []
+    [judged] = report.validate_many([document])
+    assert valid(judged)
+    del document["kit"]
+    assert [violation.message for violation in report.validate(document).violations] == ["kit is missing"]
+
+
+def test_name_of_a_file_in_place_of_its_text_is_said() -> None:
+    [violation] = report.validate("runs/report.json").violations
+    assert "this is the name of a file" in violation.message
+    with pytest.raises(report.InvalidReport, match="this is the name of a file"):
+        report.html("runs/report.json")
 
 
 def test_blank_lines_are_skipped_and_counted(tmp_path: Path) -> None:
@@ -115,7 +134,7 @@ def line_cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("case", list(line_cases()))
-def test_lines(tmp_path: Path, case: dict[str, Any]) -> None:
+def test_line_vectors(tmp_path: Path, case: dict[str, Any]) -> None:
     file = tmp_path / "reports.ndjson"
     file.write_bytes(bytes.fromhex(case["hex"]) if "hex" in case else case["text"].encode())
     found = []
@@ -291,6 +310,7 @@ def test_diff_vectors(case: dict[str, dict[str, object]]) -> None:
         "worse",
         "better",
         "hidden",
+        "not_run",
         "fails_otherwise",
         "slower",
         "faster",

@@ -13,7 +13,7 @@ def test_a_stored_response_is_retrieved_listed_and_deleted(client: Client) -> No
     second = client.responses.create(model="model-terra", input="Say pears", previous_response_id=first.id)
     assert client.responses.retrieve(second.id) == second
     page = client.responses.input_items.list(second.id, order="asc", limit=2)
-    assert [item.content[0].text for item in page if item.type == "message"] == ["Say apples", "apples"]
+    assert [item.content[0].text for item in page.data if item.type == "message"] == ["Say apples", "apples"]
     assert page.has_more
     rest = client.responses.input_items.list(second.id, order="asc", after=page.last_id)
     assert [item.role for item in rest if item.type == "message"] == ["user"]

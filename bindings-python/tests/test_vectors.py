@@ -67,7 +67,7 @@ def put(value: Any, pointer: str, member: Any) -> None:
 
 
 @pytest.mark.parametrize("case", list(report_cases()))
-def test_report(case: dict[str, Any]) -> None:
+def test_report_vectors(case: dict[str, Any]) -> None:
     outcome = report.Validator(**case.get("options", {})).validate(document(case))
     assert outcome.valid is case["valid"]
     for name in ("violations", "advisories"):
@@ -108,6 +108,7 @@ METHODS: dict[str, Callable[[Client], Callable[..., Any]]] = {
     "compact_response": lambda client: client.responses.compact,
     "create_message": lambda client: client.messages.create,
     "count_message_tokens": lambda client: client.messages.count_tokens,
+    "create_embedding": lambda client: client.embeddings.create,
     "create_image": lambda client: client.images.generate,
     "create_video": lambda client: client.videos.generations.create,
     "generate_content": lambda client: client.native.generate_content,
@@ -121,7 +122,7 @@ def test_enough_limit_cases_name_a_model_of_the_catalog() -> None:
 
 
 @pytest.mark.parametrize("case", list(limit_cases()))
-def test_limits(serve: Callable[[Callable[[Connection], None]], str], case: dict[str, Any]) -> None:
+def test_limit_vectors(serve: Callable[[Callable[[Connection], None]], str], case: dict[str, Any]) -> None:
     bodies: list[bytes] = []
 
     def answer(connection: Connection) -> None:
@@ -161,7 +162,7 @@ def answer_cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("case", list(answer_cases()))
-def test_answers(serve: Callable[[Callable[[Connection], None]], str], case: dict[str, Any]) -> None:
+def test_presence_vectors(serve: Callable[[Callable[[Connection], None]], str], case: dict[str, Any]) -> None:
     base_url = serve(lambda connection: connection.answer(json.dumps(case["answer"]).encode()))
     arguments = case.get("body", {"task_id": "m"})
     operation = case["operation"]
@@ -287,7 +288,7 @@ async def read_async(
 @pytest.mark.parametrize("level", ["events", "text", "final"])
 @pytest.mark.parametrize("face", ["sync", "async"])
 @pytest.mark.parametrize("case", list(stream_cases()))
-def test_stream(
+def test_stream_vectors(
     serve: Callable[[Callable[[Connection], None]], str], case: dict[str, Any], face: str, level: str
 ) -> None:
     base_url = serve(play(case["response"]))
@@ -308,7 +309,12 @@ def test_stream(
         assert "".join(events) == case["text"]
     elif "final" in case:
         assert final == case["final"]
-    if case["error"] is None:
+    if level == "text" and case.get("final", {}).get("status") == "failed":
+        # Whoever reads the text alone would not learn it otherwise.
+        assert isinstance(error, gatewright.StreamError)
+        assert error.code == case["final"]["error"]["code"]
+        assert error.partial == case["final"]
+    elif case["error"] is None:
         assert error is None
     else:
         assert error is not None

@@ -224,7 +224,7 @@ async def test_closing_from_another_thread_ends_the_wait_of_a_loop(serve: Serve)
     server = Hanging()
     stream = await open_async(serve(server))
     await anext(stream)
-    threading.Timer(0.1, stream._close).start()
+    threading.Timer(0.1, stream._shut, ["it has been closed"]).start()
     with pytest.raises(StopAsyncIteration):
         await asyncio.wait_for(anext(stream), 10)
     assert await asyncio.to_thread(server.closed.wait, 5)

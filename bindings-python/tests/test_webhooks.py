@@ -80,7 +80,7 @@ def headers_of(case: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("case", VECTOR["cases"], ids=lambda case: case["name"])
-def test_vectors(case: dict[str, Any]) -> None:
+def test_webhook_vectors(case: dict[str, Any]) -> None:
     secrets = [VECTOR["secrets"][name] for name in case["secrets"]]
     if "error" not in case:
         task = webhooks.unwrap(body_of(case.get("body")), headers_of(case), secrets)

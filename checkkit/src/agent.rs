@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn program_named_by_a_path_is_found_from_any_folder() {
+    fn program_path_is_made_absolute() {
         assert_eq!(resolve(Path::new("agent")), Path::new("agent"));
         assert!(resolve(Path::new("./agent")).is_absolute());
         assert_eq!(resolve(Path::new("/bin/agent")), Path::new("/bin/agent"));

@@ -175,7 +175,7 @@ mod tests {
 
     /// Texts are truncated at 500 and 2,000 characters and at 2 KiB; the test moves the key across all of these limits.
     #[test]
-    fn no_part_of_the_key_is_in_a_report_wherever_its_texts_are_cut() {
+    fn report_contains_no_part_of_the_key_at_any_truncation() {
         let mut letters: Vec<usize> = (0..=2100).step_by(100).collect();
         letters.extend((470..=510).chain(1960..=2060));
         for letters in letters {

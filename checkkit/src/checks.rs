@@ -10,15 +10,16 @@ mod responses_text;
 
 use gatewright::report::CheckId;
 
-pub(crate) use self::context::Context;
+pub(crate) use self::context::{Context, exchange, json_exchange, prompt};
 
 use crate::cell::Cell;
+use crate::listed_model::ListedModel;
 
 /// The result of a check.
 pub(crate) struct Checked {
     pub(crate) cell: Cell,
-    /// The ids, from the check of the model list.
-    pub(crate) listed: Option<Vec<String>>,
+    /// The models, from the check of the model list.
+    pub(crate) listed: Option<Vec<ListedModel>>,
 }
 
 /// Runs one check. If it needs a model, the model is set.

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn evidence_of_an_earlier_run_is_taken_away_and_other_files_stay() {
+    fn old_evidence_is_removed_and_other_files_remain() {
         let folder = tempfile::tempdir().expect("a folder");
         let evidence = |id| Evidence { id, model: None, assertions: Vec::new(), exchange: None };
         let first = [(0, evidence(CheckId::ModelsEndpoint)), (2, evidence(CheckId::ResponsesText))];
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_evidence_are_plain_whatever_the_model() {
+    fn evidence_file_names_are_sanitized_and_bounded() {
         let evidence = |model: Option<&str>| Evidence {
             id: CheckId::ResponsesText,
             model: model.map(str::to_owned),

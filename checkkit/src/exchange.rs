@@ -40,6 +40,8 @@ pub(crate) struct Service {
     /// Timeout of a whole exchange, from the name lookup to the last byte.
     pub(crate) timeout: Duration,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+    /// Headers of the protocol, besides those of every request.
+    pub(crate) headers: &'static [(&'static str, &'static str)],
 }
 
 /// The recorded exchange. Not redacted.
@@ -100,6 +102,9 @@ impl Service {
         if body.is_some() {
             request = request.header(header::CONTENT_TYPE, "application/json");
         }
+        for (name, value) in self.headers {
+            request = request.header(*name, *value);
+        }
         let body = body.map(Value::to_string).unwrap_or_default();
         request.body(Full::new(Bytes::from(body)))
     }
@@ -148,7 +153,7 @@ impl Service {
             let share = left / u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
             failure = match timeout_at(Instant::now() + share, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
-                    // Sends small requests at once; an error here has no other effect.
+                    // Sends small requests immediately; an error here has no other effect.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
@@ -338,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_shown_without_the_values_of_secret_headers() {
+    fn shown_response_redacts_secret_headers() {
         let names = ["set-cookie", "authorization", "x-api-key", "x-auth-token", "proxy-authorization"];
         let mut headers: HeaderMap = names
             .map(|name| (http::HeaderName::from_static(name), "canary".parse().expect("a value")))

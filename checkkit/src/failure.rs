@@ -33,7 +33,7 @@ pub enum Category {
     Schema,
     /// The service responded, and reported a failure in the response.
     Response,
-    /// The response is well formed but not what the request asked for.
+    /// The response is well formed, but does not match the request.
     Verification,
     /// The agent's program failed, or did something it was not asked to do.
     Agent,

@@ -14,7 +14,7 @@
 //!
 //! `options` validates the options, `plan` lists the cells, `run` executes them, and `checks` has one file per check.
 //! `exchange` speaks HTTP, and `agent` runs the coding agent. `cell` collects the findings of a check, and `redaction`
-//! removes the secrets from them.
+//! removes the secrets from them. `protocols` has additional checks of the other protocols, which are not in the report.
 //!
 //! It has no stable interface: it is a part of the program `gatewright` (`gatewright check`), which is what people
 //! use.
@@ -28,9 +28,11 @@ mod evidence;
 mod exchange;
 mod failure;
 mod generated;
+mod listed_model;
 mod member;
 mod options;
 mod plan;
+mod protocols;
 mod redaction;
 mod response_object;
 mod run;
@@ -48,5 +50,6 @@ pub use crate::generated::options::{
 };
 pub use crate::options::InvalidOptions;
 pub use crate::plan::PlannedCell;
+pub use crate::protocols::ProbedProtocol;
 pub use crate::run::{CheckKit, MAX_PARALLEL, Progress, RunResult};
 pub use gatewright::ApiKey;

@@ -6,7 +6,7 @@ mod json;
 use std::sync::LazyLock;
 
 use gatewright::ApiKey;
-use gatewright::catalog::{IMAGE_MODELS, TEXT_MODELS, VIDEO_MODELS};
+use gatewright::catalog::{EMBEDDING_MODELS, IMAGE_MODELS, TEXT_MODELS, VIDEO_MODELS};
 use gatewright::did_you_mean::closest;
 use gatewright::report::{Profile, SCHEMA};
 use serde_json::Value;
@@ -42,6 +42,10 @@ impl Options {
         if let Some(path) = path.map(str::to_owned) {
             self.base_path = path;
         }
+        // Models of another deployment are a profile of their own.
+        if self.profile.models.is_empty() && self.models.iter().any(|model| is_foreign(model)) {
+            self.profile.models.clone_from(&self.models);
+        }
         self
     }
 
@@ -62,7 +66,7 @@ impl Options {
         }
         bounded("timeout_ms", self.timeout_ms, problems);
         bounded("agent_timeout_ms", self.agent_timeout_ms, problems);
-        let profile = serde_json::to_vec(&self.profile).expect("strings serialise");
+        let profile = serde_json::to_vec(&self.profile).expect("strings serialize");
         problems.extend(Profile::read(&profile).err().map(|problem| format!("profile: {problem}")));
         self.check_models(problems);
         for name in &self.agent_env {
@@ -89,17 +93,16 @@ impl Options {
         for (index, model) in self.models.iter().enumerate() {
             if !known.contains(model) {
                 let known_ones = known.join(", ");
-                problems.push(match of_catalog(model) {
-                    Some(what) => {
-                        format!("models: {model:?} {what}: use {known_ones}; other ids need a profile")
-                    }
-                    None => format!(
-                        "models: {model:?} is not one of {known_ones}{}; other ids need a profile",
-                        closest(model, known)
-                            .map(|known| format!(" (did you mean {known}?)"))
-                            .unwrap_or_default(),
-                    ),
-                });
+                let why = of_catalog(model).map_or_else(
+                    || {
+                        let similar = closest(model, known).map(|known| format!(" (did you mean {known}?)"));
+                        format!("is not one of {known_ones}{}", similar.unwrap_or_default())
+                    },
+                    |what| format!("{what}: use {known_ones}"),
+                );
+                problems.push(format!(
+                    "models: {model:?} {why}; to test it all the same, list it in a profile: {{\"models\": [{model:?}]}}"
+                ));
             } else if self.models[..index].contains(model) {
                 problems.push(format!("models: {model:?} is listed twice"));
             }
@@ -168,10 +171,21 @@ impl Options {
     }
 }
 
+/// Whether an id is one of another deployment, and not a misspelled or unsupported one of the specification.
+fn is_foreign(model: &str) -> bool {
+    let known = Profile::default();
+    !model.is_empty()
+        && !known.models().iter().any(|known| known == model)
+        && of_catalog(model).is_none()
+        && closest(model, known.models()).is_none()
+}
+
 /// The kind of a catalog model that can't be in a report; `None`: it is not in the catalog.
 fn of_catalog(model: &str) -> Option<&'static str> {
     if TEXT_MODELS.iter().any(|known| known.id == model) {
         Some("is a text model that these reports do not support")
+    } else if EMBEDDING_MODELS.iter().any(|known| known.id == model) {
+        Some("embeds texts, but all checks request text")
     } else if IMAGE_MODELS.iter().any(|known| known.id == model) {
         Some("generates images, but all checks request text")
     } else {

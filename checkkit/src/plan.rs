@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_read_why_a_cell_was_not_run_without_the_code() {
+    fn skip_reasons_in_words_omit_the_code() {
         for reason in [FILTERED, NOT_FULL, AGENT_SKIPPED, AGENT_ONE_MODEL, NO_LIST, NOT_ASKED, ABORTED] {
             let (code, _) = reason.split_once(':').expect("a code");
             let told = Check::skipped(CheckId::ModelAccess, None, reason).in_words().expect("a reason");

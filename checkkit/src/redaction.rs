@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_one_line_of_at_most_2000_code_points() {
+    fn fields_are_single_lines_of_at_most_2000_code_points() {
         let redactor = redactor();
         assert_eq!(redactor.field("a\r\nb\u{202e}c\u{1b}[31m"), "a  b\\u{202e}c\\u{1b}[31m");
         assert_eq!(redactor.field(&"🙂".repeat(2000)), "🙂".repeat(2000));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_gone_whole_wherever_the_cut_falls() {
+    fn key_is_fully_redacted_at_any_truncation_point() {
         let redactor = redactor();
         for (before, bound) in (1960..2010).zip(std::iter::repeat(KEPT_FIELD_CHARS)) {
             let field = redactor.field(&format!("{}{KEY}{}", "x".repeat(before), "y".repeat(100)));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn evidence_keeps_its_lines() {
+    fn evidence_text_keeps_its_lines() {
         assert_eq!(redactor().text("a\n\tb\u{7}c", 100), "a\n\tb\\u{7}c");
         assert_eq!(redactor().text(&"é".repeat(100), 9), "éééé… [truncated]");
     }

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dated_version_of_a_model_is_the_model() {
+    fn dated_version_counts_as_the_model() {
         for reported in ["model-sol", "model-sol-2026-01-31"] {
             assert!(is_model(reported, "model-sol"), "{reported}");
         }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_integers_as_json_schema_has_them() {
+    fn token_counts_follow_json_schema_integers() {
         for (value, expected) in [
             (json!(3), Some(3)),
             (json!(3.0), Some(3)),

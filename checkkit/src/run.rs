@@ -21,6 +21,7 @@ use crate::checks::{self, Context};
 use crate::exchange::Service;
 use crate::failure::{Category, Failure};
 use crate::generated::options::{AGENT_PROGRAM_VARIABLE, Options};
+use crate::listed_model::ListedModel;
 use crate::options::InvalidOptions;
 use crate::plan::{ABORTED, FILTERED, NO_LIST, PlannedCell, plan};
 use crate::redaction::{Redactor, SHORTEST_DISTINCT};
@@ -45,7 +46,8 @@ pub struct CheckKit {
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Progress {
-    /// The run starts.
+    /// The run starts; or, after the check of the model list, goes on with another number of cells, because the service lists
+    /// none of the models of the specification.
     Planned {
         /// Number of cells in the report.
         cells: usize,
@@ -126,13 +128,56 @@ impl CheckKit {
             _ => return Err(refused(problems, &redactor)),
         };
         let timeout = Duration::from_millis(options.timeout_ms);
-        let service = Service { url, key: key.clone(), timeout, tls: config };
+        let service = Service { url, key: key.clone(), timeout, tls: config, headers: &[] };
         let kit = Self { options: Arc::new(options), endpoint, models, cells, service, redactor };
         kit.check_document().map_err(|problems| refused(problems, &kit.redactor))?;
         Ok(kit)
     }
 
-    /// The cells of the report, in order.
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(crate) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    pub(crate) fn service(&self) -> &Service {
+        &self.service
+    }
+
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// The run of a service that lists none of the models of the specification: its own text models in their place, as many at
+    /// most. `None`: the models were chosen, or the service lists one of those, or no text model.
+    fn of_listed(&self, listed: &[ListedModel]) -> Option<Self> {
+        let is_chosen = !self.options.models.is_empty() || !self.options.profile.models.is_empty();
+        let is_known = listed.iter().any(|listed| self.models.contains(&listed.id));
+        if is_chosen || is_known {
+            return None;
+        }
+        let mut models: Vec<String> = Vec::new();
+        // The report repeats the ids: none may hold the key, or be longer than a field of it.
+        let is_safe = |model: &&ListedModel| self.redactor.field(&model.id) == model.id;
+        for model in listed.iter().filter(|model| model.is_text).filter(is_safe) {
+            if models.len() < self.models.len() && !models.contains(&model.id) {
+                models.push(model.id.clone());
+            }
+        }
+        if models.is_empty() {
+            return None;
+        }
+        let mut options = Options::clone(&self.options);
+        options.profile.models.clone_from(&models);
+        let cells = plan(&options, &models);
+        let kit = Self { options: Arc::new(options), models, cells, ..self.clone() };
+        // Such as ids that are too long for a report.
+        kit.check_document().is_ok().then_some(kit)
+    }
+
+    /// The cells of the report, in order, unless the service lists other models.
     pub fn cells(&self) -> &[PlannedCell] {
         &self.cells
     }
@@ -143,15 +188,24 @@ impl CheckKit {
         progress(Progress::Planned { cells: self.cells.len(), to_run });
         let agent = self.agent(cancel).await;
         let token = format!("COMPAT-{}", Uuid::new_v4().simple());
-        let run = Run { kit: self, token, agent, progress, cancel };
+        let mut run = Run { kit: self, token, agent, progress, cancel };
         let mut results = Vec::with_capacity(self.cells.len());
-        let (list, per_model) = self.cells.split_at(1);
         let mut listed = None;
-        for cell in list {
-            let (result, ids) = run.cell(0, cell, None).await;
+        for cell in &self.cells[..1] {
+            let (result, models) = run.cell(0, cell, None).await;
             results.push(result);
-            listed = ids;
+            listed = models;
         }
+        let own = listed.as_deref().and_then(|listed| self.of_listed(listed));
+        if let Some(own) = &own {
+            run.kit = own;
+            let to_run = own.cells.iter().filter(|cell| cell.skipped.is_none()).count();
+            if own.cells.len() != self.cells.len() {
+                progress(Progress::Planned { cells: own.cells.len(), to_run });
+            }
+        }
+        let kit = run.kit;
+        let per_model = &kit.cells[1..];
         let per_model: Vec<(usize, &[PlannedCell])> = per_model
             .chunk_by(|one, next| one.model == next.model)
             .scan(1, |next, cells| {
@@ -173,7 +227,7 @@ impl CheckKit {
             evidence.extend(seen.map(|seen| (index, seen)));
         }
         let version = run.agent.and_then(|agent| agent.version);
-        RunResult { report: self.report(checks, version), evidence, interrupted }
+        RunResult { report: kit.report(checks, version), evidence, interrupted }
     }
 
     /// The agent, if a cell needs one.
@@ -248,7 +302,7 @@ impl CheckKit {
     /// The values that options set in the report must be valid there, too.
     fn check_document(&self) -> Result<(), Vec<String>> {
         let checks = self.cells.iter().map(|cell| skipped(cell, ABORTED)).collect();
-        let document = serde_json::to_vec(&self.report(checks, None)).expect("strings and numbers serialise");
+        let document = serde_json::to_vec(&self.report(checks, None)).expect("strings and numbers serialize");
         let verdict = Validator::builder().profile(&self.options.profile).build().check(&document);
         if verdict.valid {
             return Ok(());
@@ -274,7 +328,12 @@ type CellResult = (Check, Option<Evidence>);
 
 impl Run<'_> {
     /// Runs the cells of one model in sequence.
-    async fn model(&self, first: usize, cells: &[PlannedCell], listed: Option<&[String]>) -> Vec<CellResult> {
+    async fn model(
+        &self,
+        first: usize,
+        cells: &[PlannedCell],
+        listed: Option<&[ListedModel]>,
+    ) -> Vec<CellResult> {
         let mut results = Vec::with_capacity(cells.len());
         for (offset, cell) in cells.iter().enumerate() {
             results.push(self.cell(first + offset, cell, listed).await.0);
@@ -286,8 +345,8 @@ impl Run<'_> {
         &self,
         index: usize,
         cell: &PlannedCell,
-        listed: Option<&[String]>,
-    ) -> (CellResult, Option<Vec<String>>) {
+        listed: Option<&[ListedModel]>,
+    ) -> (CellResult, Option<Vec<ListedModel>>) {
         let needs_list = cell.id == CheckId::ModelAccess && listed.is_none();
         let reason = match cell.skipped {
             Some(reason) => Some(reason),
@@ -307,8 +366,8 @@ impl Run<'_> {
         &self,
         index: usize,
         cell: &PlannedCell,
-        listed: Option<&[String]>,
-    ) -> (CellResult, Option<Vec<String>>) {
+        listed: Option<&[ListedModel]>,
+    ) -> (CellResult, Option<Vec<ListedModel>>) {
         let PlannedCell { id, model, .. } = cell;
         (self.progress)(Progress::Started { index, id: *id, model: model.clone() });
         let context = Context {

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_short() {
+    fn sizes_and_times_are_rounded_to_short_text() {
         assert_eq!(
             [0, 850, 3500, 10 << 20, u64::MAX].map(bytes),
             ["0 B", "850 B", "3.4 KiB", "10 MiB", "16777215.9 TiB"]

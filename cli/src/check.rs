@@ -9,7 +9,10 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use gatewright::report::{Diff, Profile, Report, Status, Thresholds, Turn, Validator, annotations, terminal};
+use gatewright::report::{
+    Diff, Profile, ProtocolCheck, ProtocolReport, Report, Status, Thresholds, Turn, Validator, annotations,
+    terminal,
+};
 use gatewright::{API_KEY_VARIABLE, CA_BUNDLE_VARIABLE};
 use gatewright_checkkit::{ApiKey, CancellationToken, CheckKit, Options, RunResult};
 
@@ -20,9 +23,11 @@ use crate::check::generated::check_flags::CheckFlags;
 use crate::exit::{Exit, FAILED, Failure, INTERRUPTED, UNWRITABLE, say};
 use crate::report::input;
 use crate::signals::{Hangup, stop_signal};
+use crate::target::Address;
 use crate::terminal::colour;
 
-const EXIT_CODES: &str = "The key is read from GATEWRIGHT_API_KEY.
+const EXIT_CODES: &str =
+    "The key is read from GATEWRIGHT_API_KEY [default: the saved key, if you run the gateway on this machine].
 
 Exit codes:
   0    no check failed; with --baseline, no check newly failed
@@ -44,28 +49,29 @@ pub(crate) async fn run(CheckArguments { flags }: CheckArguments) -> Exit {
     let baseline = flags.baseline.as_deref().map(|file| read_baseline(file, &profile)).transpose()?;
     let inputs = [("--baseline", flags.baseline.as_deref()), ("--profile", flags.profile.file())];
     let inputs: Vec<_> = inputs.into_iter().filter_map(|(option, file)| Some((option, file?))).collect();
-    let outputs = Outputs::new(
-        &flags.out,
-        flags.html.as_deref(),
-        flags.junit.as_deref(),
-        flags.evidence.as_deref(),
-        &inputs,
-    )?;
-    let key = std::env::var(API_KEY_VARIABLE).unwrap_or_default();
-    let key = ApiKey::trimmed(&key)
-        .map_err(|problem| Failure::Usage(format!("{problem}: set {API_KEY_VARIABLE}")))?;
+    let protocols = values::protocols(&flags.protocols)?;
+    let outputs = Outputs::new(&flags, &inputs)?;
+    let address = Address::of(flags.endpoint.as_deref())?;
+    let key = if let Some(key) = address.saved_key()? {
+        key
+    } else {
+        let key = std::env::var(API_KEY_VARIABLE).unwrap_or_default();
+        ApiKey::trimmed(&key)
+            .map_err(|problem| Failure::Usage(format!("{problem}: set {API_KEY_VARIABLE}")))?
+    };
     let (fail_on_skip, annotate) = (flags.fail_on_skip, flags.annotations);
-    let kit = CheckKit::new(options(&flags, profile), &key)
+    let kit = CheckKit::new(options(&flags, address.url, profile), &key)
         .map_err(|refused| Failure::Usage(refused.problems.join("\ngatewright: ")))?;
 
     let cancel = CancellationToken::new();
     let stop = stop_signal(Hangup::Stops)
         .map_err(|error| Failure::Failed(format!("cannot install a signal handler: {error}")))?;
     let line = ProgressLine::new(kit.cells());
+    tokio::pin!(stop);
     let finished = {
         let show = |progress| line.show(&progress);
         let running = kit.run(&show, &cancel);
-        tokio::pin!(running, stop);
+        tokio::pin!(running);
         tokio::select! {
             finished = &mut running => finished,
             () = &mut stop => {
@@ -74,24 +80,45 @@ pub(crate) async fn run(CheckArguments { flags }: CheckArguments) -> Exit {
             }
         }
     };
+    let additional = match protocols.as_slice() {
+        [] => None,
+        chosen => {
+            let models = &finished.report.configuration.models;
+            let tell = |check: &ProtocolCheck| line.tell(check);
+            let running = kit.run_protocols(chosen, models, &tell, &cancel);
+            tokio::pin!(running);
+            Some(tokio::select! {
+                document = &mut running => document,
+                () = &mut stop => {
+                    cancel.cancel();
+                    running.await
+                }
+            })
+        }
+    };
     line.end();
-    let written = outputs.write(&finished);
+    let interrupted = cancel.is_cancelled();
+    let written = outputs.write(&finished, additional.as_ref());
     let places = if written.is_ok() { outputs.places() } else { String::new() };
-    let printed =
-        print(&finished, &outputs, &places, annotate == Some(AnnotationsFor::Github), baseline.as_ref());
+    let annotate = annotate == Some(AnnotationsFor::Github);
+    let printed = print(&finished, additional.as_ref(), &outputs, &places, annotate, baseline.as_ref());
     // A closed terminal needs no message.
-    if !finished.interrupted {
+    if !interrupted {
         printed?;
     }
     if let Err(problem) = written {
         say(&problem);
         return Ok(UNWRITABLE);
     }
-    Ok(exit_code(&finished, baseline.as_ref(), fail_on_skip))
+    if interrupted {
+        return Ok(INTERRUPTED);
+    }
+    let has_failed = additional.is_some_and(|document| !document.passed());
+    Ok(if has_failed { FAILED } else { exit_code(&finished, baseline.as_ref(), fail_on_skip) })
 }
 
-fn options(flags: &CheckFlags, profile: Profile) -> Options {
-    let mut options = flags.options(profile);
+fn options(flags: &CheckFlags, endpoint: String, profile: Profile) -> Options {
+    let mut options = flags.options(endpoint, profile);
     let bundle = std::env::var_os(CA_BUNDLE_VARIABLE).filter(|path| !path.is_empty());
     options.ca_bundle = bundle.map(PathBuf::from);
     options
@@ -99,13 +126,14 @@ fn options(flags: &CheckFlags, profile: Profile) -> Options {
 
 /// Errors: the file cannot be read or is not a valid report.
 fn read_baseline(file: &Path, profile: &Profile) -> Result<Report, Failure> {
-    let validator = Validator::builder().profile(profile).build();
+    let validator = Validator::builder().profile(profile).own_names(true).build();
     input::report(file, &validator)
 }
 
 /// The human-readable summary; goes to standard error if a document goes to standard output.
 fn print(
     finished: &RunResult,
+    protocols: Option<&ProtocolReport>,
     outputs: &Outputs,
     places: &str,
     annotate: bool,
@@ -114,6 +142,10 @@ fn print(
     let to_stderr = outputs.take_standard_output();
     let colour = if to_stderr { colour(&io::stderr()) } else { colour(&io::stdout()) };
     let mut text = terminal(&finished.report, colour);
+    if let Some(protocols) = protocols {
+        text.push('\n');
+        text.push_str(&protocols.to_text(colour));
+    }
     if !places.is_empty() {
         text.push('\n');
         text.push_str(places);
@@ -152,11 +184,5 @@ fn exit_code(finished: &RunResult, baseline: Option<&Report>, fail_on_skip: bool
         Some(baseline) => !new_failures(baseline, report).is_empty(),
         None => report.summary.failed > 0,
     };
-    if finished.interrupted {
-        INTERRUPTED
-    } else if failed || fail_on_skip && report.summary.skipped > 0 {
-        FAILED
-    } else {
-        0
-    }
+    if failed || fail_on_skip && report.summary.skipped > 0 { FAILED } else { 0 }
 }

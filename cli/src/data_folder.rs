@@ -1,6 +1,7 @@
 //! The data folder that a command works on: from its argument, otherwise from GATEWRIGHT_SERVE_DATA, otherwise the user's
 //! default one.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use gatewright_gateway::default_data_folder;
@@ -15,10 +16,18 @@ pub(crate) fn usual() -> Result<PathBuf, Failure> {
     default_data_folder().map_err(|why| Failure::Usage(why.to_string()))
 }
 
+/// Whether its variable is set.
+pub(crate) fn is_set() -> bool {
+    variable().is_some()
+}
+
+fn variable() -> Option<OsString> {
+    std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty())
+}
+
 /// The requested folder. It need not exist.
 pub(crate) fn meant(argument: Option<&Path>) -> Result<PathBuf, Failure> {
-    let variable = std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty());
-    match (argument, variable) {
+    match (argument, variable()) {
         (Some(folder), _) => Ok(folder.to_path_buf()),
         (None, Some(folder)) => Ok(folder.into()),
         (None, None) => usual(),

@@ -21,6 +21,7 @@ use url::Url;
 
 use self::finding::{Finding, FindingLevel, json, text};
 use crate::exit::{Exit, FAILED};
+use crate::json::JsonOption;
 use crate::seconds::seconds;
 use crate::target::Target;
 use crate::terminal::Paint;
@@ -36,8 +37,10 @@ pub(crate) struct DoctorArguments {
     /// Timeout of each step, 1 to 60 s
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = step)]
     timeout: Duration,
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
+    #[command(flatten)]
+    format: JsonOption,
+    /// An earlier spelling of `--json`
+    #[arg(long, value_enum, default_value = "text", hide = true)]
     output: Output,
     #[command(flatten)]
     target: Target,
@@ -56,7 +59,8 @@ fn step(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) async fn run(arguments: DoctorArguments) -> Exit {
-    let mut examined = DoctorReport::new(arguments.output);
+    let output = if arguments.format.json { Output::Json } else { arguments.output };
+    let mut examined = DoctorReport::new(output);
     for finding in surroundings::examine() {
         examined.add(finding)?;
     }
@@ -98,7 +102,7 @@ async fn gateway(arguments: &DoctorArguments, examined: &mut DoctorReport) -> io
     Ok(Some(address))
 }
 
-/// The findings so far. Text is printed at once, because steps may be slow.
+/// The findings so far. Text is printed immediately, because steps may be slow.
 struct DoctorReport {
     findings: Vec<Finding>,
     output: Output,

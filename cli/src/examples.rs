@@ -62,8 +62,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "gatewright keys create ci --model 'model-*' --base-url https://gateway.example",
         ],
     ),
+    ("keys local", &["gatewright keys local", "gatewright keys local --json"]),
     ("keys list", &["gatewright keys list --data data", "gatewright keys list --revoked --json --store"]),
     ("keys show", &["gatewright keys show app --data data"]),
+    ("keys update", &["gatewright keys update app --cost-per-month 50 --expires-in never --data data"]),
     ("keys rotate", &["gatewright keys rotate app --overlap 1h --data data"]),
     ("keys revoke", &["gatewright keys revoke app --data data"]),
     (
@@ -161,7 +163,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "gatewright doctor",
             "gatewright doctor --call",
-            "gatewright doctor --output json --base-url https://gateway.example",
+            "gatewright doctor --json --base-url https://gateway.example",
         ],
     ),
     (
@@ -237,13 +239,13 @@ mod tests {
     }
 
     #[test]
-    fn every_example_is_understood() {
+    fn every_example_parses() {
         for (path, lines) in EXAMPLES {
             for line in *lines {
-                understand(line).expect("the program takes it");
+                understand(line).expect("the program accepts it");
                 let command = format!("gatewright {path}");
                 let called = line.rsplit(" | ").next().expect("a command");
-                assert!(called.starts_with(command.trim_end()), "{line} is no example of {command}");
+                assert!(called.starts_with(command.trim_end()), "{line} is not an example of {command}");
                 assert!(line.len() <= 90, "{line} is too long");
             }
         }
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_line_of_the_documents_is_understood() {
+    fn every_documented_command_line_parses() {
         let top = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let pages = ["README.md", "docs", "deploy", "cli", "server"]
             .map(|place| walkdir::WalkDir::new(top.join(place)));

@@ -50,7 +50,7 @@ impl Failure {
             message.push_str("\n  ");
             message.push_str(&visible(&violation.to_string()));
         }
-        let mut cause = std::error::Error::source(error);
+        let mut cause = std::error::Error::source(error).filter(|_| !quotes_its_cause(error));
         while let Some(source) = cause {
             let text = source.to_string();
             let text = visible(&text);
@@ -69,8 +69,35 @@ impl Failure {
 
 impl From<gatewright::Error> for Failure {
     fn from(error: gatewright::Error) -> Self {
-        Self::worded(&error.to_string(), &error)
+        Self::worded(&(in_words(&error) + &next_step(&error)), &error)
     }
+}
+
+/// The error without the name of the client's method, which means nothing to users of the program.
+pub(crate) fn in_words(error: &gatewright::Error) -> String {
+    let status = error.status().map_or_else(String::new, |status| format!("status {status}: "));
+    let request = error.request_id().map_or_else(String::new, |id| format!(" (request {id})"));
+    format!("{status}{}{request}", error.message())
+}
+
+/// What to do about an error that its message doesn't say.
+fn next_step(error: &gatewright::Error) -> String {
+    match (error.kind(), error.retry_after()) {
+        (Kind::RateLimit, Some(wait)) => {
+            // Rounded up: a request before that time would fail again.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            format!("; try again in {seconds} s")
+        }
+        (Kind::Connection | Kind::Authentication, _) => {
+            "; `gatewright doctor` helps to find out why".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+/// Whether the message already says why: the causes of a failed connection only add the names of libraries' layers.
+fn quotes_its_cause(error: &gatewright::Error) -> bool {
+    matches!(error.kind(), Kind::Connection | Kind::Timeout)
 }
 
 /// For writes to standard output, the only place that passes an I/O error on unchanged.

@@ -12,7 +12,7 @@ use gatewright::types::{
 use gatewright::{SaveOptions, check_place};
 
 use crate::exit::{Exit, Failure, say};
-use crate::models::unless_known;
+use crate::models::{choose, unless_known};
 use crate::one_of::one_of;
 use crate::places::check_extension;
 use crate::target::Target;
@@ -27,9 +27,9 @@ pub(crate) struct ImageArguments {
     /// Output file, a PNG image; with several images, a number is added before the extension
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
-    /// Model id
-    #[arg(long, short, default_value = default_model())]
-    model: String,
+    /// Model id [default: the gateway's first image model]
+    #[arg(long, short, env = "GATEWRIGHT_IMAGE_MODEL", hide_env_values = true)]
+    model: Option<String>,
     /// WIDTHxHEIGHT, such as 1024x1024
     #[arg(long)]
     size: Option<String>,
@@ -46,23 +46,19 @@ pub(crate) struct ImageArguments {
     target: Target,
 }
 
-/// The first image model of the catalog.
-fn default_model() -> &'static str {
-    gatewright::catalog::IMAGE_MODELS.first().map_or("", |model| model.id)
-}
-
 pub(crate) async fn run(arguments: ImageArguments) -> Exit {
     check_extension(&arguments.out, FORMAT, "images are PNG files")?;
     let client = arguments.target.client()?;
     // Checks that the folder is writable before the request is sent.
     check_place(&arguments.out, &SaveOptions::default()).await?;
+    let model = choose(&client, arguments.model, "image").await?;
     let request = ImageGenerationRequest {
         size: arguments.size,
         n: arguments.n,
         quality: arguments.quality,
         style: arguments.style,
         response_format: Some(ImageGenerationRequestResponseFormat::B64Json),
-        ..ImageGenerationRequest::new(arguments.model, arguments.prompt)
+        ..ImageGenerationRequest::new(model, arguments.prompt)
     };
     let images = match client.images().generate(&request).await {
         Ok(images) => images.into_inner().data,
@@ -95,7 +91,7 @@ fn rightly_named(place: PathBuf) -> PathBuf {
 }
 
 /// The format of an image file by its first bytes, as an extension.
-fn format_of(file: &Path) -> Option<&'static str> {
+pub(crate) fn format_of(file: &Path) -> Option<&'static str> {
     let mut start = [0; 12];
     File::open(file).and_then(|mut file| file.read_exact(&mut start)).ok()?;
     match &start {
@@ -123,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_another_format_gets_its_name_and_replaces_none() {
+    fn mismatched_extension_is_corrected_without_overwriting() {
         let folder = tempfile::tempdir().expect("a folder");
         let (named, right) = (folder.path().join("cat.png"), folder.path().join("cat.jpg"));
         let jpeg = b"\xff\xd8\xff\xe0 a picture";
@@ -137,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn several_images_are_numbered_before_the_extension() {
+    fn multiple_images_are_numbered_before_the_extension() {
         assert_eq!(numbered(Path::new("a/cat.png"), 2), Path::new("a/cat-2.png"));
         assert_eq!(numbered(Path::new("cat"), 10), Path::new("cat-10"));
         assert_eq!(numbered(Path::new("cat.v1.png"), 1), Path::new("cat.v1-1.png"));

@@ -1,14 +1,17 @@
 //! `gatewright keys`: makes, lists, shows, rotates and revokes keys.
 
+mod local;
 mod shown;
 
 use std::io::{self, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
-use gatewright_gateway::{IssuedKey, NewKey, Rotation};
+use gatewright_gateway::{IssuedKey, Key, KeyLimits, KeyUpdate, NewKey, Rotation, Scopes};
 
+use self::local::LocalKeysArguments;
 use crate::exit::{Exit, Failure, say};
+use crate::json::{self, JsonOption};
 use crate::operator::OperatorTarget;
 
 #[derive(Debug, Args)]
@@ -25,56 +28,125 @@ enum KeysCommand {
     List(ListKeys),
     /// Show a key
     Show(KeyName),
+    /// Change the name, scopes, limits or expiry of a key; its secret stays
+    Update(Update),
     /// Replace the secret of a key and print the new one
     Rotate(Rotate),
     /// Revoke a key; a running gateway rejects it within a second
     Revoke(KeyName),
+    /// Print the keys that serve made for you and keeps, as variables for a shell
+    Local(LocalKeysArguments),
 }
 
 #[derive(Debug, Args)]
 struct Create {
     /// Name of the key; unique among the active keys
     name: String,
-    /// Model that the key may use, as clients name it; family-* matches every model with this prefix [default: all]
+    #[command(flatten)]
+    scopes: ScopeOptions,
+    /// Time until the key expires: a number with the unit s, m, h or d, such as 90d [default: never]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    expires_in: Option<Duration>,
+    #[command(flatten)]
+    limits: LimitOptions,
+    #[command(flatten)]
+    format: JsonOption,
+    #[command(flatten)]
+    place: OperatorTarget,
+}
+
+#[derive(Debug, Args)]
+struct Update {
+    #[command(flatten)]
+    named: KeyName,
+    /// Another name
+    #[arg(long, value_name = "NAME")]
+    rename: Option<String>,
+    #[command(flatten)]
+    scopes: ScopeOptions,
+    /// Allow all models
+    #[arg(long, conflicts_with = "model")]
+    all_models: bool,
+    /// Allow all operations
+    #[arg(long, conflicts_with = "operation")]
+    all_operations: bool,
+    /// Do not name the upstream in responses
+    #[arg(long, conflicts_with = "show_upstream")]
+    hide_upstream: bool,
+    /// Time until the key expires, such as 90d, or never
+    #[arg(long, value_name = "TIME", value_parser = removable(time, "never"))]
+    expires_in: Option<Removable<Duration>>,
+    #[command(flatten)]
+    limits: LimitOptions,
+}
+
+#[derive(Debug, Args)]
+struct ScopeOptions {
+    /// Model that the key may use, as clients name it; family-* matches every model with this prefix [default for a new key: all]
     #[arg(long, value_name = "MODEL")]
     model: Vec<String>,
-    /// Operation that the key may call, such as create_chat_completion [default: all]
+    /// Operation that the key may call, such as create_chat_completion [default for a new key: all]
     #[arg(long, value_name = "OPERATION")]
     operation: Vec<String>,
     /// Name the upstream in responses, in the header x-gatewright-upstream
     #[arg(long)]
     show_upstream: bool,
-    /// Time until the key expires: a number with the unit s, m, h or d, such as 90d [default: never]
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    expires_in: Option<Duration>,
-    /// Maximum number of requests per minute
-    #[arg(long, value_name = "COUNT")]
-    requests_per_minute: Option<u64>,
-    /// Maximum number of tokens per minute, input and output
-    #[arg(long, value_name = "COUNT")]
-    tokens_per_minute: Option<u64>,
-    /// Maximum number of concurrent requests
-    #[arg(long, value_name = "COUNT")]
-    concurrent_requests: Option<u64>,
-    /// Maximum number of tokens per day (UTC)
-    #[arg(long, value_name = "COUNT")]
-    tokens_per_day: Option<u64>,
-    /// Maximum number of tokens per month (UTC)
-    #[arg(long, value_name = "COUNT")]
-    tokens_per_month: Option<u64>,
-    /// Maximum cost per day (UTC), at the configured prices
-    #[arg(long, value_name = "AMOUNT")]
-    cost_per_day: Option<f64>,
-    /// Maximum cost per month (UTC), at the configured prices
-    #[arg(long, value_name = "AMOUNT")]
-    cost_per_month: Option<f64>,
-    /// Maximum total size of its generated files, in bytes
-    #[arg(long, value_name = "BYTES")]
-    file_bytes: Option<u64>,
-    #[command(flatten)]
-    format: JsonOption,
-    #[command(flatten)]
-    place: OperatorTarget,
+}
+
+#[derive(Debug, Args)]
+struct LimitOptions {
+    /// Maximum number of requests per minute, or none
+    #[arg(long, value_name = "COUNT", value_parser = removable(number::<u64>, "none"))]
+    requests_per_minute: Option<Removable<u64>>,
+    /// Maximum number of tokens per minute, input and output, or none
+    #[arg(long, value_name = "COUNT", value_parser = removable(number::<u64>, "none"))]
+    tokens_per_minute: Option<Removable<u64>>,
+    /// Maximum number of concurrent requests, or none
+    #[arg(long, value_name = "COUNT", value_parser = removable(number::<u64>, "none"))]
+    concurrent_requests: Option<Removable<u64>>,
+    /// Maximum number of tokens per day (UTC), or none
+    #[arg(long, value_name = "COUNT", value_parser = removable(number::<u64>, "none"))]
+    tokens_per_day: Option<Removable<u64>>,
+    /// Maximum number of tokens per month (UTC), or none
+    #[arg(long, value_name = "COUNT", value_parser = removable(number::<u64>, "none"))]
+    tokens_per_month: Option<Removable<u64>>,
+    /// Maximum cost per day (UTC) at the configured prices, or none
+    #[arg(long, value_name = "AMOUNT", value_parser = removable(number::<f64>, "none"))]
+    cost_per_day: Option<Removable<f64>>,
+    /// Maximum cost per month (UTC) at the configured prices, or none
+    #[arg(long, value_name = "AMOUNT", value_parser = removable(number::<f64>, "none"))]
+    cost_per_month: Option<Removable<f64>>,
+    /// Maximum total size of its generated files in bytes, or none
+    #[arg(long, value_name = "BYTES", value_parser = removable(number::<u64>, "none"))]
+    file_bytes: Option<Removable<u64>>,
+}
+
+/// The value of a limit or an expiry, which can be removed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Removable<T> {
+    Off,
+    To(T),
+}
+
+impl<T> Removable<T> {
+    fn value(self) -> Option<T> {
+        match self {
+            Self::Off => None,
+            Self::To(value) => Some(value),
+        }
+    }
+}
+
+/// Parses a value, or the word that removes it.
+fn removable<T>(
+    parse: impl Fn(&str) -> Result<T, String> + Clone,
+    word: &'static str,
+) -> impl Fn(&str) -> Result<Removable<T>, String> + Clone {
+    move |text| if text == word { Ok(Removable::Off) } else { parse(text).map(Removable::To) }
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "must be a number, or none".to_owned())
 }
 
 #[derive(Debug, Args)]
@@ -107,13 +179,6 @@ struct Rotate {
     named: KeyName,
 }
 
-#[derive(Debug, Args)]
-struct JsonOption {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
 /// Parses a time such as 90d.
 fn time(text: &str) -> Result<Duration, String> {
     const LONGEST_S: u64 = 100 * 365 * 24 * 60 * 60;
@@ -135,12 +200,15 @@ fn time(text: &str) -> Result<Duration, String> {
 pub(crate) async fn run(arguments: KeysArguments) -> Exit {
     match arguments.command {
         KeysCommand::Create(create) => create.run().await,
-        KeysCommand::List(ListKeys { revoked, format, place }) => {
-            shown::list(&place.open().await?.list(revoked).await?, format.json)
-        }
+        KeysCommand::List(ListKeys { revoked, format, place }) => shown::list(
+            &place.open().await?.list(revoked).await?,
+            seconds_from_now(Duration::ZERO)?,
+            format.json,
+        ),
         KeysCommand::Show(KeyName { name, format, place }) => {
             shown::one(&place.open().await?.show(&name).await?, format.json)
         }
+        KeysCommand::Update(update) => update.run().await,
         KeysCommand::Rotate(Rotate { overlap, named: KeyName { name, format, place } }) => {
             let overlap_s = overlap.map_or(0, |overlap| overlap.as_secs().try_into().unwrap_or(u32::MAX));
             let issued = place.open().await?.rotate(&name, Rotation::with_overlap(overlap_s)).await?;
@@ -154,39 +222,96 @@ pub(crate) async fn run(arguments: KeysArguments) -> Exit {
             say(&format!("the key {:?} ({}) is revoked", key.name, key.id));
             Ok(0)
         }
+        KeysCommand::Local(arguments) => local::run(&arguments),
     }
 }
 
 impl Create {
     async fn run(self) -> Exit {
         let mut new = NewKey::new(self.name);
-        (new.scopes.models, new.scopes.operations) = (self.model, self.operation);
-        new.scopes.show_upstream = self.show_upstream;
-        new.limits.requests_per_minute = self.requests_per_minute;
-        new.limits.tokens_per_minute = self.tokens_per_minute;
-        new.limits.concurrent_requests = self.concurrent_requests;
-        new.limits.tokens_per_day = self.tokens_per_day;
-        new.limits.tokens_per_month = self.tokens_per_month;
-        new.limits.cost_per_day = self.cost_per_day;
-        new.limits.cost_per_month = self.cost_per_month;
-        new.limits.file_bytes = self.file_bytes;
-        if let Some(time) = self.expires_in {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH);
-            let now =
-                now.map_err(|_| Failure::Failed("the clock of this machine is before 1970".to_owned()))?;
-            new.expires = Some((now + time).as_secs());
-        }
+        self.scopes.apply(&mut new.scopes);
+        self.limits.apply(&mut new.limits);
+        new.expires = self.expires_in.map(seconds_from_now).transpose()?;
         let issued = self.place.open_or_create().await?.create(new).await?;
-        issue(&issued, self.format.json, "is created")
+        let exit = issue(&issued, self.format.json, "is created");
+        if let Some(warning) = self.place.unused() {
+            say(&format!("warning: {warning}"));
+        }
+        exit
+    }
+}
+
+impl Update {
+    async fn run(self) -> Exit {
+        let KeyName { name, format, place } = self.named;
+        let keys = place.open().await?;
+        // Scopes and limits are replaced as a whole, so those without an option are repeated.
+        let Key { mut scopes, mut limits, .. } = keys.show(&name).await?;
+        self.scopes.apply(&mut scopes);
+        if self.all_models {
+            scopes.models.clear();
+        }
+        if self.all_operations {
+            scopes.operations.clear();
+        }
+        scopes.show_upstream &= !self.hide_upstream;
+        self.limits.apply(&mut limits);
+        let mut update = KeyUpdate::default();
+        (update.name, update.scopes, update.limits) = (self.rename, Some(scopes), Some(limits));
+        update.expires = match self.expires_in {
+            None => None,
+            Some(Removable::Off) => Some(0),
+            Some(Removable::To(time)) => Some(seconds_from_now(time)?),
+        };
+        shown::one(&keys.update(&name, update).await?, format.json)
+    }
+}
+
+/// The time of an expiry, in seconds since 1970.
+fn seconds_from_now(time: Duration) -> Result<u64, Failure> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_err(|_| Failure::Failed("the clock of this machine is before 1970".to_owned()))?;
+    Ok((now + time).as_secs())
+}
+
+impl ScopeOptions {
+    /// Replaces what is given.
+    fn apply(self, scopes: &mut Scopes) {
+        if !self.model.is_empty() {
+            scopes.models = self.model;
+        }
+        if !self.operation.is_empty() {
+            scopes.operations = self.operation;
+        }
+        scopes.show_upstream |= self.show_upstream;
+    }
+}
+
+impl LimitOptions {
+    /// Replaces what is given.
+    fn apply(&self, limits: &mut KeyLimits) {
+        fn set<T: Copy>(limit: &mut Option<T>, setting: Option<Removable<T>>) {
+            if let Some(setting) = setting {
+                *limit = setting.value();
+            }
+        }
+
+        set(&mut limits.requests_per_minute, self.requests_per_minute);
+        set(&mut limits.tokens_per_minute, self.tokens_per_minute);
+        set(&mut limits.concurrent_requests, self.concurrent_requests);
+        set(&mut limits.tokens_per_day, self.tokens_per_day);
+        set(&mut limits.tokens_per_month, self.tokens_per_month);
+        set(&mut limits.cost_per_day, self.cost_per_day);
+        set(&mut limits.cost_per_month, self.cost_per_month);
+        set(&mut limits.file_bytes, self.file_bytes);
     }
 }
 
 /// Prints only the secret to standard output, for scripts, and what it belongs to to standard error.
-fn issue(issued: &IssuedKey, json: bool, what: &str) -> Exit {
+fn issue(issued: &IssuedKey, is_json: bool, what: &str) -> Exit {
     let mut out = io::stdout().lock();
-    if json {
-        let json = serde_json::to_string_pretty(issued).expect("plain values");
-        writeln!(out, "{json}")?;
+    if is_json {
+        json::write(&mut out, issued)?;
     } else {
         writeln!(out, "{}", issued.secret.expose())?;
         let (name, id) = (&issued.key.name, &issued.key.id);
@@ -201,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_a_number_and_a_unit() {
+    fn duration_is_a_number_with_a_unit() {
         for (text, seconds) in [("1s", 1), ("5m", 300), ("2h", 7200), ("90d", 7_776_000)] {
             assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
         }

@@ -1,6 +1,9 @@
 //! The `gatewright` program as a library, so that the Python and Node packages can ship it.
 //!
-//! Each command has a module. The exit codes are listed in the table in `docs/guides/command-line.md`.
+//! Each command has a module. Code that commands share is in `amount`, `exit`, `json`, `one_of`, `places`, `running`, `seconds`,
+//! `signals`, `state`, `table`, `target` and `terminal`; `examples` is for the help, and `shell` generates completions and manuals. Commands of the
+//! gateway are behind the feature `server`: wheel and addon leave them to `gatewright-server` (`server_package`).
+//! The exit codes are listed in the table in `docs/guides/command-line.md`.
 //!
 //! The library has no stable interface: the program `gatewright` is what people use; for calls from Rust there is the
 //! crate `gatewright`.
@@ -20,8 +23,11 @@ mod exit;
 mod image;
 #[cfg(feature = "server")]
 mod import;
+mod json;
 #[cfg(feature = "server")]
 mod keys;
+#[cfg(feature = "server")]
+mod local_keys;
 mod models;
 #[cfg(feature = "server")]
 mod nodes;
@@ -34,6 +40,7 @@ mod prices;
 #[cfg(feature = "server")]
 mod providers;
 mod report;
+mod running;
 mod seconds;
 #[cfg(feature = "server")]
 mod serve;
@@ -55,28 +62,41 @@ mod webhooks;
 
 use std::ffi::OsString;
 use std::future::Future;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use clap::{ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgAction, ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::exit::{Exit, Failure};
 use crate::signals::interruptible;
 
 /// Call or run a Gatewright gateway, check compatibility, and work with compatibility reports
 #[derive(Debug, Parser)]
-#[command(name = "gatewright", bin_name = "gatewright", version, max_term_width = 100, after_help = ENVIRONMENT)]
+#[command(
+    name = "gatewright",
+    bin_name = "gatewright",
+    version,
+    disable_version_flag = true,
+    max_term_width = 100
+)]
+#[command(after_help = ENVIRONMENT)]
 struct Program {
     /// When to use colors
     #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
     color: ColorChoice,
+    // In place of clap's own, which has no second letter. The last one in the help, as that one is.
+    /// Print version
+    #[arg(long, short = 'V', short_alias = 'v', action = ArgAction::Version, display_order = 1000)]
+    version: (),
     #[command(subcommand)]
     command: Command,
 }
 
 const ENVIRONMENT: &str = "Environment:
-  GATEWRIGHT_BASE_URL  URL of the gateway (default http://127.0.0.1:8080)
-  GATEWRIGHT_API_KEY   API key; commands that call a gateway read it only from
-                       here, so that no process list shows it
+  GATEWRIGHT_BASE_URL  URL of the gateway (default: the gateway that you run on
+                       this machine, else http://127.0.0.1:8080)
+  GATEWRIGHT_API_KEY   API key (default: the saved key of that gateway); it is no
+                       option, so that no process list shows it
   NO_COLOR             Turns colors off, whatever its value
   CLICOLOR_FORCE       Turns colors on even without a terminal, unless it is 0";
 
@@ -133,6 +153,9 @@ enum Command {
     Completions(shell::Completions),
     /// Write the manual pages
     Man(shell::Manual),
+    /// Print version
+    #[command(hide = true)]
+    Version,
     #[cfg(not(feature = "server"))]
     #[command(flatten)]
     Server(server_package::ServerCommand),
@@ -157,8 +180,8 @@ where
     main_beside(args, Vec::new)
 }
 
-/// Like [`main`], for packages that come without the server. folders: where theirs may have put `gatewright-server`; asked
-/// for only if a command needs it, and searched before PATH.
+/// Like [`main`], for packages that come without the server. folders: the folders in which the server's package may have
+/// installed `gatewright-server`. It is called only if a command needs the server; these folders are searched before PATH.
 #[cfg_attr(feature = "server", expect(unused_variables, reason = "this program runs all commands itself"))]
 pub fn main_beside<I>(args: I, folders: impl FnOnce() -> Vec<PathBuf>) -> u8
 where
@@ -213,13 +236,19 @@ where
         Command::Doctor(arguments) => on_runtime(interruptible(doctor::run(arguments))),
         Command::Completions(arguments) => shell::completions(&arguments, self::program()),
         Command::Man(arguments) => shell::manual(&arguments, self::program()),
+        Command::Version => print_version(),
         Command::Models(arguments) => on_runtime(interruptible(models::run(arguments))),
         Command::Image(arguments) => on_runtime(interruptible(image::run(arguments))),
-        Command::Video(arguments) => on_runtime(interruptible(video::run(arguments))),
+        Command::Video(arguments) => on_runtime(video::run(arguments)),
         #[cfg(not(feature = "server"))]
         Command::Server(_) => server_package::run(args.get(1..).unwrap_or_default(), &folders),
     };
     exit::exit_code(result)
+}
+
+fn print_version() -> Exit {
+    writeln!(io::stdout().lock(), "{}", program().render_version().trim_end())?;
+    Ok(0)
 }
 
 fn on_runtime(command: impl Future<Output = Exit>) -> Exit {

@@ -4,14 +4,16 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use clap::Args;
-use gatewright::catalog::{FAMILIES, IMAGE_MODELS, TEXT_MODELS, VIDEO_MODELS};
+use gatewright::catalog::{EMBEDDING_MODELS, FAMILIES, IMAGE_MODELS, TEXT_MODELS, VIDEO_MODELS};
 use gatewright::did_you_mean::suggestion;
 use gatewright::operations::LIST_MODELS;
 use gatewright::types::Model;
 use gatewright::visible::{visible, visible_lines};
 use gatewright::{Call, Client, Error, ErrorCode};
+use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
+use crate::json;
 use crate::table;
 use crate::target::Target;
 
@@ -33,12 +35,15 @@ pub(crate) async fn run(arguments: ModelsArguments) -> Exit {
     let mut out = io::BufWriter::new(stdout.lock());
     if arguments.json {
         let list = client.call(Call::new(&LIST_MODELS)).await?;
-        if stdout.is_terminal() {
-            writeln!(out, "{}", visible_lines(&String::from_utf8_lossy(&list.body)))?;
-        } else {
-            out.write_all(&list.body)?;
-            writeln!(out)?;
-        }
+        // Not through our types: a gateway may list more than they know. What is no JSON is shown as it is.
+        let document = serde_json::from_slice::<Value>(&list.body);
+        let text = document.map_or_else(
+            |_| String::from_utf8_lossy(&list.body).into_owned(),
+            |document| json::text(&document),
+        );
+        // JSON escapes ASCII control characters only.
+        let shown = if stdout.is_terminal() { visible_lines(&text) } else { text.as_str().into() };
+        writeln!(out, "{shown}")?;
     } else {
         let models = client.models().list().await?.into_inner().data;
         let heads = ["MODEL", "KIND", "FAMILY", "PROTOCOLS"].map(str::to_owned);
@@ -64,6 +69,8 @@ pub(crate) fn kind(model: &Model) -> Option<&str> {
     let id = model.id.as_str();
     if TEXT_MODELS.iter().any(|model| model.id == id) {
         Some("text")
+    } else if EMBEDDING_MODELS.iter().any(|model| model.id == id) {
+        Some("embedding")
     } else if IMAGE_MODELS.iter().any(|model| model.id == id) {
         Some("image")
     } else {
@@ -77,11 +84,49 @@ pub(crate) fn protocols(model: &Model) -> Vec<&str> {
         return model.protocols.iter().map(String::as_str).collect();
     }
     let Some(text) = TEXT_MODELS.iter().find(|text| text.id == model.id) else {
-        // Images and videos have their own endpoints.
-        return kind(model).map_or_else(Vec::new, |_| vec!["media"]);
+        // The others have their own endpoints.
+        return match kind(model) {
+            None => Vec::new(),
+            Some("embedding") => vec!["embeddings"],
+            Some(_) => vec!["media"],
+        };
     };
     let family = FAMILIES.iter().find(|family| family.id == text.family);
     family.map_or_else(Vec::new, |family| family.protocols.to_vec())
+}
+
+/// The model that was given, or else the first one of a kind that the gateway lists, or the catalog if the list fails: the
+/// call itself then says why.
+pub(crate) async fn choose(client: &Client, given: Option<String>, wanted: &str) -> Result<String, Failure> {
+    if let Some(model) = given.filter(|model| !model.is_empty()) {
+        return Ok(model);
+    }
+    let list = match tokio::time::timeout(LOOK, client.models().list()).await {
+        Ok(Ok(list)) => list.into_inner().data,
+        _ => return Ok(of_catalog(wanted).to_owned()),
+    };
+    let first = list.iter().find(|model| kind(model) == Some(wanted));
+    // Most gateways list only text models, without their kind.
+    let first = first.or_else(|| list.iter().find(|model| wanted == "text" && kind(model).is_none()));
+    first.map(|model| model.id.clone()).ok_or_else(|| {
+        let found = match list.len() {
+            0 => "the gateway lists no models for this key".to_owned(),
+            count => {
+                format!("none of the {count} models that the gateway lists is known to be a {wanted} model")
+            }
+        };
+        Failure::Failed(format!("{found}: choose one with --model"))
+    })
+}
+
+/// The first model of a kind in the catalog.
+fn of_catalog(kind: &str) -> &'static str {
+    let first = match kind {
+        "image" => IMAGE_MODELS.first().map(|model| model.id),
+        "video" => VIDEO_MODELS.first().map(|model| model.id),
+        _ => TEXT_MODELS.first().map(|model| model.id),
+    };
+    first.unwrap_or_default()
 }
 
 /// The failure of a call. If the gateway doesn't know the model, the message suggests one that it has.
@@ -93,7 +138,9 @@ pub(crate) async fn unless_known(client: &Client, model: &str, error: Error) -> 
     }
     let list = client.models();
     let Ok(Ok(list)) = tokio::time::timeout(LOOK, list.list()).await else { return failure };
-    let ids: Vec<String> = list.data.iter().map(|model| model.id.clone()).collect();
+    // A listed model is not the one that was meant: it serves another operation.
+    let ids: Vec<String> =
+        list.data.iter().map(|listed| listed.id.clone()).filter(|id| id != model).collect();
     let offer = visible(&suggestion(model, &ids)).into_owned();
     match failure {
         Failure::Failed(message) => Failure::Failed(message + &offer),
@@ -110,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_gateway_says_goes_before_the_catalog() {
+    fn gateway_metadata_takes_precedence_over_the_catalog() {
         let of_catalog = model(serde_json::json!({
             "id": "model-sol", "object": "model", "created": 1, "owned_by": "family_one",
         }));
@@ -122,6 +169,10 @@ mod tests {
             "id": "model-sol", "object": "model", "created": 1, "owned_by": "us", "kind": "image", "protocols": ["media"],
         }));
         assert_eq!(row(&of_gateway), ["model-sol", "image", "us", "media"]);
+        let embedding = model(serde_json::json!({
+            "id": "embedding_model_1", "object": "model", "created": 1, "owned_by": "gateway",
+        }));
+        assert_eq!(row(&embedding), ["embedding_model_1", "embedding", "gateway", "embeddings"]);
         let unknown = model(serde_json::json!({"id": "x", "object": "model", "created": 1, "owned_by": ""}));
         assert_eq!(row(&unknown), ["x", "-", "-", "-"]);
     }

@@ -6,14 +6,14 @@ use clap::Args;
 use gatewright_gateway::Node;
 
 use crate::exit::Exit;
+use crate::json::{self, JsonOption};
 use crate::operator::OperatorTarget;
 use crate::table;
 
 #[derive(Debug, Args)]
 pub(crate) struct NodesArguments {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: JsonOption,
     #[command(flatten)]
     place: OperatorTarget,
 }
@@ -21,8 +21,8 @@ pub(crate) struct NodesArguments {
 pub(crate) async fn run(arguments: NodesArguments) -> Exit {
     let listed = arguments.place.open().await?.nodes().await?;
     let mut out = io::BufWriter::new(io::stdout().lock());
-    if arguments.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&listed).expect("plain values"))?;
+    if arguments.format.json {
+        json::write(&mut out, &listed)?;
     } else {
         let heads = ["ID", "NAME", "VERSION", "STARTED", "SEEN", "ADDRESSES", "IN FLIGHT", "TASKS", "CONFIG"]
             .map(str::to_owned);

@@ -1,133 +1,52 @@
 //! Where the operator commands find keys, usage and notifications: in a data folder, in a database that several gateways
 //! share, or at a running gateway.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use gatewright::operations::{self, Operation};
-use gatewright::{ApiKey, Call, Client};
+use gatewright::{ApiKey, BASE_URL_VARIABLE, Call, Client};
+use gatewright_gateway::admin::operations;
 use gatewright_gateway::{
-    ConfigDocument, ConfigPush, ConfigPushed, ConfigRevision, IssuedKey, Key, NewKey, Node, Notification,
-    Registry, RegistryError, Rotation, UsageQuery, UsageRow,
+    ConfigDocument, ConfigPush, ConfigPushed, ConfigRevision, IssuedKey, Key, KeyUpdate, NewKey, Node,
+    Notification, Registry, RegistryError, Rotation, UsageQuery, UsageRow,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::data_folder;
-use crate::exit::Failure;
+use crate::exit::{Failure, in_words};
+use crate::running::{self, RunningGateway};
 use crate::serve::store;
+use crate::target::Address;
 
 /// Environment variable of the admin key.
-const ADMIN_KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_ADMIN_KEY";
-
-/// The paths of `/admin`, called like operations of the specification.
-const LIST: Operation = Operation {
-    id: "admin_list_keys",
-    path: "/admin/keys",
-    query_parameters: &["revoked"],
-    iterable: None,
-    resource: "admin.keys",
-    name: "list",
-    source: "ours",
-    ..operations::LIST_MODELS
-};
-const CREATE: Operation = Operation {
-    id: "admin_create_key",
-    method: operations::CREATE_IMAGE.method,
-    query_parameters: &[],
-    has_body: true,
-    name: "create",
-    ..LIST
-};
-const SHOW: Operation = Operation {
-    id: "admin_show_key",
-    path: "/admin/keys/{name}",
-    path_parameters: &["name"],
-    query_parameters: &[],
-    name: "show",
-    ..LIST
-};
-const REVOKE: Operation =
-    Operation { id: "admin_revoke_key", method: operations::DELETE_RESPONSE.method, name: "revoke", ..SHOW };
-const ROTATE: Operation = Operation {
-    id: "admin_rotate_key",
-    path: "/admin/keys/{name}/rotate",
-    path_parameters: &["name"],
-    name: "rotate",
-    ..CREATE
-};
-const WEBHOOKS: Operation = Operation {
-    id: "admin_list_webhooks",
-    path: "/admin/webhooks",
-    query_parameters: &["status"],
-    resource: "admin.webhooks",
-    ..LIST
-};
-const REDELIVER: Operation = Operation {
-    id: "admin_redeliver_webhook",
-    method: operations::CREATE_IMAGE.method,
-    path: "/admin/webhooks/{id}/redeliver",
-    path_parameters: &["id"],
-    query_parameters: &[],
-    name: "redeliver",
-    ..WEBHOOKS
-};
-const NODES: Operation = Operation {
-    id: "admin_list_nodes",
-    path: "/admin/nodes",
-    query_parameters: &[],
-    resource: "admin.nodes",
-    ..LIST
-};
-const SHOW_CONFIG: Operation = Operation {
-    id: "admin_show_config",
-    path: "/admin/config",
-    query_parameters: &["revision"],
-    resource: "admin.config",
-    name: "show",
-    ..LIST
-};
-const PUSH_CONFIG: Operation = Operation {
-    id: "admin_push_config",
-    method: operations::CREATE_IMAGE.method,
-    query_parameters: &[],
-    has_body: true,
-    name: "push",
-    ..SHOW_CONFIG
-};
-const CONFIG_HISTORY: Operation = Operation {
-    id: "admin_config_history",
-    path: "/admin/config/history",
-    query_parameters: &[],
-    name: "history",
-    ..SHOW_CONFIG
-};
-const USAGE: Operation = Operation {
-    id: "admin_usage",
-    path: "/admin/usage",
-    query_parameters: &["from", "to", "key", "by"],
-    resource: "admin",
-    name: "usage",
-    ..LIST
-};
+pub(crate) const ADMIN_KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_ADMIN_KEY";
 
 /// The place, as arguments.
 #[derive(Debug, Args)]
-#[group(id = "place", multiple = false)]
 pub(crate) struct OperatorTarget {
-    /// Data folder of the gateway, which may be running [default: GATEWRIGHT_SERVE_DATA, then gatewright in the user's data
-    /// folder]
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-    /// Address of a running gateway; its admin key is read from GATEWRIGHT_SERVE_ADMIN_KEY
+    /// Address of a running gateway; its admin key is read from GATEWRIGHT_SERVE_ADMIN_KEY [default: the gateway that you run on
+    /// this machine, with its saved key]
     #[arg(long = "base-url", aliases = ["endpoint", "url"], value_name = "URL")]
+    #[arg(env = BASE_URL_VARIABLE, hide_env_values = true)]
     url: Option<String>,
+    /// Data folder, which a running gateway may be using, instead of an address [default: GATEWRIGHT_SERVE_DATA; without a running
+    /// gateway, gatewright in the user's data folder]
+    #[arg(long, value_name = "DIR", conflicts_with = "store")]
+    data: Option<PathBuf>,
     /// Use the Postgres database at GATEWRIGHT_SERVE_STORE_URL, with the pepper in GATEWRIGHT_SERVE_PEPPER
     #[arg(long)]
     store: bool,
 }
 
-/// Keys and usage, wherever they are.
+/// The place, as found.
+enum Place {
+    Database,
+    Folder(PathBuf),
+    Gateway { url: String, admin_key: ApiKey },
+}
+
+/// Access to keys and usage, in a store or at a running gateway.
 pub(crate) enum Keys {
     Store(Registry),
     Gateway(Client),
@@ -146,44 +65,121 @@ impl From<RegistryError> for Failure {
 impl OperatorTarget {
     /// Whether an argument specifies it.
     pub(crate) fn is_given(&self) -> bool {
-        self.store || self.data.is_some() || self.url.is_some()
+        self.store || self.data.is_some() || self.names_url()
+    }
+
+    /// Whether the address is an argument rather than the value of the variable, which another argument overrides.
+    fn names_url(&self) -> bool {
+        let variable = std::env::var(BASE_URL_VARIABLE).ok();
+        self.url.is_some() && self.url != variable
+    }
+
+    /// What the arguments select; otherwise the variable of the data folder, the gateway of this machine's user, the usual data
+    /// folder. Errors: the arguments contradict each other; the gateway's admin key is not known.
+    fn place(&self) -> Result<Place, Failure> {
+        if self.names_url() && (self.store || self.data.is_some()) {
+            let message =
+                "--base-url names a gateway, --data and --store what a gateway uses: give one of them";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+        if self.store {
+            return Ok(Place::Database);
+        }
+        if let Some(folder) = &self.data {
+            return Ok(Place::Folder(folder.clone()));
+        }
+        if !self.names_url() && data_folder::is_set() {
+            return Ok(Place::Folder(data_folder::meant(None)?));
+        }
+        let given = self.url.as_deref().filter(|url| !url.trim().is_empty());
+        let Address { url, local } = Address::of(given)?;
+        match (local, given) {
+            (None, None) => Ok(Place::Folder(data_folder::meant(None)?)),
+            (local, _) => at_gateway(url, local),
+        }
     }
 
     /// Opens the place; a missing folder is an error.
     pub(crate) async fn open(&self) -> Result<Keys, Failure> {
-        if !self.store && self.url.is_none() {
-            data_folder::existing(self.data.as_deref())?;
+        let place = self.place()?;
+        if let Place::Folder(folder) = &place {
+            data_folder::existing(Some(folder))?;
         }
-        self.open_or_create().await
+        place.open().await
     }
 
     /// Opens the place; a missing folder is created.
     pub(crate) async fn open_or_create(&self) -> Result<Keys, Failure> {
-        if self.store {
-            return Ok(Keys::Store(store::open().await?));
-        }
-        match &self.url {
-            None => Ok(Keys::Store(Registry::open(&data_folder::meant(self.data.as_deref())?).await?)),
-            Some(url) => {
-                let key = admin_key()?;
+        self.place()?.open().await
+    }
+
+    /// A warning if the place is a folder that no running gateway of this user uses, although some run.
+    pub(crate) fn unused(&self) -> Option<String> {
+        let Ok(Place::Folder(folder)) = self.place() else { return None };
+        let running = running::running();
+        // Links and relative paths may name the same folder.
+        let real = |folder: &Path| folder.canonicalize().ok();
+        let meant = real(&folder);
+        let uses = |gateway: &RunningGateway| gateway.data.as_deref().is_some_and(|data| real(data) == meant);
+        let other = running.first().filter(|_| !running.iter().any(uses))?;
+        let (url, folder) = (other.url(), folder.display());
+        Some(format!("the gateway at {url} does not use {folder}: it will not accept this key"))
+    }
+}
+
+/// The gateway at an address, or its data folder if only that is known of it. `local`: this user's gateway there.
+fn at_gateway(url: String, local: Option<RunningGateway>) -> Result<Place, Failure> {
+    let given = std::env::var(ADMIN_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
+    if let Some(key) = given {
+        let admin_key = ApiKey::trimmed(&key)
+            .map_err(|_| Failure::Usage(format!("{ADMIN_KEY_VARIABLE} is not a valid key")))?;
+        return Ok(Place::Gateway { url, admin_key });
+    }
+    let Some(local) = local else {
+        let message = format!("set {ADMIN_KEY_VARIABLE} to the admin key of the gateway at {url}");
+        return Err(Failure::Usage(message));
+    };
+    match (local.admin_key()?, local.data) {
+        (Some(admin_key), _) => Ok(Place::Gateway { url, admin_key }),
+        (None, Some(folder)) => Ok(Place::Folder(folder)),
+        (None, None) => Err(Failure::Usage(format!(
+            "the admin key of the gateway at {url} is not known: set {ADMIN_KEY_VARIABLE}; if it has none, restart it with one, \
+             or with --data"
+        ))),
+    }
+}
+
+impl Place {
+    /// A missing folder is created.
+    async fn open(self) -> Result<Keys, Failure> {
+        match self {
+            Self::Database => Ok(Keys::Store(store::open().await?)),
+            Self::Folder(folder) => Ok(Keys::Store(Registry::open(&folder).await?)),
+            Self::Gateway { url, admin_key } => {
                 let client = Client::builder().base_url(url);
                 // No retries, so that a key is not created twice.
-                let client = client.api_key(key.expose()).max_retries(0).build()?;
+                let client = client.api_key(admin_key.expose()).max_retries(0).build()?;
                 Ok(Keys::Gateway(client))
             }
         }
     }
 }
 
-fn admin_key() -> Result<ApiKey, Failure> {
-    let key = std::env::var(ADMIN_KEY_VARIABLE).ok().filter(|key| !key.is_empty());
-    let key =
-        key.ok_or_else(|| Failure::Usage(format!("set {ADMIN_KEY_VARIABLE} to the gateway's admin key")))?;
-    ApiKey::trimmed(&key).map_err(|_| Failure::Usage(format!("{ADMIN_KEY_VARIABLE} is not a valid key")))
-}
-
 async fn call<T: DeserializeOwned>(client: &Client, call: Call) -> Result<T, Failure> {
-    let response = client.call(call).await?;
+    // A gateway without an admin key has none of these operations.
+    let is_off = |error: &gatewright::Error| error.message().starts_with("there is no operation at /admin");
+    let response = client.call(call).await.map_err(|error| match error.status() {
+        Some(404) if is_off(&error) => Failure::Failed(format!(
+            "the gateway at {} has no admin key: start it with {ADMIN_KEY_VARIABLE}",
+            client.base_url()
+        )),
+        Some(401) => Failure::Failed(format!(
+            "the gateway at {} rejected the key in {ADMIN_KEY_VARIABLE}: {}",
+            client.base_url(),
+            in_words(&error)
+        )),
+        _ => error.into(),
+    })?;
     serde_json::from_slice(&response.body)
         .map_err(|error| Failure::Failed(format!("the gateway's response cannot be parsed: {error}")))
 }
@@ -196,7 +192,7 @@ impl Keys {
     pub(crate) async fn create(&self, new: NewKey) -> Result<IssuedKey, Failure> {
         match self {
             Self::Store(registry) => Ok(registry.create(new).await?),
-            Self::Gateway(client) => call(client, Call::new(&CREATE).body(json(&new))).await,
+            Self::Gateway(client) => call(client, Call::new(&operations::CREATE_KEY).body(json(&new))).await,
         }
     }
 
@@ -209,7 +205,7 @@ impl Keys {
         match self {
             Self::Store(registry) => Ok(registry.list(revoked).await?),
             Self::Gateway(client) => {
-                let listed = Call::new(&LIST).query("revoked", revoked.to_string());
+                let listed = Call::new(&operations::LIST_KEYS).query("revoked", revoked.to_string());
                 Ok(call::<KeyList>(client, listed).await?.keys)
             }
         }
@@ -218,7 +214,19 @@ impl Keys {
     pub(crate) async fn show(&self, name: &str) -> Result<Key, Failure> {
         match self {
             Self::Store(registry) => Ok(registry.show(name).await?),
-            Self::Gateway(client) => call(client, Call::new(&SHOW).path("name", name)).await,
+            Self::Gateway(client) => {
+                call(client, Call::new(&operations::RETRIEVE_KEY).path("key", name)).await
+            }
+        }
+    }
+
+    pub(crate) async fn update(&self, name: &str, update: KeyUpdate) -> Result<Key, Failure> {
+        match self {
+            Self::Store(registry) => Ok(registry.update(name, update).await?),
+            Self::Gateway(client) => {
+                let asked = Call::new(&operations::UPDATE_KEY).path("key", name).body(json(&update));
+                call(client, asked).await
+            }
         }
     }
 
@@ -226,7 +234,7 @@ impl Keys {
         match self {
             Self::Store(registry) => Ok(registry.rotate(name, rotation).await?),
             Self::Gateway(client) => {
-                call(client, Call::new(&ROTATE).path("name", name).body(json(&rotation))).await
+                call(client, Call::new(&operations::ROTATE_KEY).path("key", name).body(json(&rotation))).await
             }
         }
     }
@@ -234,7 +242,7 @@ impl Keys {
     pub(crate) async fn revoke(&self, name: &str) -> Result<Key, Failure> {
         match self {
             Self::Store(registry) => Ok(registry.revoke(name).await?),
-            Self::Gateway(client) => call(client, Call::new(&REVOKE).path("name", name)).await,
+            Self::Gateway(client) => call(client, Call::new(&operations::REVOKE_KEY).path("key", name)).await,
         }
     }
 
@@ -247,7 +255,7 @@ impl Keys {
         match self {
             Self::Store(registry) => Ok(registry.notifications(status).await?),
             Self::Gateway(client) => {
-                let listed = Call::new(&WEBHOOKS);
+                let listed = Call::new(&operations::LIST_NOTIFICATIONS);
                 let listed = match status {
                     Some(status) => listed.query("status", status),
                     None => listed,
@@ -260,9 +268,12 @@ impl Keys {
     pub(crate) async fn redeliver(&self, id: &str) -> Result<(), Failure> {
         match self {
             Self::Store(registry) => Ok(registry.redeliver(id).await?),
-            Self::Gateway(client) => {
-                call::<serde::de::IgnoredAny>(client, Call::new(&REDELIVER).path("id", id)).await.map(drop)
-            }
+            Self::Gateway(client) => call::<serde::de::IgnoredAny>(
+                client,
+                Call::new(&operations::REDELIVER_NOTIFICATION).path("id", id),
+            )
+            .await
+            .map(drop),
         }
     }
 
@@ -274,14 +285,18 @@ impl Keys {
 
         match self {
             Self::Store(registry) => Ok(registry.nodes().await?),
-            Self::Gateway(client) => Ok(call::<NodeList>(client, Call::new(&NODES)).await?.nodes),
+            Self::Gateway(client) => {
+                Ok(call::<NodeList>(client, Call::new(&operations::LIST_NODES)).await?.nodes)
+            }
         }
     }
 
     pub(crate) async fn push_config(&self, push: ConfigPush) -> Result<ConfigPushed, Failure> {
         match self {
             Self::Store(registry) => Ok(registry.push_config(push).await?),
-            Self::Gateway(client) => call(client, Call::new(&PUSH_CONFIG).body(json(&push))).await,
+            Self::Gateway(client) => {
+                call(client, Call::new(&operations::PUSH_CONFIG).body(json(&push))).await
+            }
         }
     }
 
@@ -289,7 +304,7 @@ impl Keys {
         match self {
             Self::Store(registry) => Ok(registry.config_document(revision).await?),
             Self::Gateway(client) => {
-                let asked = Call::new(&SHOW_CONFIG);
+                let asked = Call::new(&operations::RETRIEVE_CONFIG);
                 let asked = match revision {
                     Some(number) => asked.query("revision", number.to_string()),
                     None => asked,
@@ -308,7 +323,9 @@ impl Keys {
         match self {
             Self::Store(registry) => Ok(registry.config_history().await?),
             Self::Gateway(client) => {
-                Ok(call::<RevisionList>(client, Call::new(&CONFIG_HISTORY)).await?.revisions)
+                Ok(call::<RevisionList>(client, Call::new(&operations::LIST_CONFIG_REVISIONS))
+                    .await?
+                    .revisions)
             }
         }
     }
@@ -323,10 +340,13 @@ impl Keys {
             Self::Store(registry) => Ok(registry.usage(query).await?),
             Self::Gateway(client) => {
                 let given = [("from", query.from), ("to", query.to), ("key", query.key), ("by", query.by)];
-                let asked = given.into_iter().fold(Call::new(&USAGE), |asked, (name, value)| match value {
-                    Some(value) => asked.query(name, value),
-                    None => asked,
-                });
+                let asked =
+                    given.into_iter().fold(Call::new(&operations::REPORT_USAGE), |asked, (name, value)| {
+                        match value {
+                            Some(value) => asked.query(name, value),
+                            None => asked,
+                        }
+                    });
                 Ok(call::<Report>(client, asked).await?.usage)
             }
         }

@@ -63,12 +63,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_says_another_format_is_refused() {
+    fn file_name_implying_another_format_is_rejected() {
         let check = |name| check_extension(Path::new(name), "png", "images are PNG files");
         for good in ["cat.png", "cat.PNG", "cat"] {
             assert!(check(good).is_ok(), "{good}");
         }
-        let refused = check("a/cat.jpg").expect_err("no PNG");
+        let refused = check("a/cat.jpg").expect_err("not a PNG");
         assert_eq!(
             refused.message(),
             "images are PNG files, but the name a/cat.jpg implies another format: use a/cat.png"

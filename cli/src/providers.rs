@@ -61,13 +61,14 @@ fn object(preset: &Preset) -> Value {
         "key_variable": preset.key_variable(),
         "upstream": preset.upstream(),
         "models": preset.models,
+        "embedding_models": preset.embedding_models,
         "notes": preset.notes,
         "unconfirmed": preset.unconfirmed(),
         "sources": preset.sources.iter().cloned().collect::<BTreeMap<_, _>>(),
     })
 }
 
-/// What `provider = "NAME"` stands for, to copy and change, with the provider's notes as comments.
+/// Writes the settings of `provider = "NAME"`, to copy and change, with the provider's notes as comments.
 fn write_shown(out: &mut impl io::Write, preset: &Preset) -> io::Result<()> {
     let name = preset.name;
     let base_url = preset.example_base_url.as_ref().map(|url| format!("base_url = \"{url}\"\n"));
@@ -88,8 +89,12 @@ fn write_shown(out: &mut impl io::Write, preset: &Preset) -> io::Result<()> {
         writeln!(out, "# not documented on any page: {}", unconfirmed.join(", "))?;
     }
     write!(out, "\n{}{base_url}", preset.upstream())?;
-    match preset.models.first() {
-        Some(model) => writeln!(out, "\n[models.\"{model}\"]\ntargets = [{{ upstream = \"{name}\" }}]"),
-        None => Ok(()),
+    if let Some(model) = preset.models.first() {
+        writeln!(out, "\n[models.\"{model}\"]\ntargets = [{{ upstream = \"{name}\" }}]")?;
     }
+    if let Some(model) = preset.embedding_models.first() {
+        let target = format!("targets = [{{ upstream = \"{name}\" }}]");
+        writeln!(out, "\n[models.\"{model}\"]\nkind = \"embedding\"\n{target}")?;
+    }
+    Ok(())
 }

@@ -11,27 +11,41 @@ mod logging;
 mod reload;
 pub(crate) mod store;
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use gatewright::webhook::{Secret, WEBHOOK_SECRET_VARIABLE};
-use gatewright_gateway::{Config, ConfigFile, Faults, Gateway, InvalidFault, Watch, presets};
+use gatewright_gateway::{BindError, Config, ConfigFile, Faults, Gateway, InvalidFault, Watch, presets};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use self::announce::{Announcement, Origins};
-use self::key::{KeyArguments, Origin};
+use self::key::{KeyArguments, LocalKeys, Origin};
 use self::limits::Limits;
 use self::logging::Logging;
 use self::reload::Reloading;
+use crate::amount;
 use crate::data_folder;
 use crate::exit::{Exit, Failure, say};
+use crate::local_keys::LocalKey;
+use crate::running::{Registration, RunningGateway};
 use crate::signals::{Hangup, Hangups, stop_signal};
+use crate::terminal::is_watched;
+
+/// How long the program that has the address is asked whether it is a gateway.
+const PROBE_TIME: Duration = Duration::from_secs(1);
+/// Maximum size of its answer, in bytes.
+const MAX_PROBE_BYTES: u64 = 4 << 10;
 
 #[derive(Debug, Args)]
 #[command(
     after_help = "Webhooks are signed with the secret in the configuration file, else with the first secret in \
-                  GATEWRIGHT_WEBHOOK_SECRET, else with a random one, which is printed when it is generated. The key for the \
+                  GATEWRIGHT_WEBHOOK_SECRET, else with a random one; `gatewright webhooks secret` prints that of a data folder, \
+                  and --json and --allow-private-webhooks print it when it is generated. The key for the \
                   operations under /admin is read from GATEWRIGHT_SERVE_ADMIN_KEY or the configuration file. \
                   GATEWRIGHT_SERVE_STORE_URL is the address of a Postgres database that several gateways share, and \
                   GATEWRIGHT_SERVE_PEPPER is their pepper. GATEWRIGHT_SERVE_COUNTERS_URL is the address of a Redis or Valkey \
@@ -80,7 +94,7 @@ pub(crate) struct ServeArguments {
     /// configuration file are null, and so is a secret generated at an earlier start
     #[arg(long)]
     json: bool,
-    /// Open the console in a browser when ready
+    /// Open the console in a browser when ready, signed in
     #[arg(long)]
     open: bool,
     /// Serve /metrics, in the Prometheus text format, without authentication
@@ -108,10 +122,7 @@ impl ServeArguments {
         let secret_origin = webhook_secrets(&mut config)?;
         config.key = key;
         config.admin_key = key::admin_key(&mut warnings)?.or(config.admin_key);
-        if config.key.is_some() && config.key == config.admin_key {
-            let message = "the keys of clients and of administrators must differ: every client would be an administrator";
-            return Err(Failure::Usage(message.to_owned()));
-        }
+        key::check_distinct(&config)?;
         if !self.listen.is_empty() {
             config.listen.clone_from(&self.listen);
         }
@@ -168,11 +179,15 @@ pub(crate) async fn run(arguments: ServeArguments) -> Exit {
     for warning in warnings {
         say(&format!("warning: {warning}"));
     }
-    let settled = arguments.settle(config)?;
+    let mut settled = arguments.settle(config)?;
+    let local_keys = LocalKeys::complete(&mut settled.config, path.is_some(), &mut settled.warnings)?;
     for warning in &settled.warnings {
         say(&format!("warning: {warning}"));
     }
-    let gateway = Gateway::bind(settled.config).await.map_err(|error| Failure::Usage(error.to_string()))?;
+    let gateway = match Gateway::bind(settled.config).await {
+        Ok(gateway) => gateway,
+        Err(error) => return Err(Failure::Usage(unbound(&error).await)),
+    };
     // Installed before the gateway reports that it is ready: from then on, a signal must find its handler.
     let no_handler = |error| Failure::Failed(format!("cannot install a signal handler: {error}"));
     let on_hangup = if path.is_some() { Hangup::Reloads } else { Hangup::Stops };
@@ -183,23 +198,37 @@ pub(crate) async fn run(arguments: ServeArguments) -> Exit {
             let hangups = Hangups::new().map_err(no_handler)?;
             let control = gateway.control();
             let arguments = Arc::clone(&arguments);
-            let reloading = Reloading { arguments, path, log, control, watch, hangups };
+            // A reloaded file may still leave the key out.
+            let local_key = local_keys.client.as_ref().filter(|_| settled.key.is_none());
+            let local_key = local_key.map(|kept| kept.key.clone());
+            let reloading = Reloading { arguments, path, log, local_key, control, watch, hangups };
             Some(tokio::spawn(reloading.run()))
         }
         _ => None,
     };
-    let origins = Origins { key: settled.key, webhook_secret: settled.webhook_secret };
+    let registration = register(&gateway, &local_keys, arguments.key.file());
+    let origins = Origins { key: settled.key, webhook_secret: settled.webhook_secret, local_keys };
     if arguments.json {
         Announcement::print_json(&gateway, &origins)?;
     } else {
         Announcement::of(&gateway.config(), traces.is_some()).print(&gateway, &origins)?;
     }
+    #[cfg(feature = "console")]
     if arguments.open {
-        open_page(&gateway.url());
+        open_page(&gateway);
     }
+    let grace = gateway.config().shutdown_grace;
+    let stop = async move {
+        stop.await;
+        // The log elsewhere is for programs.
+        if is_watched() {
+            say(&format!("stopping; requests in progress have {} to finish", amount::time(grace)));
+        }
+    };
     for task in gateway.serve(stop).await {
         say(&format!("the video task {task} failed: the gateway stopped before the video was ready"));
     }
+    drop(registration);
     if let Some(reloading) = reloading {
         reloading.abort();
     }
@@ -208,6 +237,31 @@ pub(crate) async fn run(arguments: ServeArguments) -> Exit {
         _ = tokio::task::spawn_blocking(|| traces.end()).await;
     }
     Ok(0)
+}
+
+/// Why the gateway cannot start, and a way out if its address is taken.
+async fn unbound(error: &BindError) -> String {
+    match error {
+        BindError::Listen { listen, source } if source.kind() == io::ErrorKind::AddrInUse => {
+            let other = if is_gateway(listen).await { "another gateway" } else { "another program" };
+            format!(
+                "{error}: {other} listens there. Stop it, or choose a free port with --listen 127.0.0.1:0"
+            )
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Whether a gateway listens at this address.
+async fn is_gateway(listen: &str) -> bool {
+    let asking = async {
+        let mut stream = TcpStream::connect(listen).await?;
+        stream.write_all(b"GET /health/live HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n\r\n").await?;
+        let mut answer = Vec::new();
+        stream.take(MAX_PROBE_BYTES).read_to_end(&mut answer).await?;
+        io::Result::Ok(answer.ends_with(br#"{"status":"live"}"#))
+    };
+    matches!(tokio::time::timeout(PROBE_TIME, asking).await, Ok(Ok(true)))
 }
 
 /// The secrets that sign webhooks: those of the configuration file, otherwise those in GATEWRIGHT_WEBHOOK_SECRET, the
@@ -236,12 +290,32 @@ fn maybe_path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }
 
-/// Opens the gateway's page in this machine's browser. Without a browser, the gateway still runs.
-fn open_page(url: &str) {
-    // A browser can't open a wildcard address.
-    let page =
-        format!("{}/", url.replacen("//0.0.0.0:", "//127.0.0.1:", 1).replacen("//[::]:", "//[::1]:", 1));
-    if let Err(error) = open::that_detached(&page) {
+/// Lets other commands of this user find the gateway. Where that is impossible, it runs all the same.
+fn register(gateway: &Gateway, local_keys: &LocalKeys, key_file: Option<&Path>) -> Option<Registration> {
+    let absolute = |path: &Path| std::path::absolute(path).ok();
+    let file = |kept: &Option<LocalKey>| kept.as_ref().map(|kept| kept.file.clone());
+    let running = RunningGateway {
+        urls: gateway.urls().iter().map(|url| reachable(url)).collect(),
+        process: std::process::id(),
+        key_file: file(&local_keys.client).or_else(|| key_file.and_then(absolute)),
+        admin_key_file: file(&local_keys.admin),
+        data: gateway.config().data.as_deref().and_then(absolute),
+    };
+    let registered = Registration::new(&running);
+    registered.map_err(|error| tracing::debug!("other commands will not find this gateway: {error}")).ok()
+}
+
+/// The URL as programs on this machine reach it: they can't connect to a wildcard address.
+fn reachable(url: &str) -> String {
+    url.replacen("//0.0.0.0:", "//127.0.0.1:", 1).replacen("//[::]:", "//[::1]:", 1)
+}
+
+/// Opens the gateway's page in this machine's browser, signed in. Without a browser, the gateway still runs.
+#[cfg(feature = "console")]
+fn open_page(gateway: &Gateway) {
+    let page = format!("{}/", reachable(&gateway.url()));
+    // A fragment is sent to no server.
+    if let Err(error) = open::that_detached(format!("{page}#sign-in={}", gateway.sign_in_code())) {
         say(&format!("no browser could be opened ({error}): open {page} in one"));
     }
 }
@@ -310,20 +384,17 @@ mod tests {
         }
     }
 
-    /// The guide has a table of them.
+    /// `cargo xtask reference` has a list of its own, since it doesn't contain this program.
     #[test]
-    fn the_guide_names_each_flag_beside_its_key() {
-        let guide = include_str!("../../docs/guides/configuration.md");
-        for (flag, key) in KEYS {
-            let flag = match *flag {
-                "verbose" => "`-v`".to_owned(),
-                "quiet" => "`-q`".to_owned(),
-                flag => format!("`--{flag}`"),
-            };
+    fn reference_lists_each_flag_with_its_key() {
+        let page = include_str!("../../docs/reference/configuration.md");
+        for (flag, key) in KEYS.iter().filter(|(flag, _)| *flag != "provider") {
+            let (section, name) = key.split_once('.').expect("it is in a section");
+            let rows = page.split("\n## ").find_map(|part| part.strip_prefix(&format!("`[{section}]`\n")));
             let is_row = |line: &str| {
-                line.starts_with("| `") && line.contains(&flag) && line.contains(&format!("`{key}`"))
+                line.starts_with(&format!("| `{name}` |")) && line.contains(&format!("`--{flag}`"))
             };
-            assert!(guide.lines().any(is_row), "{flag} and {key} are in no row");
+            assert!(rows.is_some_and(|rows| rows.lines().any(is_row)), "--{flag} and {key} are in no row");
         }
     }
 }

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_of_the_server_is_taken_whatever_its_arguments_are() {
+    fn server_commands_accept_any_arguments() {
         for arguments in [
             &["serve"][..],
             &["serve", "--help"],
@@ -129,7 +129,7 @@ mod tests {
 
     /// A shell completes what this program has: each command, and no flag that only the other program knows.
     #[test]
-    fn completions_of_five_shells_have_the_commands_of_the_server() {
+    fn completions_include_server_commands_for_every_shell() {
         use clap::{CommandFactory as _, ValueEnum as _};
 
         for shell in clap_complete::Shell::value_variants() {
@@ -145,7 +145,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_program_with_all_commands_is_asked_what_it_has_where_it_is_installed() {
+    fn completions_come_from_the_server_program_if_installed() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(installed(&[folder.path().into()]), None, "it is not on the PATH of the tests");
         fs::write(folder.path().join(PROGRAM), "").expect("a file");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_is_found_in_the_folders_of_the_package_first_and_never_in_the_working_folder() {
+    fn server_program_is_found_in_package_folders_not_the_working_one() {
         let [beside, on_path] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
         let folders =
             || [PathBuf::new(), PathBuf::from("."), beside.path().into(), on_path.path().into()].into_iter();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_program_the_message_says_what_to_install() {
+    fn unstartable_server_program_is_reported() {
         let empty = tempfile::tempdir().expect("a folder");
         let failure = start(&empty.path().join(PROGRAM), &[]).expect_err("no program");
         assert!(failure.message().contains("cannot be started"), "{}", failure.message());

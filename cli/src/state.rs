@@ -4,7 +4,7 @@ use std::fs::DirBuilder;
 use std::io;
 use std::path::PathBuf;
 
-/// The folder, created if it is missing, with access for its owner only. Errors: there is no place for it.
+/// The folder, created if it is missing, with access for its owner only. Errors: no location for it is known.
 pub(crate) fn folder() -> io::Result<PathBuf> {
     let folder = place().ok_or_else(|| io::Error::other("there is no home folder"))?;
     let mut builder = DirBuilder::new();

@@ -1,16 +1,46 @@
 //! The gateway that a command calls.
 
 use clap::Args;
-use gatewright::{Client, ClientBuilder};
+use gatewright::{API_KEY_VARIABLE, ApiKey, BASE_URL_VARIABLE, Client, ClientBuilder, DEFAULT_BASE_URL};
 
 use crate::exit::Failure;
+use crate::running::{self, RunningGateway};
 
 /// Where the gateway is, for commands that call one.
 #[derive(Debug, Args)]
 pub(crate) struct Target {
-    /// Address of the gateway, without /v1
-    #[arg(long, alias = "endpoint", value_name = "URL", env = gatewright::BASE_URL_VARIABLE, hide_env = true)]
+    /// Address of the gateway, without /v1 [default: the gateway that you run on this machine, else http://127.0.0.1:8080]
+    #[arg(long, alias = "endpoint", value_name = "URL", env = BASE_URL_VARIABLE, hide_env_values = true)]
     base_url: Option<String>,
+}
+
+/// The address to call and, if this user runs the gateway there, the gateway.
+#[derive(Debug)]
+pub(crate) struct Address {
+    pub(crate) url: String,
+    pub(crate) local: Option<RunningGateway>,
+}
+
+impl Address {
+    /// `given`: from an option or a variable; if it is missing or empty, this user's gateway, otherwise the default.
+    ///
+    /// Errors: several gateways run here.
+    pub(crate) fn of(given: Option<&str>) -> Result<Self, Failure> {
+        if let Some(url) = given.map(str::trim).filter(|url| !url.is_empty()) {
+            return Ok(Self { url: url.to_owned(), local: running::at(url) });
+        }
+        let local = running::only()?;
+        let url = local.as_ref().map_or(DEFAULT_BASE_URL, RunningGateway::url).to_owned();
+        Ok(Self { url, local })
+    }
+
+    /// The key to send if GATEWRIGHT_API_KEY is not set: the kept one of this user's gateway. It is sent nowhere else.
+    pub(crate) fn saved_key(&self) -> Result<Option<ApiKey>, Failure> {
+        if std::env::var_os(API_KEY_VARIABLE).is_some_and(|key| !key.is_empty()) {
+            return Ok(None);
+        }
+        self.local.as_ref().map_or(Ok(None), RunningGateway::key)
+    }
 }
 
 impl Target {
@@ -18,16 +48,21 @@ impl Target {
         self.client_with(|builder| builder)
     }
 
+    pub(crate) fn address(&self) -> Result<Address, Failure> {
+        Address::of(self.base_url.as_deref())
+    }
+
     /// A client with additional options.
     pub(crate) fn client_with(
         &self,
         options: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Client, Failure> {
-        let builder = options(Client::builder());
-        let builder = match self.base_url.as_deref().map(str::trim) {
-            Some(url) if !url.is_empty() => builder.base_url(url),
-            _ => builder,
-        };
+        let address = self.address()?;
+        let mut builder = Client::builder().base_url(&address.url);
+        if let Some(key) = address.saved_key()? {
+            builder = builder.api_key(key.expose());
+        }
+        let builder = options(builder);
         // Commands read the key only from the environment, because process lists show flags.
         Ok(builder.build_saying("; `gatewright serve` and `gatewright keys create` print one")?)
     }
@@ -49,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_with_an_address_takes_it_by_its_old_name_too() {
+    fn every_command_accepts_the_old_address_flag() {
         let mut found = Vec::new();
         takers(&crate::program(), "gatewright", &mut found);
         let lacking: Vec<&String> = found.iter().filter(|(_, takes)| !takes).map(|(path, _)| path).collect();

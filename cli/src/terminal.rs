@@ -53,6 +53,13 @@ pub(crate) fn colour(stream: &impl IsTerminal) -> bool {
     }
 }
 
+/// Width of standard output in columns, if it is a terminal.
+pub(crate) fn width() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stdout())
+        .map(|(width, _)| usize::from(width.0))
+        .filter(|width| *width > 0)
+}
+
 /// Whether to show progress: only on a terminal.
 pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
@@ -89,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_choice_is_known_before_the_command_line_is_parsed() {
+    fn color_choice_is_read_before_parsing() {
         assert_eq!(asks("gatewright models --color always"), ColorChoice::Always);
         assert_eq!(asks("gatewright --color=never chat hi"), ColorChoice::Never);
         for other in [

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use gatewright_gateway::{UsageQuery, UsageRow};
 
 use crate::exit::{Exit, Failure};
+use crate::json;
 use crate::operator::OperatorTarget;
 use crate::table;
 
@@ -26,6 +27,9 @@ pub(crate) struct UsageArguments {
     /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: UsageFormat,
+    /// Print JSON
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     #[command(flatten)]
     place: OperatorTarget,
 }
@@ -33,8 +37,10 @@ pub(crate) struct UsageArguments {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum UsageFormat {
     Table,
-    Json,
     Csv,
+    /// An earlier spelling of `--json`.
+    #[value(hide = true)]
+    Json,
 }
 
 pub(crate) async fn run(arguments: UsageArguments) -> Exit {
@@ -43,8 +49,9 @@ pub(crate) async fn run(arguments: UsageArguments) -> Exit {
     let rows = arguments.place.open().await?.usage(query).await?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     match arguments.format {
+        _ if arguments.json => json::write(&mut out, &rows)?,
+        UsageFormat::Json => json::write(&mut out, &rows)?,
         UsageFormat::Table => table(&mut out, &rows)?,
-        UsageFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&rows).expect("plain values"))?,
         UsageFormat::Csv => csv(&mut out, &rows)?,
     }
     out.flush()?;

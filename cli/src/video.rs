@@ -1,21 +1,22 @@
-//! `gatewright video`: submits a video task, waits for it, saves the video (specification 2.6, 2.7, 3).
+//! `gatewright video`: submits a video task, or picks up an earlier one, waits for it, saves the video (specification 2.6,
+//! 2.7, 3).
 
 mod generated;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use gatewright::types::{
-    VideoGenerationRequest, VideoGenerationRequestAspectRatio, VideoGenerationRequestResolution,
+    VideoGenerationRequest, VideoGenerationRequestAspectRatio, VideoGenerationRequestResolution, VideoTask,
 };
 use gatewright::visible::visible;
-use gatewright::{SaveOptions, check_place};
+use gatewright::{Client, Error, ErrorKind, SaveOptions, check_place};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::exit::Exit;
-use crate::models::unless_known;
+use crate::exit::{Exit, Failure, say};
+use crate::models::{choose, unless_known};
 use crate::one_of::one_of;
 use crate::places::check_extension;
 use crate::target::Target;
@@ -27,13 +28,14 @@ const FORMAT: &str = "mp4";
 #[derive(Debug, Args)]
 pub(crate) struct VideoArguments {
     /// Description of the video: subject, action, environment, camera angle, style
-    prompt: String,
+    #[arg(required_unless_present = "task")]
+    prompt: Option<String>,
     /// Output file, an MP4 video
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
-    /// Model id
-    #[arg(long, short, default_value = default_model())]
-    model: String,
+    /// Model id [default: the gateway's first video model]
+    #[arg(long, short, env = "GATEWRIGHT_VIDEO_MODEL", hide_env_values = true)]
+    model: Option<String>,
     /// Duration in seconds
     #[arg(long)]
     duration: Option<i64>,
@@ -43,15 +45,13 @@ pub(crate) struct VideoArguments {
     /// Aspect ratio of the video
     #[arg(long, value_parser = one_of(VideoGenerationRequestAspectRatio::ALL, VideoGenerationRequestAspectRatio::as_str))]
     aspect_ratio: Option<VideoGenerationRequestAspectRatio>,
+    /// Wait for this task, which was submitted earlier, and save its video
+    #[arg(long, value_name = "ID", conflicts_with_all = ["prompt", "model", "duration", "resolution", "aspect_ratio"])]
+    task: Option<String>,
     #[command(flatten)]
     wait: WaitFlags,
     #[command(flatten)]
     target: Target,
-}
-
-/// The first video model of the catalog.
-fn default_model() -> &'static str {
-    gatewright::catalog::VIDEO_MODELS.first().map_or("", |model| model.id)
 }
 
 pub(crate) async fn run(arguments: VideoArguments) -> Exit {
@@ -59,44 +59,97 @@ pub(crate) async fn run(arguments: VideoArguments) -> Exit {
     let client = arguments.target.client()?;
     // Checks that the folder is writable before the request is sent.
     check_place(&arguments.out, &SaveOptions::default()).await?;
-    let request = VideoGenerationRequest {
-        duration: arguments.duration,
-        resolution: arguments.resolution,
-        aspect_ratio: arguments.aspect_ratio,
-        ..VideoGenerationRequest::new(arguments.model, arguments.prompt)
+    let task = match &arguments.task {
+        Some(task) => task.clone(),
+        None => submit(&client, &arguments).await?,
     };
-    // The status of the latest poll, for the progress line.
-    let line = progress_line();
-    let options = arguments.wait.options().on_progress({
-        let line = line.clone();
-        move |task| {
-            line.set_message(format!(
-                "video task {} is {}",
-                visible(&task.id),
-                visible(task.status.as_str())
-            ));
+    let is_new = arguments.task.is_none();
+    let place = arguments.out.as_path();
+    let saving = save(&client, &task, is_new, place, &arguments.wait);
+    tokio::select! {
+        saved = saving => saved,
+        Ok(()) = tokio::signal::ctrl_c() => {
+            say(&format!("the video task continues on the gateway; {}", pick_up(&task, place)));
+            Err(Failure::Interrupted)
         }
-    });
-    let videos = client.videos();
-    let generations = videos.generations();
-    let task = generations.create_and_wait(&request, options).await;
-    line.finish_and_clear();
-    let task = match task {
-        Ok(task) => task,
-        Err(error) => return Err(unless_known(&client, &request.model, error).await),
+    }
+}
+
+/// How to get the video of a task later.
+fn pick_up(task: &str, place: &Path) -> String {
+    format!("save its video with: gatewright video --task {task} -o {}", place.display())
+}
+
+/// Submits a task, and returns its id.
+async fn submit(client: &Client, arguments: &VideoArguments) -> Result<String, Failure> {
+    let submitting = async {
+        let model = choose(client, arguments.model.clone(), "video").await?;
+        let request = VideoGenerationRequest {
+            duration: arguments.duration,
+            resolution: arguments.resolution,
+            aspect_ratio: arguments.aspect_ratio,
+            ..VideoGenerationRequest::new(model, arguments.prompt.clone().unwrap_or_default())
+        };
+        match client.videos().generations().create(&request).await {
+            Ok(task) => Ok(task.into_inner().id),
+            Err(error) => Err(unless_known(client, &request.model, error).await),
+        }
     };
-    generations.save(&task, &arguments.out, SaveOptions::default()).await?;
-    writeln!(io::stdout().lock(), "{}", arguments.out.display())?;
+    tokio::select! {
+        submitted = submitting => submitted,
+        Ok(()) = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+    }
+}
+
+/// Waits for a task, and saves its video. is_new: whether this program submitted it.
+async fn save(client: &Client, task: &str, is_new: bool, place: &Path, wait: &WaitFlags) -> Exit {
+    let line = progress_line(task);
+    let waited = wait_for(client, task, is_new, wait, &line).await;
+    line.finish_and_clear();
+    let done = waited.map_err(|error| {
+        let is_late = error.kind() == ErrorKind::Timeout;
+        match Failure::from(error) {
+            Failure::Failed(message) if is_late => {
+                Failure::Failed(format!("{message}; {}", pick_up(task, place)))
+            }
+            failure => failure,
+        }
+    })?;
+    client.save_video(&done, place, SaveOptions::default()).await?;
+    writeln!(io::stdout().lock(), "{}", place.display())?;
     Ok(0)
 }
 
+/// The JSON of the completed task.
+async fn wait_for(
+    client: &Client,
+    task: &str,
+    is_new: bool,
+    wait: &WaitFlags,
+    line: &ProgressBar,
+) -> Result<Vec<u8>, Error> {
+    let watch = client.watch_video(task, &wait.options());
+    let mut watch = if is_new { watch.submitted() } else { watch };
+    let mut latest = Vec::new();
+    while let Some(found) = watch.next().await? {
+        latest = found.body.to_vec();
+        // Only shown: an answer that is no task is an error of the watch.
+        if let Ok(task) = serde_json::from_slice::<VideoTask>(&latest) {
+            let (id, status) = (visible(&task.id), visible(task.status.as_str()));
+            line.set_message(format!("video task {id} is {status}"));
+        }
+    }
+    Ok(latest)
+}
+
 /// A progress line on a terminal: the status of the task and the elapsed time.
-fn progress_line() -> ProgressBar {
+fn progress_line(task: &str) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{msg}: {elapsed}").expect("the template is sound");
-    let line = ProgressBar::no_length().with_style(style).with_message("submitting the task");
+    let line =
+        ProgressBar::no_length().with_style(style).with_message(format!("video task {}", visible(task)));
     line.enable_steady_tick(Duration::from_secs(1));
     line
 }

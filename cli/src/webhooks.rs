@@ -8,6 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use gatewright_gateway::Notification;
 
 use crate::exit::{Exit, exit_code, say};
+use crate::json::{self, JsonOption};
 use crate::operator::OperatorTarget;
 use crate::table;
 
@@ -34,9 +35,8 @@ struct ListWebhooks {
     /// Only notifications with this status; dead ones are no longer retried
     #[arg(long, value_enum)]
     status: Option<Status>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: JsonOption,
     #[command(flatten)]
     place: OperatorTarget,
 }
@@ -87,8 +87,8 @@ impl ListWebhooks {
     async fn run(self) -> Exit {
         let listed = self.place.open().await?.notifications(self.status.map(Status::name)).await?;
         let mut out = io::BufWriter::new(io::stdout().lock());
-        if self.json {
-            writeln!(out, "{}", serde_json::to_string_pretty(&listed).expect("plain values"))?;
+        if self.format.json {
+            json::write(&mut out, &listed)?;
         } else {
             let heads =
                 ["ID", "TASK", "RECEIVER", "STATUS", "ATTEMPTS", "NEXT", "PROBLEM"].map(str::to_owned);

@@ -1,8 +1,9 @@
-//! The reference of what clients have beside their operations: `docs/reference/python-client.md` and its like. The pages are
-//! written by hand, but for a part for each public name, which comes from the sources: its signature, its arguments, its
-//! errors, its example.
+//! The reference of everything in the clients except operations: `docs/reference/python-client.md` and its counterparts. The pages
+//! are written by hand, except for a part for each public name, which comes from the sources: its signature, arguments, errors
+//! and example.
 //!
-//! A public name without a place on the page of its language is an error, and so is a place of something that is not public.
+//! A public name without a placeholder on the page of its language is an error, and so is a placeholder for a name that is not
+//! public.
 
 mod examples;
 mod item;
@@ -18,27 +19,27 @@ use anyhow::{Context as _, Result, bail};
 
 use super::write::{GeneratedPart, Output};
 
-/// Writes the parts of a page from the sources of its language.
+/// Generates the parts of a page from the sources of its language.
 type Reader = fn(&SourceFiles<'_>) -> Result<Vec<(String, String)>>;
 
-/// The pages, and what their parts come from.
+/// The pages, and the generators of their parts.
 const PAGES: [(&str, Reader); 3] = [
     ("docs/reference/python-client.md", python::parts),
     ("docs/reference/node-client.md", typescript::parts),
     ("docs/reference/rust-client.md", rust::parts),
 ];
 
-/// What the lines around a part of these pages say of it before its name.
+/// The text before the name in the lines that mark a part of these pages.
 const PLACE: &str = "surface of ";
 
-/// The text of source files: of generated ones as they are about to be written, of all others as they are.
+/// The text of source files: of generated ones as they will be written, of all others as they are on disk.
 pub(super) struct SourceFiles<'a> {
     root: &'a Path,
     generated: &'a Output,
 }
 
 impl SourceFiles<'_> {
-    /// path: from the repository's root.
+    /// `path`: relative to the repository's root.
     fn text(&self, path: &str) -> Result<String> {
         if let Some(text) = self.generated.get(path) {
             return Ok(text.to_owned());
@@ -51,7 +52,7 @@ impl SourceFiles<'_> {
     }
 }
 
-/// The parts of all pages. Errors: a page has a place for something that is not public.
+/// The parts of all pages. Errors: a page has a placeholder for a name that is not public.
 pub(super) fn parts(root: &Path, generated: &Output) -> Result<Vec<GeneratedPart>> {
     let sources = SourceFiles { root, generated };
     let mut parts = Vec::new();
@@ -77,12 +78,12 @@ pub(super) fn parts(root: &Path, generated: &Output) -> Result<Vec<GeneratedPart
     Ok(parts)
 }
 
-/// The lines between which a part stands.
+/// The lines that mark the beginning and end of a part.
 fn place(name: &str) -> String {
     format!("<!-- {PLACE}{name}: written by cargo xtask codegen -->\n<!-- end of {PLACE}{name} -->\n")
 }
 
-/// The names that a page has a place for.
+/// The names for which a page has a placeholder.
 fn places(page: &str) -> impl Iterator<Item = &str> {
     page.lines().filter_map(|line| {
         let name = line.strip_prefix("<!-- ")?.strip_prefix(PLACE)?;
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_tells_what_it_has_a_place_for() {
+    fn placeholders_of_a_page_are_found() {
         let page = format!("# A\n{}\n{}", place("Client"), place("AsyncClient: client.images"));
         assert_eq!(places(&page).collect::<Vec<_>>(), ["Client", "AsyncClient: client.images"]);
     }

@@ -12,11 +12,12 @@ use indexmap::IndexMap;
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use super::error_statuses::statuses;
 use super::load::{self, Document, METHODS, Sources, child, schema_name, text};
 use super::model::{
-    Additional, Api, Constraints, Conversation, ErrorStyle, Field, FinalDocument, HttpMethod, Kind, Location,
-    ModelKind, Object, Operation, Parameter, PrerequisiteCall, Protocol, Schema, Stream, StreamMode,
-    StringEnum, Type, Union, Webhook,
+    Additional, Api, Constraints, Conversation, Encoding, ErrorStyle, Field, FinalDocument, HttpMethod, Kind,
+    Location, ModelKind, Object, Operation, Parameter, PrerequisiteCall, Protocol, Schema, Stream,
+    StreamMode, StringEnum, Type, Union, Webhook,
 };
 use super::names;
 use super::schema::{is_null, merge_all_of, only_form, types, variants};
@@ -35,7 +36,15 @@ pub(crate) fn build(sources: &Sources) -> Result<Api> {
             let Some(node) = item.get(*method) else { continue };
             let at = child(&child("/paths", path), method);
             let operation = builder.operation(path, method, item, node);
-            operations.push(operation.with_context(|| format!("spec/openapi.yaml#{at}"))?);
+            let mut operation = operation.with_context(|| format!("spec/openapi.yaml#{at}"))?;
+            // `default` alone stands for every status of the operation's errors.
+            let is_ours = sources.adopted.is_none();
+            if is_ours && operation.error_statuses.is_empty() && node["responses"].get("default").is_some() {
+                let has_body = operation.request.is_some();
+                operation.error_statuses =
+                    statuses(&sources.errors, operation.error_style, has_body).into_iter().collect();
+            }
+            operations.push(operation);
         }
     }
     for operation in &operations {
@@ -63,6 +72,7 @@ pub(crate) fn build(sources: &Sources) -> Result<Api> {
     }
     let mut api = Api {
         home: sources.home,
+        source: sources.name.clone(),
         title: text(&document.0["info"], "title").to_owned(),
         version: text(&document.0["info"], "version").to_owned(),
         description: text(&document.0["info"], "description").to_owned(),
@@ -85,12 +95,12 @@ pub(crate) fn build(sources: &Sources) -> Result<Api> {
 struct Builder<'doc> {
     document: &'doc Document,
     schemas: IndexMap<String, Schema>,
-    /// Schemas of unsuccessful answers: no operation's result, but read all the same.
+    /// Schemas of unsuccessful responses: not the result of an operation, but parsed nevertheless.
     error_bodies: Vec<Type>,
 }
 
 impl Builder<'_> {
-    /// Adds a named schema and what is hoisted out of it.
+    /// Adds a named schema and the schemas hoisted from it.
     fn component(&mut self, name: &str, node: &Value) -> Result<()> {
         let source = text(node, "x-source");
         // Reserve the place, so that hoisted schemas follow the one they come from.
@@ -135,7 +145,7 @@ impl Builder<'_> {
                 description: description.to_owned(),
                 source: source.to_owned(),
                 additions: additions(inner)?,
-                deprecated: inner.get("deprecated") == Some(&Value::Bool(true)),
+                deprecated: is_deprecated(inner),
                 position: inner.get("x-position") == Some(&Value::Bool(true)),
                 example: example(inner),
             });
@@ -161,7 +171,7 @@ impl Builder<'_> {
         })
     }
 
-    /// The type of a schema; `name` is what an inline object in it is called.
+    /// The type of a schema; `name` is the name of an inline object in it.
     fn ty(&mut self, node: &Value, name: &str, source: &str) -> Result<Type> {
         if let Some(reference) = node.get("$ref").and_then(Value::as_str) {
             let name = schema_name(reference).with_context(|| format!("{reference} names no schema"))?;
@@ -275,7 +285,7 @@ impl Builder<'_> {
             let answer = self.document.follow(answer)?;
             if !status.starts_with('2') {
                 if let Some(schema) = answer.pointer("/content/application~1json/schema") {
-                    let body = self.ty(schema, &names::error(id), source)?;
+                    let body = self.ty(schema, &names::error(id, status), source)?;
                     self.error_bodies.push(body);
                 }
                 continue;
@@ -325,8 +335,10 @@ impl Builder<'_> {
             error_statuses: statuses.filter(|status| *status >= 400).collect(),
             resource: text(node, "x-resource").split('.').map(str::to_owned).collect(),
             name: text(node, "x-method").to_owned(),
-            summary: text(node, "summary").to_owned(),
+            // Generated code writes a summary on one comment line.
+            summary: text(node, "summary").split_whitespace().collect::<Vec<_>>().join(" "),
             description: description(node),
+            deprecated: is_deprecated(node),
             source: source.to_owned(),
             example,
             earlier,
@@ -346,27 +358,42 @@ impl Builder<'_> {
             },
             required: node.get("required") == Some(&Value::Bool(true)),
             fixed: schema.get("const").and_then(Value::as_str).map(str::to_owned),
-            slashes: node.get("x-slashes") == Some(&Value::Bool(true)),
+            encoding: match (node.get("x-slashes"), node.get("explode")) {
+                (Some(Value::Bool(true)), _) => Encoding::Slashes,
+                (_, Some(Value::Bool(false))) => Encoding::Joined,
+                _ => Encoding::Usual,
+            },
             ty: self.ty(schema, &names::parameter(operation, name), source)?,
             constraints: constraints(schema)?,
             default: schema.get("default").cloned(),
-            description: text(node, "description").to_owned(),
+            description: marked(text(node, "description"), is_deprecated(node)),
+            deprecated: is_deprecated(node),
             source: if own.is_empty() { source } else { own }.to_owned(),
         })
     }
 }
 
-/// What documents and docstrings say of operations with `x-preview`.
+/// The note in documents and docstrings about operations with `x-preview`.
 const PREVIEW: &str =
     "Preview: announced, and not yet available everywhere. A service that lacks it answers 404 or 501.";
 
 /// The description of an operation.
 fn description(node: &Value) -> String {
-    let own = text(node, "description").trim_end();
-    if node.get("x-preview") == Some(&Value::Bool(true)) {
-        format!("{own} {PREVIEW}")
-    } else {
-        own.to_owned()
+    let own = marked(text(node, "description"), is_deprecated(node));
+    if node.get("x-preview") == Some(&Value::Bool(true)) { format!("{own} {PREVIEW}") } else { own }
+}
+
+fn is_deprecated(node: &Value) -> bool {
+    node.get("deprecated") == Some(&Value::Bool(true))
+}
+
+/// A description that documents and docstrings of all languages show.
+fn marked(description: &str, deprecated: bool) -> String {
+    let own = description.trim_end();
+    match (own, deprecated) {
+        (own, false) => own.to_owned(),
+        ("", true) => "Deprecated.".to_owned(),
+        (own, true) => format!("{}. Deprecated.", own.trim_end_matches('.')),
     }
 }
 
@@ -436,7 +463,7 @@ fn constraints(node: &Value) -> Result<Constraints> {
     serde_json::from_value(Value::Object(picked)).context("a constraint has the wrong type")
 }
 
-/// What a schema adds to what the source states, in words: the bounds that `x-ours` names, and `x-added`.
+/// A schema's additions to the source, in words: the bounds that `x-ours` names, and `x-added`.
 fn additions(node: &Value) -> Result<String> {
     let marked = strings(node.get("x-ours"));
     let members = node.as_object().into_iter().flatten().filter(|(key, _)| marked.contains(key));

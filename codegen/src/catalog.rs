@@ -23,7 +23,7 @@ pub(crate) use self::read::Catalog;
 impl Catalog {
     /// Of the text of `spec/catalog.json`.
     ///
-    /// Errors: it is not as `schema`, `spec/catalog.schema.json`, says; each with its place.
+    /// Errors: violations of `schema`, `spec/catalog.schema.json`, each with its location.
     pub(crate) fn of(text: &str, schema: &Value) -> Result<Self> {
         let catalog: Value = serde_json::from_str(text).context("spec/catalog.json is no JSON")?;
         super::validate::validate(&catalog, "spec/catalog.json", schema, "spec/catalog.schema.json")?;
@@ -57,15 +57,15 @@ mod tests {
     }
 
     #[test]
-    fn the_catalog_is_read_as_its_schema_says() {
-        let catalog = read(|_| ()).expect("the catalog keeps its schema");
+    fn valid_catalog_is_parsed() {
+        let catalog = read(|_| ()).expect("the catalog satisfies its schema");
         assert_eq!(catalog.default_of("video_poll_interval_s"), Some(5));
         assert_eq!(catalog.default_of("tea_time_s"), None);
     }
 
     #[test]
-    fn what_the_schema_does_not_allow_is_told_with_its_place() {
-        let problem = |edit: &dyn Fn(&mut Value)| read(edit).expect_err("it is refused");
+    fn schema_violations_are_reported_with_their_pointer() {
+        let problem = |edit: &dyn Fn(&mut Value)| read(edit).expect_err("rejected");
         insta::assert_snapshot!(problem(&|catalog| {
             catalog["video_models"][0]["max_duration_s"] = json!("five");
             catalog["families"][0]["colour"] = json!("blue");

@@ -13,7 +13,7 @@ pub(crate) use self::read::{ErrorKind, Errors};
 impl Errors {
     /// What the file holds.
     ///
-    /// Errors: it is not as `schema`, `spec/errors.schema.json`, says; each with its place.
+    /// Errors: violations of `schema`, `spec/errors.schema.json`, each with its location.
     pub(crate) fn of(errors: Value, schema: &Value) -> Result<Self> {
         super::validate::validate(&errors, "spec/errors.json", schema, "spec/errors.schema.json")?;
         serde_json::from_value(errors)

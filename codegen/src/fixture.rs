@@ -12,6 +12,7 @@ pub(super) fn sources() -> Sources {
         home: GATEWRIGHT,
         name: OPENAPI.to_owned(),
         openapi: Document::parse(include_str!("fixture/openapi.yaml")).expect("the fixture is YAML"),
+        adopted: None,
         catalog: Catalog::of(include_str!("fixture/catalog.json"), &catalog_schema())
             .expect("the fixture has the catalog's form"),
         catalog_schema: catalog_schema(),

@@ -1,5 +1,5 @@
-//! Phase 2, lint: the house rules of the specification. Every problem names its place (a file and a JSON Pointer
-//! into it) and the way out. Strict: a member this generator does not know is a problem, since
+//! Phase 2, lint: the house rules of the specification. Every problem states its location (a file and a JSON Pointer
+//! into it) and the fix. Strict: a member that the generator does not know is a problem, since
 //! nothing would be generated from it.
 
 mod answers;
@@ -12,6 +12,7 @@ mod options;
 mod parameters;
 #[cfg(test)]
 mod refusals;
+mod requests;
 #[cfg(test)]
 mod source_forms;
 mod spelling;
@@ -26,11 +27,13 @@ use serde_json::Value;
 
 use super::load::{Document, METHODS, OPENAPI, child, schema_name, text};
 use super::names;
-use super::schema::{is_null, subschemas};
+use super::schema::{is_null, merge_all_of, subschemas, types};
+use super::vocabulary::SCHEMA_KEYWORDS;
 
 pub(crate) use self::errors::lint_errors;
 pub(crate) use self::nulls::lint_nulls;
 pub(crate) use self::options::lint_options;
+pub(crate) use self::requests::lint_requests;
 pub(crate) use self::statuses::lint_statuses;
 
 /// One broken rule.
@@ -41,59 +44,6 @@ pub(crate) struct Problem {
     /// What is wrong and what to do.
     pub message: String,
 }
-
-/// Keywords of a schema. What lowering cannot carry over, it records; what is not here is refused.
-pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
-    "$ref",
-    "type",
-    "const",
-    "enum",
-    "format",
-    "title",
-    "description",
-    "default",
-    "examples",
-    "deprecated",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "items",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
-    "properties",
-    "required",
-    "additionalProperties",
-    "minProperties",
-    "maxProperties",
-    "dependentRequired",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "x-source",
-    "x-ours",
-    "x-added",
-    "x-form",
-    "x-extensible-enum",
-    "x-open-union",
-    "x-discriminator",
-    "x-assumed-kind",
-    "x-position",
-    "x-iterable",
-    "x-text",
-    "x-json-mapping",
-    "x-new",
-    "x-built",
-];
 
 const DOCUMENT: &[&str] = &[
     "openapi",
@@ -142,6 +92,7 @@ const PARAMETER: &[&str] = &[
     "schema",
     "example",
     "deprecated",
+    "explode",
     "x-source",
     "x-example-from",
     "x-slashes",
@@ -158,6 +109,28 @@ pub(crate) fn lint(document: &Document) -> Vec<Problem> {
     let mut lint = Lint { document, problems: Vec::new() };
     lint.document();
     lint.problems
+}
+
+/// What to write instead of a member of OpenAPI or JSON Schema from which nothing is generated.
+fn instead_of(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "discriminator" => "it belongs to a oneOf of the kinds; list them in one",
+        "nullable" => "give the schema a type beside it, or write a oneOf with {type: null}",
+        "readOnly" | "writeOnly" => "write one schema for requests and one for responses",
+        "prefixItems" | "contains" | "unevaluatedItems" => "write items: a oneOf of what an item may be",
+        "patternProperties" | "propertyNames" | "unevaluatedProperties" => {
+            "write additionalProperties, and the rule for names in the description"
+        }
+        "$defs" | "definitions" => "move the schemas to components/schemas",
+        "style" => {
+            "remove it: a list in a query is a=1&a=2, or with explode: false a=1,2; all else is encoded as usual"
+        }
+        "allowReserved" | "allowEmptyValue" => "remove it: a parameter is encoded as usual",
+        "callbacks" | "links" => {
+            "remove it: clients make no calls from it; a callback may become one of webhooks"
+        }
+        _ => return None,
+    })
 }
 
 struct Lint<'doc> {
@@ -180,10 +153,9 @@ impl Lint<'_> {
     fn keys(&mut self, node: &Value, pointer: &str, what: &str, known: &[&str]) {
         for key in node.as_object().into_iter().flatten().map(|(key, _)| key) {
             if !known.contains(&key.as_str()) {
-                self.report(
-                    &child(pointer, key),
-                    format!("unknown member `{key}` of {what}; remove it or teach codegen/src what it means"),
-                );
+                let way_out =
+                    instead_of(key).unwrap_or("remove it or teach codegen/src what it means").to_owned();
+                self.report(&child(pointer, key), format!("unknown member `{key}` of {what}; {way_out}"));
             }
         }
     }
@@ -192,8 +164,12 @@ impl Lint<'_> {
         let root = &self.document.0;
         self.keys(root, "", "the document", DOCUMENT);
         if !text(root, "openapi").starts_with("3.1.") {
-            self.report("/openapi", "must be 3.1.x; the generator reads JSON Schema 2020-12 from it");
+            self.report(
+                "/openapi",
+                "must be 3.1.x, or 3.0.x, which is read as 3.1; convert another version first",
+            );
         }
+        self.security(root, "");
         let components = root.get("components").cloned().unwrap_or_default();
         self.keys(&components, "/components", "components", COMPONENTS);
         self.operations();
@@ -263,6 +239,7 @@ impl Lint<'_> {
 
     fn operation(&mut self, node: &Value, at: &str) {
         self.keys(node, at, "an operation", OPERATION);
+        self.security(node, at);
         for (key, example) in [("operationId", "create_video"), ("x-method", "create")] {
             let name = text(node, key);
             if name.is_empty() || names::snake(name) != name {
@@ -282,7 +259,12 @@ impl Lint<'_> {
             );
         }
         self.source(node, at);
-        self.one_of(node, at, "x-protocol", &["chat", "responses", "messages", "native", "media", "models"]);
+        self.one_of(
+            node,
+            at,
+            "x-protocol",
+            &["chat", "responses", "messages", "native", "embeddings", "media", "models"],
+        );
         self.one_of(node, at, "x-error-style", &["standard", "native", "messages"]);
         self.routing(node, at);
         for key in ["summary", "description"] {
@@ -309,16 +291,31 @@ impl Lint<'_> {
         self.stream(node, at);
     }
 
+    /// The schemes of `security`, which documents show; clients send their key as a bearer token.
+    fn security(&mut self, node: &Value, at: &str) {
+        let named = node.get("security").and_then(Value::as_array).into_iter().flatten();
+        for name in named.filter_map(Value::as_object).flat_map(serde_json::Map::keys) {
+            if self.document.0.pointer(&child("/components/securitySchemes", name)).is_none() {
+                self.report(
+                    &child(at, "security"),
+                    format!("{name} names no scheme; add it to components/securitySchemes"),
+                );
+            }
+        }
+    }
+
     fn one_of(&mut self, node: &Value, at: &str, key: &str, allowed: &[&str]) {
         if !allowed.contains(&text(node, key)) {
-            self.report(&child(at, key), format!("{key} must be one of {}; add it", allowed.join(", ")));
+            let way_out = if node.get(key).is_some() { "correct it" } else { "add it" };
+            self.report(&child(at, key), format!("{key} must be one of {}; {way_out}", allowed.join(", ")));
         }
     }
 
     fn source(&mut self, node: &Value, at: &str) {
         let source = text(node, "x-source");
         let section = |part: &str| {
-            part == "ours" || part.split('.').all(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()))
+            ["ours", "theirs"].contains(&part)
+                || part.split('.').all(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()))
         };
         if source.is_empty() {
             self.report(at, "x-source is missing; add the section of the source (`\"2.1\"`) or `ours`");
@@ -337,7 +334,7 @@ impl Lint<'_> {
             if kind != "application/json" {
                 self.report(
                     &at,
-                    "only application/json bodies are generated; remove it or extend the generator",
+                    "only application/json bodies are generated; add one beside it, or leave the operation out",
                 );
             }
             let reference = media.pointer("/schema/$ref").and_then(Value::as_str);
@@ -348,10 +345,15 @@ impl Lint<'_> {
                 );
                 continue;
             };
-            let is_object =
-                self.document.schema(name).is_some_and(|schema| schema.get("properties").is_some());
+            let is_object = self
+                .document
+                .schema(name)
+                .is_some_and(|schema| schema.get("properties").is_some() || schema.get("allOf").is_some());
             if !is_object {
-                self.report(&at, format!("request body {name} must be an object with properties"));
+                self.report(
+                    &at,
+                    format!("request body {name} must be an object with properties; put the value into a member of one"),
+                );
             }
         }
     }
@@ -364,11 +366,27 @@ impl Lint<'_> {
         self.one_of(parameter, at, "in", &["path", "query", "header"]);
         let schema = parameter.get("schema").cloned().unwrap_or_default();
         self.schema(&schema, &child(at, "schema"));
-        if !["boolean", "integer", "number", "string"].contains(&text(&schema, "type")) {
+        let is_plain =
+            |schema: &Value| ["boolean", "integer", "number", "string"].contains(&text(schema, "type"));
+        let is_list = schema["type"] == "array";
+        if is_list && parameter["in"] != "query" {
             self.report(
                 &child(at, "schema"),
-                "a parameter has one plain type (string, integer, number, boolean)",
+                "a list stands in a query alone; make it a string, or move it there",
             );
+        } else if is_list && !is_plain(&schema["items"]) {
+            self.report(
+                &child(&child(at, "schema"), "items"),
+                "an item of a parameter has one plain type (string, integer, number, boolean)",
+            );
+        } else if !is_list && !is_plain(&schema) {
+            self.report(
+                &child(at, "schema"),
+                "a parameter has one plain type (string, integer, number, boolean), or is a list of one",
+            );
+        }
+        if parameter.get("explode").is_some_and(|explode| *explode != false) {
+            self.report(&child(at, "explode"), "explode is true or false; correct it");
         }
         if schema.get("const").is_some() && !schema["const"].is_string() {
             self.report(&child(at, "schema"), "a fixed parameter's const must be a string");
@@ -385,8 +403,15 @@ impl Lint<'_> {
                     self.schema(schema, &child(&at, key));
                 }
             }
-            if kind == "text/event-stream" && media.get("x-item-schema").is_none() {
-                self.report(&at, "a stream needs x-item-schema, the schema of one event; add it");
+            if kind == "text/event-stream" {
+                match media.get("x-item-schema") {
+                    None => self.report(&at, "a stream needs x-item-schema, the schema of one event; add it"),
+                    Some(item) if item.get("$ref").is_none() => self.report(
+                        &child(&at, "x-item-schema"),
+                        "an event is a $ref to a named object; move it to components/schemas",
+                    ),
+                    Some(_) => {}
+                }
             }
         }
         for (name, header) in node.get("headers").and_then(Value::as_object).into_iter().flatten() {
@@ -424,21 +449,67 @@ impl Lint<'_> {
                     format!("a schema's name is PascalCase in every language; rename it to `{better}`"),
                 );
             }
+            if types(schema).is_ok_and(|(_, nullable)| nullable)
+                || schema
+                    .get("oneOf")
+                    .and_then(Value::as_array)
+                    .is_some_and(|forms| forms.iter().any(is_null))
+            {
+                self.report(
+                    &at,
+                    "a named schema is not null; where it may be, write oneOf: [{$ref: …}, {type: \"null\"}]",
+                );
+            }
             if text(schema, "description").is_empty() {
                 self.report(&at, "description is missing; it becomes the documentation in every language");
             }
             self.schema(schema, &at);
             // A hoisted inline object may take the name of a component.
             let mut names = vec![name.clone()];
-            hoisted_names(schema, name, &mut names);
-            for identifier in names {
-                if let Some(first) = identifiers.insert(identifier.clone(), at.clone()) {
-                    self.report(
-                        &at,
-                        format!("the type `{identifier}` is already generated from {first}; rename one"),
-                    );
-                }
+            hoisted_within(self.document, schema, name, &mut names);
+            self.claim(names, &at, &mut identifiers);
+        }
+        for (path, item) in self.document.members("/paths") {
+            for method in METHODS {
+                let Some(operation) = item.get(*method) else { continue };
+                let at = child(&child("/paths", path), method);
+                let mut names = Vec::new();
+                self.hoisted_from(operation, item, &mut names);
+                self.claim(names, &at, &mut identifiers);
             }
+        }
+    }
+
+    /// Reports types of a name that another has. identifiers: the names so far, with their places.
+    fn claim(&mut self, names: Vec<String>, at: &str, identifiers: &mut BTreeMap<String, String>) {
+        for identifier in names {
+            if let Some(first) = identifiers.insert(identifier.clone(), at.to_owned()) {
+                self.report(
+                    at,
+                    format!("the type `{identifier}` is already generated from {first}; rename one"),
+                );
+            }
+        }
+    }
+
+    /// Names of the types that become of the inline schemas of an operation.
+    fn hoisted_from(&self, operation: &Value, item: &Value, names: &mut Vec<String>) {
+        let id = text(operation, "operationId");
+        let answers = operation.get("responses").and_then(Value::as_object).into_iter().flatten();
+        for (status, answer) in answers {
+            // Shared answers are shared types only if their schemas have names; each operation has its own otherwise.
+            let Ok(answer) = self.document.follow(answer) else { continue };
+            let name = match status.as_str() {
+                status if status.starts_with('2') => names::response(id),
+                status => names::error(id, status),
+            };
+            if let Some(schema) = answer.pointer("/content/application~1json/schema") {
+                hoisted(self.document, schema, &name, names);
+            }
+        }
+        for (_, parameter) in self.document.parameters(item, operation) {
+            let name = names::parameter(id, text(parameter, "name"));
+            hoisted(self.document, &parameter["schema"], &name, names);
         }
     }
 
@@ -465,7 +536,7 @@ impl Lint<'_> {
         self.report_all(bounds::marks(node, at));
         self.report_all(bounds::form(node, at));
         self.report_all(bounds::addition(node, at));
-        self.report_all(forms::of_schema(node, at));
+        self.report_all(forms::of_schema(self.document, node, at));
         let mut fields: BTreeMap<String, &String> = BTreeMap::new();
         for (name, _) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let at = child(&child(at, "properties"), name);
@@ -540,25 +611,42 @@ impl Lint<'_> {
     }
 }
 
-/// Names that inline objects and enums below `node` get when they are hoisted.
-fn hoisted_names(node: &Value, name: &str, names: &mut Vec<String>) {
-    for (property, inner) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        let name = names::nested(name, property);
-        for (name, inner) in [(name.clone(), Some(inner)), (names::item(&name), inner.get("items"))] {
-            let Some(inner) = inner else { continue };
-            let forms = inner
-                .get("oneOf")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .filter(|form| !is_null(form));
-            let is_hoisted = ["properties", "enum", "const", "x-extensible-enum"]
-                .iter()
-                .any(|key| inner.get(key).is_some());
-            if is_hoisted || forms.count() > 1 {
-                names.push(name.clone());
-            }
-            hoisted_names(inner, &name, names);
+/// Adds the names of the types that become of an inline schema called `name`, and of those in it.
+fn hoisted(document: &Document, node: &Value, name: &str, names: &mut Vec<String>) {
+    if node.get("$ref").is_some() {
+        return;
+    }
+    let forms = || {
+        let all = node.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+        all.filter(|form| !is_null(form))
+    };
+    let keys = ["properties", "allOf", "enum", "const", "x-extensible-enum"];
+    if keys.iter().any(|key| node.get(key).is_some()) || forms().count() > 1 {
+        names.push(name.to_owned());
+    }
+    hoisted_within(document, node, name, names);
+    for (index, form) in forms().enumerate() {
+        hoisted(document, form, &names::form(name, index), names);
+    }
+}
+
+/// The same for the schemas within a schema of this name.
+fn hoisted_within(document: &Document, node: &Value, name: &str, names: &mut Vec<String>) {
+    let merged;
+    let node = match node.get("allOf").map(|_| merge_all_of(document, node)) {
+        Some(Ok(joined)) => {
+            merged = joined;
+            &merged
         }
+        _ => node,
+    };
+    for (property, inner) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        hoisted(document, inner, &names::nested(name, property), names);
+    }
+    if let Some(items) = node.get("items") {
+        hoisted(document, items, &names::item(name), names);
+    }
+    if let Some(value) = node.get("additionalProperties") {
+        hoisted(document, value, &names::value(name), names);
     }
 }

@@ -1,5 +1,9 @@
 //! Phase 1, load: reads the files under `spec/`, and resolves `$ref`.
 
+mod adopt;
+mod dialect;
+mod parameters;
+
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
@@ -9,16 +13,18 @@ use super::catalog::Catalog;
 use super::errors::Errors;
 use super::model::Plain;
 use super::options::Options;
-use super::target::{GATEWRIGHT, Target};
+use super::target::{GATEWRIGHT, OPERATOR_API, Target};
 
 /// The hand-written sources, parsed and otherwise untouched.
 #[derive(Debug, Clone)]
 pub(crate) struct Sources {
-    /// The places of the files generated from them.
+    /// The locations of the files generated from them.
     pub home: Target,
     /// The name of the file of `openapi` in problems.
     pub name: String,
     pub openapi: Document,
+    /// What was left out of a specification of other people, and derived for it; none for our own, which keeps the house style.
+    pub adopted: Option<Vec<String>>,
     pub catalog: Catalog,
     /// `spec/catalog.schema.json`.
     pub catalog_schema: Value,
@@ -33,7 +39,7 @@ pub(crate) struct Sources {
 /// A file of the suite: schemas, each with tests.
 #[derive(Debug, Clone)]
 pub(crate) struct SuiteFile {
-    /// From the folder of the tests: `formats/uri.json`.
+    /// Relative to the folder of the tests: `formats/uri.json`.
     pub name: String,
     pub groups: Vec<Value>,
 }
@@ -41,25 +47,78 @@ pub(crate) struct SuiteFile {
 impl Sources {
     /// Reads `spec/` below `root`.
     pub(crate) fn read(root: &Path) -> Result<Self> {
-        Self::of(root, Path::new(OPENAPI), GATEWRIGHT)
+        Self::of(root, OPENAPI, GATEWRIGHT)
     }
 
-    /// Reads another specification, whose clients use the hand-written half of ours. Ours are also the errors, which
-    /// the transport raises, and the options of a call, with the catalog and the report that they refer to.
-    pub(crate) fn of(root: &Path, openapi: &Path, home: Target) -> Result<Self> {
+    /// Reads the specification of the operator API below `root`.
+    pub(crate) fn operator_api(root: &Path) -> Result<Self> {
+        Self::of(root, "spec/admin.yaml", OPERATOR_API)
+    }
+
+    fn of(root: &Path, name: &str, home: Target) -> Result<Self> {
         let spec = root.join("spec");
+        let text = |name: &str| read(&spec.join(name));
+        let own = Own {
+            catalog: &text("catalog.json")?,
+            catalog_schema: &text("catalog.schema.json")?,
+            errors: &text("errors.json")?,
+            errors_schema: &text("errors.schema.json")?,
+            report: &text("report.schema.json")?,
+            options: &text("options.json")?,
+        };
+        let document = Document::parse(&read(&root.join(name))?).with_context(|| name.to_owned())?;
+        let suite = suite(&root.join("tests/json-schema-suite/tests"), "")?;
+        Ok(Self { suite, ..own.sources(name.to_owned(), document, None, home)? })
+    }
+
+    /// Reads a specification of other people, whose clients use the hand-written half of ours. Ours are also the errors, which
+    /// the transport raises, and the options of a call, with the catalog and the report that they refer to.
+    pub(crate) fn of_others(openapi: &Path, home: Target) -> Result<Self> {
         let name = openapi.display().to_string();
-        let catalog_schema: Value = json(&spec.join("catalog.schema.json"))?;
-        Ok(Self {
+        let (document, notes) = Document::adopt(&read(openapi)?).with_context(|| name.clone())?;
+        let own = Own {
+            catalog: include_str!("../../spec/catalog.json"),
+            catalog_schema: include_str!("../../spec/catalog.schema.json"),
+            errors: include_str!("../../spec/errors.json"),
+            errors_schema: include_str!("../../spec/errors.schema.json"),
+            report: include_str!("../../spec/report.schema.json"),
+            options: include_str!("../../spec/options.json"),
+        };
+        own.sources(name, document, Some(notes), home)
+    }
+}
+
+/// The texts of our own documents beside the specification.
+struct Own<'a> {
+    catalog: &'a str,
+    catalog_schema: &'a str,
+    errors: &'a str,
+    errors_schema: &'a str,
+    report: &'a str,
+    options: &'a str,
+}
+
+impl Own<'_> {
+    fn sources(
+        &self,
+        name: String,
+        openapi: Document,
+        adopted: Option<Vec<String>>,
+        home: Target,
+    ) -> Result<Sources> {
+        let catalog_schema: Value = parsed("catalog.schema.json", self.catalog_schema)?;
+        let errors_schema: Value = parsed("errors.schema.json", self.errors_schema)?;
+        Ok(Sources {
             home,
-            openapi: Document::parse(&read(&root.join(openapi))?).with_context(|| name.clone())?,
             name,
-            catalog: Catalog::of(&read(&spec.join("catalog.json"))?, &catalog_schema)?,
+            openapi,
+            adopted,
+            catalog: Catalog::of(self.catalog, &catalog_schema)?,
             catalog_schema,
-            errors: Errors::of(json(&spec.join("errors.json"))?, &json(&spec.join("errors.schema.json"))?)?,
-            report: json(&spec.join("report.schema.json"))?,
-            options: json(&spec.join("options.json"))?,
-            suite: suite(&root.join("tests/json-schema-suite/tests"), "")?,
+            errors: Errors::of(parsed("errors.json", self.errors)?, &errors_schema)?,
+            report: parsed("report.schema.json", self.report)?,
+            options: parsed("options.json", self.options)?,
+            suite: Vec::new(),
         })
     }
 }
@@ -86,8 +145,11 @@ fn read(path: &Path) -> Result<String> {
 }
 
 fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
-    serde_json::from_str(&read(path)?)
-        .with_context(|| format!("{} does not have the expected form", path.display()))
+    parsed(&path.display().to_string(), &read(path)?)
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(name: &str, text: &str) -> Result<T> {
+    serde_json::from_str(text).with_context(|| format!("{name} does not have the expected form"))
 }
 
 /// The name of the document in problems.
@@ -104,17 +166,27 @@ const MAX_REFERENCES: usize = 32;
 pub(crate) struct Document(pub Value);
 
 impl Document {
-    /// Parses YAML, keeping the order of members. Duplicate keys are an error.
+    /// Parses YAML, keeping the order of members; idioms of OpenAPI 3.0 become those of 3.1. Duplicate keys are an error.
     pub(crate) fn parse(yaml: &str) -> Result<Self> {
-        // The YAML value refuses duplicate keys, which the JSON value would accept.
-        let value: yaml_serde::Value = yaml_serde::from_str(yaml)?;
-        Ok(Self(serde_json::to_value(value).context("only JSON-compatible YAML is allowed")?))
+        let mut document = yaml_value(yaml)?;
+        dialect::rewrite(&mut document);
+        parameters::rewrite(&mut document);
+        Ok(Self(document))
+    }
+
+    /// The same for a specification of other people, with notes on what was left out and derived.
+    pub(crate) fn adopt(yaml: &str) -> Result<(Self, Vec<String>)> {
+        let mut document = yaml_value(yaml)?;
+        let notes = adopt::adopt(&mut document);
+        dialect::rewrite(&mut document);
+        parameters::rewrite(&mut document);
+        Ok((Self(document), notes))
     }
 
     /// The target of a local reference, such as `#/components/schemas/Message`.
     pub(crate) fn resolve(&self, reference: &str) -> Result<&Value> {
         let Some(pointer) = reference.strip_prefix('#') else {
-            bail!("reference {reference} leaves the file; move what it points at into spec/openapi.yaml");
+            bail!("reference {reference} leaves the file; move what it points at into this document");
         };
         self.0
             .pointer(pointer)
@@ -162,6 +234,19 @@ impl Document {
     pub(crate) fn members(&self, pointer: &str) -> impl Iterator<Item = (&String, &Value)> {
         self.0.pointer(pointer).and_then(Value::as_object).into_iter().flatten()
     }
+}
+
+fn yaml_value(yaml: &str) -> Result<Value> {
+    // The YAML value rejects duplicate keys, which the JSON value would accept.
+    let value: yaml_serde::Value = yaml_serde::from_str(yaml)?;
+    let document = serde_json::to_value(value).context("only JSON-compatible YAML is allowed")?;
+    if dialect::is_too_deep(&document) {
+        bail!(
+            "the document is deeper than {} levels; give schemas within it names of their own",
+            dialect::MAX_DEPTH
+        );
+    }
+    Ok(document)
 }
 
 /// The place of a parameter in the document.

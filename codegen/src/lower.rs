@@ -24,7 +24,7 @@ pub(crate) use self::suite::suite;
 use super::load::{Document, METHODS, child, plain, text};
 use super::model::{Api, Plain};
 use super::names;
-use super::schema::{is_null, merge_all_of, types, variants};
+use super::schema::{CHECKED_FORMATS, closed_forms, is_null, merge_all_of, types, variants};
 
 /// The derived documents.
 #[derive(Debug)]
@@ -62,7 +62,8 @@ pub(crate) enum EnforcedBy {
     Transport,
     /// `presence::check` (core), on the responses of calls with `validate`.
     Validate,
-    /// Nothing, on purpose: responses are read leniently, so that a newer server does not break an older client.
+    /// Nothing, on purpose: responses are read leniently, so that a newer server does not break an older client; most
+    /// formats only document.
     Lenient,
 }
 
@@ -70,9 +71,13 @@ pub(crate) enum EnforcedBy {
 pub(crate) fn lower(document: &Document, api: &Api) -> Result<Lowered> {
     let mut lowering =
         Lowering { document, dropped: Some(Vec::new()), components: Map::new(), open_enums: Vec::new() };
+    let forms = closed_forms(document);
     for (name, node) in document.members("/components/schemas") {
         let reached = &api.schemas[name];
-        let place = SchemaContext { name: name.clone(), request: reached.in_request };
+        let place = SchemaContext {
+            form: forms.contains(name),
+            ..SchemaContext::new(name.clone(), reached.in_request)
+        };
         let at = child("/components/schemas", name);
         let lowered = if node.get("x-open-union") == Some(&Value::Bool(true)) {
             lowering.open_union(node, &at, &place)?
@@ -107,7 +112,7 @@ pub(crate) fn lower(document: &Document, api: &Api) -> Result<Lowered> {
     dropped.sort_by(|a, b| (&a.pointer, &a.keyword).cmp(&(&b.pointer, &b.keyword)));
     Ok(Lowered {
         document: lowered,
-        newer: newer::newer(document),
+        newer: newer::newer(document, api),
         requests: requests::requests(document, api)?,
         dropped,
         open_enums: lowering.open_enums,
@@ -129,15 +134,23 @@ struct SchemaContext {
     name: String,
     /// Whether a request body reaches it.
     request: bool,
+    /// Whether it is a form of a closed union.
+    form: bool,
+    /// Whether it is a member of such a form: a constant there tells the form.
+    tag: bool,
 }
 
 impl SchemaContext {
+    fn new(name: String, request: bool) -> Self {
+        Self { name, request, form: false, tag: false }
+    }
+
     fn nested(&self, property: &str) -> Self {
-        Self { name: names::nested(&self.name, property), request: self.request }
+        Self { tag: self.form, ..Self::new(names::nested(&self.name, property), self.request) }
     }
 
     fn item(&self) -> Self {
-        Self { name: names::item(&self.name), request: self.request }
+        Self::new(names::item(&self.name), self.request)
     }
 }
 
@@ -200,6 +213,8 @@ impl Lowering<'_> {
         for (keyword, value) in node.as_object().context("a schema is an object")? {
             match keyword.as_str() {
                 // Read above, or documentation for which Rust has another source.
+                // It names the form in Rust.
+                "title" if place.form => _ = out.insert(keyword.clone(), value.clone()),
                 "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-added" | "x-form"
                 | "x-iterable" | "x-text" | "x-json-mapping" | "x-new" | "x-built" | "x-position"
                 | "x-assumed-kind" => {}
@@ -224,7 +239,7 @@ impl Lowering<'_> {
                     } else if closed {
                         out.insert(keyword.clone(), value.clone());
                     } else {
-                        let inner = SchemaContext { name: names::value(&place.name), ..place.clone() };
+                        let inner = SchemaContext::new(names::value(&place.name), place.request);
                         out.insert(keyword.clone(), self.schema(value, &child(at, keyword), &inner)?);
                     }
                 }
@@ -236,6 +251,9 @@ impl Lowering<'_> {
                 "anyOf" | "if" | "then" | "else" if !place.request => {
                     self.drop(at, keyword, value, EnforcedBy::Validate);
                 }
+                "format" if !value.as_str().is_some_and(|format| CHECKED_FORMATS.contains(&format)) => {
+                    self.drop(at, keyword, value, EnforcedBy::Lenient);
+                }
                 "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf"
                 | "minLength" | "maxLength" | "pattern" | "format" | "minItems" | "maxItems"
                 | "uniqueItems" | "minProperties" | "maxProperties" | "dependentRequired" | "anyOf"
@@ -246,6 +264,10 @@ impl Lowering<'_> {
                     bail!("{at}: keyword `{unknown}` cannot be lowered; teach lower.rs what becomes of it")
                 }
             }
+        }
+        // Joined objects need not say that they are some.
+        if out.contains_key("properties") && !out.contains_key("type") {
+            out.insert("type".to_owned(), json!("object"));
         }
         let is_object = out.get("type") == Some(&json!("object"));
         if is_object && !out.contains_key("additionalProperties") {
@@ -308,9 +330,10 @@ impl Lowering<'_> {
         Ok(Value::Object(out))
     }
 
-    /// In a request, a constant is an enum of one value; in a response, it is any string.
+    /// In a request, and where it tells the form of a closed union, a constant is an enum of one value; otherwise a response
+    /// may have any string.
     fn constant(&mut self, out: &mut Map<String, Value>, value: &Value, at: &str, place: &SchemaContext) {
-        if value.is_string() && place.request {
+        if value.is_string() && (place.request || place.tag) {
             out.insert("type".to_owned(), json!("string"));
             out.insert("enum".to_owned(), json!([value]));
         } else {
@@ -371,7 +394,9 @@ impl Lowering<'_> {
         let mut variants = Vec::new();
         // Counted without null, like the names of the model.
         for (index, variant) in all.iter().filter(|variant| !is_null(variant)).enumerate() {
-            let inner = SchemaContext { name: names::form(&place.name, index), ..place.clone() };
+            let name = names::form(&place.name, index);
+            let form = all.iter().filter(|form| !is_null(form)).count() > 1;
+            let inner = SchemaContext { form, ..SchemaContext::new(name, place.request) };
             let at = format!(
                 "{at}/oneOf/{}",
                 all.iter().position(|form| std::ptr::eq(form, variant)).unwrap_or(index)
@@ -497,7 +522,11 @@ impl Lowering<'_> {
                 self.drop(&at, "const", value, EnforcedBy::Transport);
                 continue;
             }
-            let place = SchemaContext { name: names::parameter(id, name), request: true };
+            // Rust has no optional arguments: such a header is set on the resource.
+            if parameter["in"] == "header" && parameter.get("required") != Some(&json!(true)) {
+                continue;
+            }
+            let place = SchemaContext::new(names::parameter(id, name), true);
             parameters.push(json!({
                 "name": name,
                 "in": text(parameter, "in"),
@@ -521,7 +550,7 @@ impl Lowering<'_> {
         let content = |kind: &str| answers.iter().find_map(|answer| answer["content"].get(kind)).cloned();
         let json_body = match content("application/json") {
             Some(body) => {
-                let place = SchemaContext { name: names::response(id), request: false };
+                let place = SchemaContext::new(names::response(id), false);
                 let schema = self.schema(&body["schema"], &format!("{at}/responses/2XX"), &place)?;
                 Some(json!({"schema": schema}))
             }

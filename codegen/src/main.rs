@@ -3,7 +3,7 @@
 //! load → lint → build (the model) → lower (the documents that follow from the specification, what progenitor can take
 //! among them) → emit → write or check. Each phase is a module and a pure function, but for the first and the last,
 //! which read and write files. Emitters take the model and what lowering made, never the documents of `spec/`. What clients
-//! have beside the operations is in no specification: `surface` reads it from their sources, once all else is generated.
+//! have beside the operations is in no specification: `api_docs` reads it from their sources, once all else is generated.
 
 #![expect(clippy::print_stderr, clippy::print_stdout, reason = "a command-line program reports to its user")]
 
@@ -11,6 +11,7 @@ mod api_docs;
 mod build;
 mod catalog;
 mod emit;
+mod error_statuses;
 mod errors;
 #[cfg(test)]
 mod fixture;
@@ -25,12 +26,13 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod vocabulary;
 mod write;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 
@@ -44,8 +46,8 @@ use self::write::Output;
 #[derive(Parser)]
 #[command(name = "codegen")]
 struct Arguments {
-    /// The repository
-    #[arg(long, value_name = "DIR")]
+    /// The repository of Gatewright, which clients of another specification do not need
+    #[arg(long, value_name = "DIR", default_value = ".")]
     root: PathBuf,
     #[command(subcommand)]
     command: Command,
@@ -67,15 +69,27 @@ enum Command {
 
 #[derive(Args)]
 struct Another {
-    /// The specification, from the repository
-    #[arg(value_name = "OPENAPI")]
-    openapi: PathBuf,
-    /// JSON that says where the clients go and what they import, see `target.rs`
+    /// The specification: OpenAPI 3.0 or 3.1, in YAML or JSON
     #[arg(long, value_name = "FILE")]
-    home: PathBuf,
-    /// Folder of the clients
+    spec: PathBuf,
+    /// Folder of the clients: a Rust crate, a Python and a Node package
     #[arg(long, value_name = "DIR")]
-    into: PathBuf,
+    out: PathBuf,
+    /// Name of the crate and of the packages
+    #[arg(long, value_name = "NAME", default_value = "api_client", value_parser = package_name)]
+    name: String,
+    /// JSON that says where the clients go and what they import, see `target.rs`; without it they are packages of their own
+    #[arg(long, value_name = "FILE", conflicts_with = "name", hide = true)]
+    home: Option<PathBuf>,
+}
+
+/// A name that is an identifier in three languages.
+fn package_name(name: &str) -> Result<String> {
+    let is_word = names::snake(name) == name && !name.starts_with(|c: char| c.is_ascii_digit());
+    if name.is_empty() || !is_word || names::rust(name) != name {
+        bail!("a package is named in snake_case, such as `my_api`, and not by a keyword");
+    }
+    Ok(name.to_owned())
 }
 
 fn main() -> ExitCode {
@@ -91,9 +105,7 @@ fn main() -> ExitCode {
 fn run(Arguments { root, command }: &Arguments) -> Result<()> {
     match command {
         Command::Generate { check } => generate_all(root, *check),
-        Command::Clients(Another { openapi, home, into }) => {
-            generate_clients(root, openapi, Target::read(home)?, into)
-        }
+        Command::Clients(another) => generate_clients(another),
         Command::Operations => {
             println!("{}", serde_json::to_string(&callables(root)?)?);
             Ok(())
@@ -104,15 +116,28 @@ fn run(Arguments { root, command }: &Arguments) -> Result<()> {
 /// Generates everything from the sources below `root` and writes it, or with `check` only compares.
 fn generate_all(root: &Path, check: bool) -> Result<()> {
     let mut output = generate(&Sources::read(root)?)?;
+    let (operator_api, _) = prepare(&Sources::operator_api(root)?)?;
+    output.add(emit::operator_api::emit(&operator_api))?;
     let surface = api_docs::parts(root, &output)?;
     output.add_parts(surface)?;
-    if check { output.check(root) } else { output.write(root) }
+    if check {
+        return output.check(root);
+    }
+    tell(&output.write(root)?);
+    Ok(())
 }
 
-/// The clients of another specification, written below `folder`: Rust, Python and TypeScript where `home` has them, and
-/// `operations.json`, the rows that debug builds of the bindings take.
-fn generate_clients(root: &Path, openapi: &Path, home: Target, folder: &Path) -> Result<()> {
-    let sources = Sources::of(root, openapi, home)?;
+/// The clients of another specification in Rust, Python and TypeScript, with the packages around them unless `home` says where
+/// they go.
+fn generate_clients(Another { spec, out, name, home }: &Another) -> Result<()> {
+    let target = match home {
+        Some(home) => Target::read(home)?,
+        None => Target::of_package(name),
+    };
+    let sources = Sources::of_others(spec, target)?;
+    for note in sources.adopted.iter().flatten() {
+        eprintln!("note: {}{note}", sources.name);
+    }
     let (api, lowered) = prepare(&sources)?;
     let (rust, signatures) = emit::rust::emit(&api, &lowered)?;
     let mut output = Output::default();
@@ -122,12 +147,26 @@ fn generate_clients(root: &Path, openapi: &Path, home: Target, folder: &Path) ->
         emit::resources::emit(&api, &signatures),
         emit::python::clients(&api),
         emit::typescript::clients(&api),
+        emit::packages::emit(&api),
     ] {
         output.add(files)?;
     }
-    output.write(folder)?;
-    std::fs::write(folder.join("operations.json"), emit::operations::rows(&api).to_string())
-        .with_context(|| format!("cannot write to {}", folder.display()))
+    if home.is_none() {
+        output.add(emit::packages::crate_root(&api))?;
+        write::write_missing(out, &emit::packages::manifests(&api))?;
+    }
+    tell(&output.write_clients(out, &api.source)?);
+    Ok(())
+}
+
+/// Says which files a run changed.
+fn tell(changed: &[String]) {
+    if changed.is_empty() {
+        eprintln!("every generated file was up to date");
+    }
+    for path in changed {
+        eprintln!("changed {path}");
+    }
 }
 
 /// An operation as callers name it: where it is on the client, and the method there.
@@ -159,15 +198,14 @@ fn prepare(sources: &Sources) -> Result<(Api, Lowered)> {
     problems.extend(lint::lint_errors(&sources.errors));
     stop_at(sources, &problems)?;
     let api = build::build(sources)?;
-    stop_at(
-        sources,
-        &[
-            lint::lint_nulls(&api),
-            lint::lint_statuses(&sources.openapi, &api),
-            lint::lint_options(&api.options, &api.errors),
-        ]
-        .concat(),
-    )?;
+    let mut problems = lint::lint_options(&api.options, &api.errors);
+    // What our gateway answers, and what `limits` checks for it, says nothing about a service of other people.
+    if sources.adopted.is_none() {
+        problems.extend(lint::lint_nulls(&api));
+        problems.extend(lint::lint_requests(&sources.openapi, &api));
+        problems.extend(lint::lint_statuses(&sources.openapi, &api));
+    }
+    stop_at(sources, &problems)?;
     let lowered = lower::lower(&sources.openapi, &api)?;
     Ok((api, lowered))
 }

@@ -18,8 +18,8 @@ use indexmap::IndexMap;
 
 pub(crate) use self::members::{Member, ReportCondition};
 pub(crate) use self::operations::{
-    Conversation, ErrorStyle, FinalDocument, HttpMethod, Location, ModelKind, Operation, Parameter, Plain,
-    PrerequisiteCall, Protocol, Stream, StreamMode,
+    Conversation, Encoding, ErrorStyle, FinalDocument, HttpMethod, Location, ModelKind, Operation, Parameter,
+    Plain, PrerequisiteCall, Protocol, Stream, StreamMode,
 };
 pub(crate) use self::parts::Part;
 pub(crate) use self::types::{
@@ -36,6 +36,8 @@ use super::target::Target;
 pub(crate) struct Api {
     /// The places of the files generated from it.
     pub home: Target,
+    /// The file of the specification, as generated files name it.
+    pub source: String,
     pub title: String,
     pub version: String,
     pub description: String,
@@ -107,6 +109,16 @@ impl Api {
     /// The member of an operation's response whose items iteration over the response yields.
     pub(crate) fn iterable(&self, operation: &Operation) -> Option<&str> {
         self.object(operation.response.as_ref()?)?.iterable.as_deref()
+    }
+
+    /// The id by which the engines of Python and Node find an operation. Ours come first in their table, so that those of another
+    /// API have its name before them.
+    pub(crate) fn call_id(&self, operation: &Operation) -> String {
+        if self.home.is_own_crate() {
+            operation.id.clone()
+        } else {
+            format!("{}/{}", self.home.rust_crate, operation.id)
+        }
     }
 
     /// The operation with an id; the loader has found the ids that the specification names.

@@ -66,9 +66,10 @@ pub(crate) fn event(operation: &str) -> String {
     format!("{}Event", pascal(operation))
 }
 
-/// The name of an inline type that an operation answers where it fails.
-pub(crate) fn error(operation: &str) -> String {
-    format!("{}Error", pascal(operation))
+/// The name of an inline type that an operation answers where it fails. status: `404`, `4XX` or `default`.
+pub(crate) fn error(operation: &str, status: &str) -> String {
+    let status = if status == "default" { "" } else { status };
+    format!("{}{status}Error", pascal(operation))
 }
 
 /// The name of an inline type of a parameter.

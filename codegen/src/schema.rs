@@ -1,9 +1,11 @@
 //! Properties of a schema: its types, its forms, and the schemas in it.
 
+use std::collections::HashSet;
+
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-use super::load::{Document, child};
+use super::load::{Document, child, schema_name};
 
 /// The non-null types of a schema, and whether null is among them.
 pub(crate) fn types(node: &Value) -> Result<(Vec<&str>, bool)> {
@@ -17,6 +19,9 @@ pub(crate) fn types(node: &Value) -> Result<(Vec<&str>, bool)> {
     Ok((all.into_iter().filter(|name| *name != "null").collect(), nullable))
 }
 
+/// Formats that are checked in requests, by `core/src/wire/limits`. Others are documentation.
+pub(crate) const CHECKED_FORMATS: &[&str] = &["uri"];
+
 /// `{type: null}`, as a variant of a oneOf.
 pub(crate) fn is_null(node: &Value) -> bool {
     node.get("type").and_then(Value::as_str) == Some("null")
@@ -27,6 +32,26 @@ pub(crate) fn variants(node: &Value) -> impl Iterator<Item = &Value> {
     let is_open = node.get("x-open-union") == Some(&Value::Bool(true));
     let all = node.get("oneOf").and_then(Value::as_array).into_iter().flatten();
     all.filter(move |variant| !is_open || variant.get("$ref").is_some())
+}
+
+/// Named forms of closed unions. Rust takes the first form that fits, so a form has to check the constant that tells its kind.
+pub(crate) fn closed_forms(document: &Document) -> HashSet<String> {
+    fn collect(node: &Value, found: &mut HashSet<String>) {
+        let is_open = node.get("x-open-union") == Some(&Value::Bool(true));
+        let forms = || variants(node).filter(|form| !is_null(form));
+        if !is_open && forms().count() > 1 {
+            let names = forms().filter_map(|form| form.get("$ref")?.as_str().and_then(schema_name));
+            found.extend(names.map(str::to_owned));
+        }
+        for (_, inner) in subschemas(node, "") {
+            collect(inner, found);
+        }
+    }
+    let mut found = HashSet::new();
+    for (_, node) in document.members("/components/schemas") {
+        collect(node, &mut found);
+    }
+    found
 }
 
 /// The one form beside null that a `oneOf` has; anything else as it is.

@@ -43,9 +43,23 @@ pub(crate) const GATEWRIGHT: Target = Target {
     node_runtime: "..",
 };
 
+/// The operator API, which no client has: the gateway serves it, and the program and the console call it.
+pub(crate) const OPERATOR_API: Target = Target {
+    rust_api: "gateway/src/generated/admin",
+    rust_api_module: "super",
+    rust_crate: "gatewright_gateway::admin",
+    rust_client: "gateway/src/generated/admin",
+    rust_runtime: Some("gatewright::runtime"),
+    python: "",
+    python_package: "",
+    node: "console/app/generated",
+    node_runtime: "..",
+};
+
 /// The modules of this workspace's own crate that generated Rust uses; `runtime.rs` exports the same names to others.
 const OWN: &[(&str, &str)] = &[
     ("Bytes", "bytes"),
+    ("Chunk", "crate::api::chunk"),
     ("Client", "crate::client"),
     ("Conversation", "crate::api::operation"),
     ("Error", "crate::wire::error"),
@@ -59,6 +73,7 @@ const OWN: &[(&str, &str)] = &[
     ("ResponseBody", "crate::api::operation"),
     ("StreamMode", "crate::api::operation"),
     ("TypedCall", "crate::client"),
+    ("Varying", "crate::api::chunk"),
 ];
 
 impl Target {
@@ -67,6 +82,22 @@ impl Target {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         serde_json::from_str(text.leak()).with_context(|| format!("{} describes no home", file.display()))
+    }
+
+    /// Packages of their own for clients of another specification, all of one name.
+    pub(crate) fn of_package(name: &str) -> Self {
+        let name: &'static str = name.to_owned().leak();
+        Self {
+            rust_api: "rust/src",
+            rust_api_module: "crate",
+            rust_crate: name,
+            rust_client: "rust/src",
+            rust_runtime: Some("::gatewright::runtime"),
+            python: format!("python/{name}").leak(),
+            python_package: name,
+            node: "node/src",
+            node_runtime: "gatewright/runtime",
+        }
     }
 
     /// Whether the Rust modules are part of the crate that they use.

@@ -1,9 +1,9 @@
-//! Data of `spec/` against the schema that stands beside it.
+//! Validates data of `spec/` against the schema next to it.
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-/// Fails with every place of `data` that is not as the schema says.
+/// Fails with every location in `data` that violates the schema.
 pub(crate) fn validate(data: &Value, file: &str, schema: &Value, schema_file: &str) -> Result<()> {
     let validator = jsonschema::draft202012::new(schema).with_context(|| schema_file.to_owned())?;
     let problems: Vec<String> = validator

@@ -26,15 +26,8 @@ pub struct Body {
 
 enum Rest {
     None,
-    Http1 {
-        reading: Box<Reading<Socket>>,
-        idle: Arc<Idle>,
-    },
-    Http2 {
-        incoming: Incoming,
-        #[expect(dead_code, reason = "it counts until it is dropped")]
-        place: h2::StreamGuard,
-    },
+    Http1 { reading: Box<Reading<Socket>>, idle: Arc<Idle> },
+    Http2 { incoming: Incoming, place: h2::StreamGuard },
 }
 
 impl Body {
@@ -53,9 +46,9 @@ impl Body {
         Self { ready: Bytes::new(), rest: Rest::Http2 { incoming, place } }
     }
 
-    /// Lets the reader watch the connection instead of the runtime: polling then returns at once and registers no
-    /// wakeup; it finds new data once the watcher has reported it. None if there is no connection to watch: at the end
-    /// of the body, over HTTP/2, and while the request is still being sent.
+    /// Lets the reader watch the connection instead of the runtime: polling then returns immediately and registers no
+    /// wakeup; it finds new data once the watcher has reported it. None if there is no connection to watch: at the end of
+    /// the body, over HTTP/2, and while the request is still being sent.
     pub fn watch(&mut self) -> Option<WatchedSocket> {
         match &mut self.rest {
             Rest::Http1 { reading, .. } => reading.watch(),
@@ -84,13 +77,16 @@ impl Body {
                 }
                 Poll::Ready(data)
             }
-            Rest::Http2 { incoming, .. } => loop {
+            Rest::Http2 { incoming, place } => loop {
                 match ready!(http_body::Body::poll_frame(Pin::new(incoming), context)) {
                     None => {
                         self.rest = Rest::None;
                         return Poll::Ready(Ok(None));
                     }
-                    Some(Err(error)) => return Poll::Ready(Err(Error::Http2(error))),
+                    Some(Err(error)) => {
+                        place.failed(&error);
+                        return Poll::Ready(Err(Error::Http2(error)));
+                    }
                     Some(Ok(frame)) => match frame.into_data() {
                         Ok(data) if !data.is_empty() => return Poll::Ready(Ok(Some(data))),
                         Ok(_) | Err(_) => {}

@@ -1,7 +1,6 @@
-//! Opens a connection: DNS, TCP, TLS, and the HTTP version that the server chose.
+//! Opens a connection: DNS, TCP, the proxy, TLS, and the HTTP version that the server chose.
 
 use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +8,14 @@ use http::Uri;
 use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tower_service::Service as _;
 
 use crate::error::Error;
+use crate::proxy::{Failure, Proxy};
+use crate::request::Destination;
 use crate::socket::Socket;
 use crate::tcp::Tcp;
 
@@ -31,6 +34,9 @@ pub(crate) struct Dialer {
     tcp: HttpConnector,
     tls: TlsConnector,
     server: Uri,
+    proxy: Option<Proxy>,
+    /// TLS to the proxy itself, which speaks HTTP/1.1.
+    proxy_tls: Option<TlsConnector>,
 }
 
 /// A new connection.
@@ -41,7 +47,12 @@ pub(crate) enum NewConnection {
 
 impl Dialer {
     /// `keep_alive`: interval of TCP's keep-alive packets.
-    pub(crate) fn new(server: Uri, mut tls: ClientConfig, keep_alive: Option<Duration>) -> Self {
+    pub(crate) fn new(
+        server: Uri,
+        mut tls: ClientConfig,
+        keep_alive: Option<Duration>,
+        proxy: Option<Proxy>,
+    ) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -50,8 +61,18 @@ impl Dialer {
         tcp.set_keepalive_retries(keep_alive.map(|_| KEEP_ALIVES));
         #[cfg(target_os = "linux")]
         tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+        let proxy_tls = proxy.as_ref().filter(|proxy| proxy.uses_tls()).map(|_| {
+            let mut tls = tls.clone();
+            tls.alpn_protocols = vec![HTTP1.to_vec()];
+            TlsConnector::from(Arc::new(tls))
+        });
         tls.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
-        Self { tcp, tls: TlsConnector::from(Arc::new(tls)), server }
+        Self { tcp, tls: TlsConnector::from(Arc::new(tls)), server, proxy, proxy_tls }
+    }
+
+    pub(crate) fn destination(&self) -> Destination<'_> {
+        let forwarder = self.proxy.as_ref().filter(|proxy| proxy.forwards(&self.server));
+        Destination { server: &self.server, forwarder }
     }
 
     pub(crate) fn server(&self) -> &Uri {
@@ -64,25 +85,61 @@ impl Dialer {
     }
 
     pub(crate) async fn dial(&self) -> Result<NewConnection, Error> {
-        let connected = self.tcp.clone().call(self.server.clone()).await;
-        let tcp = Tcp::Driven(connected.map_err(|error| Error::Connect(error.into()))?.into_inner());
-        if !self.is_tls() {
-            return Ok(NewConnection::Http1(Socket::Plain(tcp)));
-        }
-        let name = self.name().map_err(|error| Error::Connect(error.into()))?;
-        let agreed = self.tls.connect(name, tcp).await;
-        let tls = agreed.map_err(|error| Error::Connect(io::Error::other(error).into()))?;
-        let is_http2 = tls.get_ref().1.alpn_protocol() == Some(HTTP2);
-        let socket = Socket::Tls(Box::new(tls));
-        Ok(if is_http2 { NewConnection::Http2(socket) } else { NewConnection::Http1(socket) })
+        self.open().await.map_err(Error::Connect)
     }
 
-    /// The name that the server's certificate must match.
-    fn name(&self) -> Result<ServerName<'static>, rustls::pki_types::InvalidDnsNameError> {
-        let host = self.server.host().unwrap_or_default();
-        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        ServerName::try_from(host.to_owned())
+    async fn open(&self) -> Result<NewConnection, Failure> {
+        let Some(proxy) = &self.proxy else {
+            let tcp = self.connect(&self.server).await?;
+            return self.secured(tcp, Socket::Plain, Socket::Tls).await;
+        };
+        let tcp = self.connect(proxy.address()).await?;
+        if let Some(tls) = &self.proxy_tls {
+            let tls = handshake(tls, proxy.address(), tcp).await?;
+            if proxy.forwards(&self.server) {
+                return Ok(NewConnection::Http1(Socket::Tls(Box::new(tls))));
+            }
+            let tunnel = proxy.tunnel(tls, &self.server).await?;
+            return self.secured(tunnel, |tls| Socket::Tls(Box::new(tls)), Socket::TlsInTls).await;
+        }
+        if proxy.forwards(&self.server) {
+            return Ok(NewConnection::Http1(Socket::Plain(tcp)));
+        }
+        let tunnel = proxy.tunnel(tcp, &self.server).await?;
+        self.secured(tunnel, Socket::Plain, Socket::Tls).await
     }
+
+    async fn connect(&self, address: &Uri) -> Result<Tcp, Failure> {
+        Ok(Tcp::Driven(self.tcp.clone().call(address.clone()).await?.into_inner()))
+    }
+
+    /// Starts TLS if the server's scheme requires it. `plain` and `tls` make the socket.
+    async fn secured<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+        plain: impl FnOnce(S) -> Socket,
+        tls: impl FnOnce(Box<TlsStream<S>>) -> Socket,
+    ) -> Result<NewConnection, Failure> {
+        if !self.is_tls() {
+            return Ok(NewConnection::Http1(plain(stream)));
+        }
+        let agreed = handshake(&self.tls, &self.server, stream).await?;
+        let is_http2 = agreed.get_ref().1.alpn_protocol() == Some(HTTP2);
+        let socket = tls(Box::new(agreed));
+        Ok(if is_http2 { NewConnection::Http2(socket) } else { NewConnection::Http1(socket) })
+    }
+}
+
+/// Starts TLS. The certificate must be one for the host of `address`.
+async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
+    tls: &TlsConnector,
+    address: &Uri,
+    stream: S,
+) -> Result<TlsStream<S>, Failure> {
+    let host = address.host().unwrap_or_default();
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let name = ServerName::try_from(host.to_owned())?;
+    Ok(tls.connect(name, stream).await?)
 }
 
 impl fmt::Debug for Dialer {

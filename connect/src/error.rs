@@ -21,8 +21,8 @@ pub enum Error {
     /// The server closed the connection before it sent any of its response.
     #[error("the connection was closed before a response started")]
     Closed,
-    /// The server closed a connection that had served requests before, within a second after this one began. It may have read it,
-    /// and done its work: most servers that close an idle connection have not.
+    /// The server closed a connection that had served requests before, within a second after this one began. It may have
+    /// read and processed the request, although most servers that close an idle connection have not.
     #[error("the connection was closed before a response started")]
     Stale,
     /// The same before anything of the request was written: the server has not read it.

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -28,7 +28,7 @@ const STREAM_WINDOW: u32 = 512 * 1024;
 /// The window of the connection: a reader that stalls leaves every other stream its own full window.
 const CONNECTION_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
 /// Placeholder for a concurrency limit that the server hasn't announced yet. No server announces this value.
-const UNTOLD: usize = 0x7ffe_d9c3;
+const UNKNOWN_LIMIT: usize = 0x7ffe_d9c3;
 
 /// A connection that requests share.
 #[derive(Debug)]
@@ -40,6 +40,10 @@ pub(crate) struct H2Connection {
 struct Streams {
     /// Number of open requests on the connection.
     open: AtomicUsize,
+    /// Whether the connection has had a request.
+    used: AtomicBool,
+    /// Whether a request has failed with the connection. The task that drives it may notice only later.
+    broken: AtomicBool,
     /// The connection that a [`Driver`] drives, until it has ended. It knows the server's concurrency limit.
     driven: Mutex<Option<ConnectionTask>>,
 }
@@ -47,8 +51,11 @@ struct Streams {
 type ConnectionTask = http2::Connection<TokioIo<Socket>, Full<Bytes>, TokioExecutor>;
 
 impl Streams {
-    /// The server's concurrency limit, or [`UNTOLD`]; none once the connection has ended.
+    /// The server's concurrency limit, or [`UNKNOWN_LIMIT`]; none once the connection has ended.
     fn most(&self) -> Option<usize> {
+        if self.broken.load(Ordering::Acquire) {
+            return None;
+        }
         self.driven().as_ref().map(ConnectionTask::current_max_send_streams)
     }
 
@@ -98,6 +105,16 @@ pub(crate) struct StreamSlot {
 #[derive(Debug)]
 pub(crate) struct StreamGuard(Arc<Streams>);
 
+impl StreamGuard {
+    /// Reports why the request failed. If that is not a reset of its stream alone, no further request uses the connection.
+    pub(crate) fn failed(&self, error: &hyper::Error) {
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
+        if !cause.is_some_and(h2::Error::is_reset) {
+            self.0.broken.store(true, Ordering::Release);
+        }
+    }
+}
+
 impl Drop for StreamGuard {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
@@ -108,22 +125,25 @@ impl H2Connection {
     /// A slot on the connection, if one is free.
     pub(crate) fn place(&self) -> Option<StreamSlot> {
         let most = match self.streams.most()? {
-            // Requests after the first wait for the server's limit: see `is_untold`.
-            UNTOLD => 1,
-            told => told.clamp(1, MAX_STREAMS as usize),
+            // Requests after the first wait for the server's limit: see `has_unknown_limit`.
+            UNKNOWN_LIMIT => 1,
+            // A server may allow no streams for a moment. The first request waits for that, whenever it learns of it.
+            0 if !self.streams.used.load(Ordering::Relaxed) => 1,
+            limit => limit.min(MAX_STREAMS as usize),
         };
         let more = |open: usize| (open < most).then(|| open + 1);
         self.streams.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        self.streams.used.store(true, Ordering::Relaxed);
         Some(StreamSlot { sender: self.sender.clone(), held: StreamGuard(Arc::clone(&self.streams)) })
     }
 
     /// Whether the server has not announced its concurrency limit yet: it does so in its first frame.
-    pub(crate) fn is_untold(&self) -> bool {
-        self.streams.most() == Some(UNTOLD) && !self.is_closed()
+    pub(crate) fn has_unknown_limit(&self) -> bool {
+        self.streams.most() == Some(UNKNOWN_LIMIT) && !self.is_closed()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.sender.is_closed()
+        self.sender.is_closed() || self.streams.broken.load(Ordering::Acquire)
     }
 
     /// Whether the connection has no requests.
@@ -137,11 +157,16 @@ pub(crate) async fn begin(socket: Socket, ping: Duration) -> Result<H2Connection
     let mut builder = Builder::new(TokioExecutor::new());
     builder.timer(TokioTimer::new());
     builder.initial_stream_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
-    builder.initial_max_send_streams(UNTOLD);
+    builder.initial_max_send_streams(UNKNOWN_LIMIT);
     builder.keep_alive_interval(ping).keep_alive_timeout(ping);
     let (sender, connection) =
         builder.handshake(TokioIo::new(socket)).await.map_err(|error| Error::Connect(error.into()))?;
-    let streams = Arc::new(Streams { open: AtomicUsize::new(0), driven: Mutex::new(Some(connection)) });
+    let streams = Arc::new(Streams {
+        open: AtomicUsize::new(0),
+        used: AtomicBool::new(false),
+        broken: AtomicBool::new(false),
+        driven: Mutex::new(Some(connection)),
+    });
     tokio::spawn(Driver(Arc::clone(&streams)));
     Ok(H2Connection { sender, streams })
 }
@@ -169,11 +194,14 @@ pub(crate) async fn send(
     remove_framing(sent.headers_mut());
     match sender.try_send_request(sent).await {
         Ok(answer) => Ok((answer, held)),
-        Err(mut failed) => Err(match failed.take_message() {
-            Some(_) => Failed::Unsent,
-            None if is_refused(failed.error()) => Failed::Unsent,
-            None => Failed::Broken(Error::Http2(failed.into_error())),
-        }),
+        Err(mut failed) => {
+            held.failed(failed.error());
+            Err(match failed.take_message() {
+                Some(_) => Failed::Unsent,
+                None if is_refused(failed.error()) => Failed::Unsent,
+                None => Failed::Broken(Error::Http2(failed.into_error())),
+            })
+        }
     }
 }
 

@@ -93,9 +93,9 @@ impl Idle {
     }
 
     /// Whether the server of a new connection hasn't announced its concurrency limit yet.
-    pub(crate) fn has_untold(&self) -> bool {
+    pub(crate) fn has_unknown_limit(&self) -> bool {
         let own = current();
-        self.state().http2.iter().any(|shared| shared.runtime == own && shared.connection.is_untold())
+        self.state().http2.iter().any(|shared| shared.runtime == own && shared.connection.has_unknown_limit())
     }
 
     /// Stores an HTTP/1.1 connection, if there is one.

@@ -5,7 +5,9 @@
 //! so a chunk of a response wakes one task, and waiting for a response takes a few hundred bytes. If a server chooses
 //! HTTP/2 in the TLS handshake, the `hyper` crate handles it.
 //!
-//! No redirects, proxies or retries: those belong in the layers above this crate.
+//! A pool can reach its server through a [`Proxy`].
+//!
+//! No redirects or retries: those belong in the layers above this crate.
 //!
 //! It has no stable interface: it is a part of the crate `gatewright`, which is what programs use.
 
@@ -16,6 +18,7 @@ mod h1;
 mod h2;
 mod idle;
 mod pool;
+mod proxy;
 mod request;
 mod socket;
 mod tcp;
@@ -24,6 +27,7 @@ mod watching;
 pub use self::body::Body;
 pub use self::error::Error;
 pub use self::pool::{Pool, Settings};
+pub use self::proxy::Proxy;
 pub use self::request::RequestRef;
 pub use self::tcp::{SocketGuard, WatchedSocket};
 pub use self::watching::Slot;

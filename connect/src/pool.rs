@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::h1::H1Connection;
 use crate::h2;
 use crate::idle::Idle;
+use crate::proxy::Proxy;
 use crate::request::RequestRef;
 use crate::socket::Socket;
 
@@ -21,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How often to check whether a server has announced its concurrency limit for a connection.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// How often a request is tried that a connection did not take: connections that stand may be about to end.
+/// Maximum number of attempts for a request that a connection did not accept: open connections may be about to close.
 const MAX_UNSENT: usize = 3;
 
 /// How connections are opened and kept.
@@ -38,6 +39,8 @@ pub struct Settings {
     pub keep_alive: Option<Duration>,
     /// Interval of pings on an HTTP/2 connection with requests, and how long each may take.
     pub ping: Duration,
+    /// The proxy on the way to the server.
+    pub proxy: Option<Proxy>,
 }
 
 /// The connections to one server. Clones share them.
@@ -56,7 +59,7 @@ struct PoolInner {
     choosing: tokio::sync::Mutex<LastProtocol>,
 }
 
-/// What the server chose last.
+/// The HTTP version that the server chose last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastProtocol {
     Unknown,
@@ -70,10 +73,10 @@ enum PoolRoute {
 }
 
 impl Pool {
-    /// A pool without connections. `server`: scheme (`http` or `https`) and authority; the rest is ignored. `tls`:
-    /// without ALPN, which is set here.
+    /// A pool without connections. `server`: scheme (`http` or `https`) and authority; the rest is ignored. `tls`: for the
+    /// server and the proxy, without ALPN, which is set here.
     pub fn new(server: Uri, tls: ClientConfig, settings: Settings) -> Self {
-        let dialer = Dialer::new(server, tls, settings.keep_alive);
+        let dialer = Dialer::new(server, tls, settings.keep_alive, settings.proxy.clone());
         let idle = Arc::new(Idle::new(settings.max_idle, settings.idle_timeout));
         let choosing = tokio::sync::Mutex::new(LastProtocol::Unknown);
         Self { shared: Arc::new(PoolInner { dialer, settings, idle, choosing }) }
@@ -108,14 +111,16 @@ impl PoolInner {
         request: RequestRef<'_>,
     ) -> Result<Response<Body>, Error> {
         let server = self.dialer.server();
+        let destination = self.dialer.destination();
         let mut unsent = 0;
         loop {
             let (next, is_own) = match way.take() {
                 Some(way) => (way, false),
-                None => self.connect().await?,
+                // Boxed: few requests open a connection, and the future of each would have the size of that.
+                None => Box::pin(self.connect()).await?,
             };
             match next {
-                PoolRoute::Http1(connection) => match connection.send(request, server).await {
+                PoolRoute::Http1(connection) => match connection.send(request, destination).await {
                     Ok((head, reading)) => {
                         return Ok(Response::from_parts(head, Body::http1(reading, &self.idle)?));
                     }
@@ -155,7 +160,7 @@ impl PoolInner {
                 return Ok((way, false));
             }
             // The concurrency limit of a new connection's server is still on its way.
-            if !self.idle.has_untold() || Instant::now() >= until {
+            if !self.idle.has_unknown_limit() || Instant::now() >= until {
                 break;
             }
             tokio::time::sleep(LOOK).await;

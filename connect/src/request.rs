@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Method, Request};
+use http::{HeaderMap, Method, Request, Uri};
+
+use crate::proxy::Proxy;
 
 /// A request that borrows its headers from the caller.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +17,15 @@ pub struct RequestRef<'a> {
     pub headers: &'a HeaderMap,
     /// The whole body.
     pub body: &'a Bytes,
+}
+
+/// Where a request goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Destination<'a> {
+    /// Scheme and authority.
+    pub(crate) server: &'a Uri,
+    /// The proxy that gets the request in order to forward it.
+    pub(crate) forwarder: Option<&'a Proxy>,
 }
 
 impl<'a> From<&'a Request<Bytes>> for RequestRef<'a> {

@@ -14,6 +14,8 @@ use crate::tcp::{Tcp, WatchedSocket};
 pub(crate) enum Socket {
     Plain(Tcp),
     Tls(Box<TlsStream<Tcp>>),
+    /// Through a proxy that is reached over TLS itself.
+    TlsInTls(Box<TlsStream<TlsStream<Tcp>>>),
 }
 
 impl Socket {
@@ -21,8 +23,9 @@ impl Socket {
     pub(crate) fn is_quiet(&mut self) -> bool {
         // Asks the operating system directly: a runtime that hasn't been driven since can't know.
         let mut byte = [MaybeUninit::uninit()];
-        let said = self.tcp().socket().map(|socket| socket.peek(&mut byte));
-        if !said.is_some_and(|said| said.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)) {
+        let peeked = self.tcp().socket().map(|socket| socket.peek(&mut byte));
+        if !peeked.is_some_and(|peeked| peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock))
+        {
             return false;
         }
         // TLS may hold decrypted data that has not been read yet.
@@ -31,7 +34,7 @@ impl Socket {
         Pin::new(self).poll_read(&mut context, &mut ReadBuf::new(&mut byte)).is_pending()
     }
 
-    /// Lets somebody else watch the connection; none if that fails.
+    /// Hands the connection to another watcher; none if that fails.
     pub(crate) fn watch(&mut self) -> Option<WatchedSocket> {
         self.tcp_mut().watch()
     }
@@ -49,6 +52,7 @@ impl Socket {
         match self {
             Self::Plain(tcp) => tcp,
             Self::Tls(tls) => tls.get_ref().0,
+            Self::TlsInTls(tls) => tls.get_ref().0.get_ref().0,
         }
     }
 
@@ -56,6 +60,7 @@ impl Socket {
         match self {
             Self::Plain(tcp) => tcp,
             Self::Tls(tls) => tls.get_mut().0,
+            Self::TlsInTls(tls) => tls.get_mut().0.get_mut().0,
         }
     }
 }
@@ -69,6 +74,7 @@ impl AsyncRead for Socket {
         match self.get_mut() {
             Self::Plain(tcp) => Pin::new(tcp).poll_read(context, buffer),
             Self::Tls(tls) => Pin::new(tls).poll_read(context, buffer),
+            Self::TlsInTls(tls) => Pin::new(tls).poll_read(context, buffer),
         }
     }
 }
@@ -78,6 +84,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(tcp) => Pin::new(tcp).poll_write(context, bytes),
             Self::Tls(tls) => Pin::new(tls).poll_write(context, bytes),
+            Self::TlsInTls(tls) => Pin::new(tls).poll_write(context, bytes),
         }
     }
 
@@ -89,6 +96,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(tcp) => Pin::new(tcp).poll_write_vectored(context, slices),
             Self::Tls(tls) => Pin::new(tls).poll_write_vectored(context, slices),
+            Self::TlsInTls(tls) => Pin::new(tls).poll_write_vectored(context, slices),
         }
     }
 
@@ -100,6 +108,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(tcp) => Pin::new(tcp).poll_flush(context),
             Self::Tls(tls) => Pin::new(tls).poll_flush(context),
+            Self::TlsInTls(tls) => Pin::new(tls).poll_flush(context),
         }
     }
 
@@ -107,6 +116,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(tcp) => Pin::new(tcp).poll_shutdown(context),
             Self::Tls(tls) => Pin::new(tls).poll_shutdown(context),
+            Self::TlsInTls(tls) => Pin::new(tls).poll_shutdown(context),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! A TCP connection, watched either by the runtime or by somebody else, who reports when there is something
-//! to read.
+//! A TCP connection, watched either by the runtime or by another watcher, which reports when there is something to read.
 
 use std::io::{self, IoSlice, Read as _, Write as _};
 use std::net;
@@ -19,7 +18,7 @@ const SHORT_READ: usize = 2 * 1024;
 pub(crate) enum Tcp {
     /// Watched by the runtime that it was created in.
     Driven(TcpStream),
-    /// Watched by somebody else. Reading registers no wakeup.
+    /// Watched by another watcher. Reading registers no wakeup.
     Watched(Arc<SocketState>),
     /// Handing it over failed.
     Lost,
@@ -79,7 +78,7 @@ impl std::os::fd::AsFd for SocketGuard {
 }
 
 impl Tcp {
-    /// Lets somebody else watch the connection; none if that's not possible.
+    /// Hands the connection to another watcher; none if that's not possible.
     pub(crate) fn watch(&mut self) -> Option<WatchedSocket> {
         if cfg!(not(unix)) {
             return None;

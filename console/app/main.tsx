@@ -1,10 +1,10 @@
 import "./style.css";
 import { render } from "preact";
 import { applyScheme } from "./scheme.ts";
-import { restore } from "./session.ts";
+import { restore, signInByCode } from "./session.ts";
 import { Shell } from "./shell.tsx";
 
 applyScheme();
-restore();
+if (!signInByCode()) restore();
 const root = document.getElementById("console");
 if (root) render(<Shell />, root);

@@ -4,7 +4,11 @@ import { askJson, Refused, words } from "./api.ts";
 import { remember, remembered } from "./storage.ts";
 
 export type Role = "client" | "admin";
-export type Kind = "text" | "image" | "video";
+export type Kind = "text" | "embedding" | "image" | "video";
+
+export interface EmbeddingLimits {
+  dimensions: number;
+}
 
 export interface ImageLimits {
   sizes: string[] | null;
@@ -31,17 +35,45 @@ export interface Model {
   family: string;
   protocols: string[];
   simulated: boolean;
-  limits: ImageLimits | VideoLimits | { max_output_tokens: number | null } | null;
+  limits: EmbeddingLimits | ImageLimits | VideoLimits | TextLimits | null;
+  /** `null`: unknown, or it depends on the upstream that answers. */
+  price: Price | null;
+}
+
+export interface TextLimits {
+  max_output_tokens: number | null;
+  /** Maximum number of tokens of prompt and answer together. */
+  context_tokens: number | null;
+}
+
+/** Prices per million tokens. */
+export interface TokenPrice {
+  input: number;
+  output: number;
+  cached_input: number | null;
+  cache_write: number | null;
+  reasoning: number | null;
+}
+
+export interface Price {
+  tokens: TokenPrice;
+  /** For prompts of more tokens than `above`. */
+  tiers: { above: number; tokens: TokenPrice }[];
+  image: number | null;
+  video_second: number | null;
 }
 
 /** The gateway's description of a key. */
 export interface About {
   role: Role;
-  key: string | null;
+  /** Its id. */
+  key: string;
   /** Whether the gateway has an admin key. */
   admin: boolean;
   lasting: boolean;
   version: string;
+  /** The currency of prices and costs, if the configuration names it. */
+  currency: string | null;
   models: Model[];
 }
 
@@ -55,7 +87,12 @@ const abouts = signal<Partial<Record<Role, About>>>({});
 
 /** What the gateway reported. The API key's view takes precedence; it may have fewer models. */
 export const about = computed<About | null>(() => abouts.value.client ?? abouts.value.admin ?? null);
-export const isSignedIn = computed(() => keys.value.client !== undefined || keys.value.admin !== undefined);
+/** The key for the operations of clients: an API key, otherwise the admin key, which may call them, too. */
+export const callerKey = computed(() => keys.value.client ?? keys.value.admin);
+export const currency = computed(() => about.value?.currency ?? null);
+/** The models of the gateway, as the admin key sees them. */
+export const allModels = computed<Model[]>(() => abouts.value.admin?.models ?? []);
+export const isSignedIn = computed(() => callerKey.value !== undefined);
 /** Whether restored keys are being checked. */
 export const isRestoring = signal(false);
 /** Why restoring the keys failed. */
@@ -74,6 +111,27 @@ export async function signIn(key: string): Promise<Role> {
   lost.value = null;
   remember(NAME, JSON.stringify(keys.value));
   return found.role;
+}
+
+/**
+ * Signs in with the one-time code of the fragment, with which `gatewright serve --open` opens the page. Returns whether there is
+ * one.
+ */
+export function signInByCode(): boolean {
+  const code = /^#sign-in=([\w-]+)$/.exec(location.hash)?.[1];
+  if (code === undefined) return false;
+  // It stays neither in the address nor in the history.
+  location.replace("#/");
+  isRestoring.value = true;
+  askJson<Record<Role, string | null>>(code, "/console/sign-in", { method: "POST" })
+    .then((found) => Promise.all(Object.values(found).map((key) => key && signIn(key))))
+    .catch((error: unknown) => {
+      lost.value = words(error);
+    })
+    .finally(() => {
+      isRestoring.value = false;
+    });
+  return true;
 }
 
 /** Fetches the keys' permissions again, because models may have changed. */

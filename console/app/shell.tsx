@@ -14,13 +14,14 @@ import { Playground } from "./playground/page.tsx";
 import { Reference } from "./reference/page.tsx";
 import { href, route } from "./router.ts";
 import { choose, SCHEMES, type Scheme, scheme } from "./scheme.ts";
-import { about, isRestoring, isSignedIn, keys, type Role, signOut } from "./session.ts";
+import { about, isRestoring, isSignedIn, keys, signOut } from "./session.ts";
+import { Head } from "./ui/parts.tsx";
 
 interface Page {
   path: string;
   title: string;
   /** The key that the page needs. */
-  needs: Role | "any";
+  needs: "admin" | "any";
   page: ComponentType;
 }
 
@@ -28,7 +29,7 @@ const PAGES: { title: string; pages: Page[] }[] = [
   {
     title: "Use",
     pages: [
-      { path: "playground", title: "Playground", needs: "client", page: Playground },
+      { path: "playground", title: "Playground", needs: "any", page: Playground },
       { path: "models", title: "Models", needs: "any", page: Models },
       { path: "reports", title: "Reports", needs: "any", page: Reports },
       { path: "reference", title: "API reference", needs: "any", page: Reference },
@@ -64,9 +65,11 @@ export function Shell() {
   useEffect(() => {
     document.title = `${shown?.title ?? "Not found"} · Gatewright`;
     setOpen(false);
-    // After navigation or sign-in, focus the heading: screen readers start there, and the sign-in form that had the focus is
-    // gone. After a page load, start at the top, even if restored keys open the page.
-    if (!first.current) main.current?.querySelector<HTMLElement>("h1")?.focus();
+    // In the sign-in form, focus its field. After other navigation or sign-in, focus the heading: screen readers start there, and
+    // the form that had the focus is gone. After a page load, start at the top, even if restored keys open the page.
+    const field = isAllowed || restoring ? null : main.current?.querySelector<HTMLElement>("form input");
+    if (field) field.focus();
+    else if (!first.current) main.current?.querySelector<HTMLElement>("h1")?.focus();
     first.current = restoring;
   }, [path, isAllowed, restoring]);
   return (
@@ -109,9 +112,20 @@ export function Shell() {
         </nav>
       </header>
       <main id="main" ref={main} tabIndex={-1}>
-        {shown ? <Guarded key={shown.path} page={shown} /> : <h1 tabIndex={-1}>Page not found</h1>}
+        {shown ? <Guarded key={shown.path} page={shown} /> : <NotFound />}
       </main>
     </div>
+  );
+}
+
+function NotFound() {
+  return (
+    <>
+      <Head title="Page not found">There is no page {route.value} in this console.</Head>
+      <p>
+        <a href={href("playground")}>Go to the playground</a>
+      </p>
+    </>
   );
 }
 

@@ -1,5 +1,6 @@
-//! The console of the gateway, as files for browsers. `cargo xtask console` builds them from `console/app`, so that
-//! building this crate needs no Node.
+//! The console of the gateway, as files for browsers. `cargo xtask console` builds them from `console/app` (TypeScript, for
+//! which `operations.ts` reads the specification) into `src/built`, compressed, so that building this crate needs no Node.
+//! `console/test` tests the page in Chromium.
 //!
 //! ```
 //! let page = gatewright_console::page();
@@ -71,7 +72,7 @@ mod tests {
     const MAX_BYTES: usize = 300 * 1024;
 
     #[test]
-    fn every_file_can_be_read_and_the_total_is_small() {
+    fn every_file_decompresses_and_the_total_is_bounded() {
         for file in files() {
             assert!(!file.plain().is_empty(), "{}", file.name);
         }
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_refers_only_to_files_of_the_console() {
+    fn page_refers_only_to_console_files() {
         let page = str::from_utf8(page().plain()).expect("text");
         let names: Vec<&str> = page.split(['"']).filter_map(|part| part.strip_prefix("/console/")).collect();
         assert!(names.len() >= 2, "{page}");

@@ -107,7 +107,7 @@ test("the page works with the keyboard alone", async () => {
   await page.evaluate(() => document.activeElement?.blur());
   await to("Skip to content");
   await page.keyboard.press("Enter");
-  await to("Chat");
+  await to("Text");
   await to("Chat");
   await page.keyboard.press("ArrowRight");
   await page.getByRole("tab", { name: "Responses", selected: true }).waitFor();
@@ -157,14 +157,14 @@ test("files are chosen and removed with the keyboard alone", async () => {
   };
   const png =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-  await give("Add images", { name: "dot.png", mimeType: "image/png", buffer: Buffer.from(png, "base64") });
+  await give("Add files", { name: "dot.png", mimeType: "image/png", buffer: Buffer.from(png, "base64") });
   await reach(page, "Remove dot.png");
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Remove dot.png" }).waitFor({ state: "detached" });
   await isLedTo(page, "Message");
   // With several, the next one can be removed immediately.
   for (const name of ["one.png", "two.png"]) {
-    await give("Add images", { name, mimeType: "image/png", buffer: Buffer.from(png, "base64") });
+    await give("Add files", { name, mimeType: "image/png", buffer: Buffer.from(png, "base64") });
     await page.getByRole("button", { name: `Remove ${name}` }).waitFor();
   }
   await press(page, "Remove one.png");
@@ -323,8 +323,10 @@ test("a key with scopes is created and saved with the keyboard alone", async () 
   await dialog.waitFor();
   await isLedTo(page, "Name");
   await page.keyboard.type("typed");
-  await write(page, "Models", "model-s*");
-  await write(page, "Operations", "create_chat_completion, list_models");
+  await press(page, "Models: all");
+  await write(page, "Other ids and patterns", "model-s*");
+  await press(page, "Operations: all");
+  for (const operation of ["create_chat_completion", "list_models"]) await press(page, operation, "Space");
   await press(page, "Report the upstream in x-gatewright-upstream", "Space");
   await write(page, "Expires after (days)", "30");
   await press(page, "Limits");
@@ -350,8 +352,7 @@ test("a key with scopes is created and saved with the keyboard alone", async () 
   assert.equal(await ask("/v1/messages", "model-sol"), 403);
   // The clipboard has the secret: pasting it into the sign-in form fills in the key.
   await press(page, "Sign out");
-  await isLedTo(page, "Sign in");
-  await reach(page, "Admin key");
+  await isLedTo(page, "Admin key");
   await page.keyboard.press("Control+v");
   assert.equal(await page.getByLabel("Admin key").inputValue(), secret);
   await tab.close();
@@ -470,7 +471,7 @@ test("running requests are stopped with the keyboard alone, and stopping sends n
   });
   await write(page, "Message", "Tell me about rivers, at length.");
   await page.keyboard.press("Enter");
-  await page.locator(".turn.assistant .text").waitFor();
+  await page.locator(".turn.assistant .markdown").waitFor();
   await page.keyboard.type("And about lakes?");
   await press(page, "Stop");
   await page.getByRole("log").getByText("You stopped the response.").waitFor();

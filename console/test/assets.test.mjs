@@ -110,6 +110,7 @@ test("a session lists what a key may do, and contains no key", async () => {
   const sol = session.models.find((model) => model.id === "model-sol");
   assert.deepEqual(sol.protocols, ["chat", "responses", "messages", "native"]);
   assert.deepEqual([...new Set(session.models.map((model) => model.kind))].sort(), [
+    "embedding",
     "image",
     "text",
     "video",

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startGatewayInUse } from "./in-use.mjs";
 import { brokenWords, outOfView, overflow, wideTables } from "./layout.mjs";
-import { ADMIN_KEY, KEY, startBrowser } from "./support.mjs";
+import { ADMIN_KEY, KEY, REFUSED, startBrowser } from "./support.mjs";
 
 const WIDTHS = [360, 768, 1024, 1440];
 const PAGES = [
@@ -64,6 +64,7 @@ for (const width of WIDTHS) {
       await judge(tab.page, path);
     }
     await tab.go("playground");
+    await tab.page.getByText("More settings").click();
     await tab.page.getByLabel("Two models side by side").check();
     await judge(tab.page, "two models");
     await tab.close();
@@ -75,7 +76,7 @@ for (const width of WIDTHS) {
     await tab.go("keys");
     await page.getByRole("button", { name: "Create a key" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText("Limits").click();
+    for (const part of ["Models: all", "Operations: all", "Limits"]) await dialog.getByText(part).click();
     const box = await dialog.boundingBox();
     assert.ok(box.y >= 0 && box.y + box.height <= 800, JSON.stringify(box));
     await page.evaluate(() => document.querySelector("[role=dialog]").scrollTo(0, 0));
@@ -125,6 +126,7 @@ test("a name has the same color in every chart, and every chart has a scale", as
   const tab = await open({ width: 1440 });
   const { page } = tab;
   await tab.go("usage");
+  let known;
   for (const [part, name] of [
     ["key", /mobile app/],
     ["model", /model-sol/],
@@ -151,7 +153,18 @@ test("a name has the same color in every chart, and every chart has a scale", as
       assert.ok(marks.length >= 2 && new Set(marks).size === marks.length, marks.join());
     }
     assert.equal(new Set(colours.values()).size, colours.size, "no two names share a color");
+    // Also after a reload, whatever the order of the names by then.
+    if (part === "key") known = colours;
   }
+  await page.reload();
+  await page.locator(".chart rect").first().waitFor();
+  const again = await page
+    .locator(".chart rect")
+    .evaluateAll((all) =>
+      all.map((bar) => [bar.textContent.replace(/^[\d-]+, (.*): .*$/, "$1"), getComputedStyle(bar).fill]),
+    );
+  assert.ok(again.length > 0);
+  for (const [name, colour] of again) assert.equal(known.get(name), colour, name);
   await tab.close();
 });
 
@@ -193,5 +206,44 @@ test("a hidden tab sends no requests and sets no timers, and fetches as soon as 
   await turn(false);
   await page.getByRole("region", { name: "Newest first" }).waitFor();
   assert.ok(asked.includes("/admin/requests"), asked.join());
+  await tab.close();
+});
+
+test("keys with scopes and an expiry date are a table at 1280 px, and an error is in view", async () => {
+  const tab = await open({ width: 1280, height: 600, expected: [REFUSED] });
+  const { page } = tab;
+  const scopes = { models: ["model-*"], operations: ["create_chat_completion"] };
+  const body = { name: "expiring", scopes, expires: Math.floor(Date.now() / 1000) + 86_400 };
+  await gateway.call("/admin/keys", { key: ADMIN_KEY, method: "POST", body });
+  // The name that is longer than all columns makes cards at any width.
+  const long = "reconciliation-of-quarterly-statements-europe-west";
+  await gateway.call(`/admin/keys/${long}`, { key: ADMIN_KEY, method: "DELETE" });
+  await page.reload();
+  await page.getByText("expiring", { exact: true }).first().waitFor();
+  assert.equal(await page.locator(".stacked").count(), 0);
+  await page.getByRole("button", { name: "Create a key" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("expiring");
+  await dialog.getByText("Limits").click();
+  await dialog.getByRole("button", { name: "Create", exact: true }).click();
+  const alert = await dialog.getByRole("alert").boundingBox();
+  const buttons = await dialog.locator("form > .actions").boundingBox();
+  assert.ok(alert.y >= 0 && alert.y + alert.height <= buttons.y, JSON.stringify([alert, buttons]));
+  await tab.close();
+});
+
+test("hints about keys and dropped files are not shown on a phone, and unknown pages lead to the playground", async () => {
+  const tab = await browser.open(gateway, { width: 390, isTouched: true });
+  const { page } = tab;
+  await tab.signIn(KEY);
+  const message = page.getByRole("textbox", { name: "Message", exact: true });
+  assert.equal(await message.getAttribute("placeholder"), "");
+  assert.equal(await page.getByText("or drop them here").isVisible(), false);
+  await message.fill("one");
+  await message.press("Enter");
+  assert.equal(await message.inputValue(), "one\n");
+  await tab.go("nowhere");
+  await page.getByRole("link", { name: "Go to the playground" }).click();
+  await message.waitFor();
   await tab.close();
 });

@@ -1,11 +1,20 @@
 // The operator pages: requests, usage, upstreams, webhooks, keys.
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { ADMIN_KEY, KEY, REFUSED, receiveNotifications, startBrowser, startGateway } from "./support.mjs";
+import { judge } from "./judge.mjs";
+import {
+  ADMIN_KEY,
+  KEY,
+  REFUSED,
+  receiveNotifications,
+  startBrowser,
+  startGateway,
+  startWithProvider,
+} from "./support.mjs";
 
 let gateway;
 let browser;
@@ -72,6 +81,96 @@ test("requests are listed while they run and after they end, without their conte
   await slow.stop();
 });
 
+test("requests are filtered, and one is shown with its tokens, cost and error", async (t) => {
+  const priced = await startGateway({
+    config: `
+      [prices]
+      currency = "EUR"
+      [upstreams.here]
+      kind = "simulator"
+      [models.model-sol]
+      targets = [{ upstream = "here", model = "model-sol", price = { input = 1000.0, output = 9000.0 } }]
+    `,
+  });
+  t.after(() => priced.stop());
+  const ask = (body) => priced.call("/v1/chat/completions", { method: "POST", body });
+  const { usage } = await (await ask(question("model-sol", "Say hello."))).json();
+  assert.equal((await ask(question("model-none", "Say hello."))).status, 404);
+  const tab = await browser.open(priced);
+  const { page } = tab;
+  await tab.signIn(ADMIN_KEY);
+  await tab.go("requests");
+  const row = (model) => page.getByRole("row").filter({ hasText: model });
+  await row("model-sol").waitFor();
+  await row("model-none").getByText("model_not_found").waitFor();
+  const cost = ((usage.prompt_tokens * 1000 + usage.completion_tokens * 9000) / 1e6).toFixed(2);
+  const facts = page.locator("main > .stats");
+  await facts.getByText("1 (50 %)").waitFor();
+  await facts.getByText(`${cost} EUR`, { exact: true }).waitFor();
+  await row("model-sol").getByText(`${usage.prompt_tokens} → ${usage.completion_tokens}`).waitFor();
+
+  await page.getByLabel("Status").selectOption("failed");
+  await row("model-sol").waitFor({ state: "detached" });
+  await page.getByText("1 of 2, newest first").waitFor();
+  await page.getByLabel("Model").selectOption("model-sol");
+  await page.getByText("No finished requests match.").waitFor();
+  await page.getByLabel("Status").selectOption("");
+  await row("model-sol").waitFor();
+  await page.getByLabel("Model").selectOption("");
+  for (const [text, shown, hidden] of [
+    ["NOT_FOUND", "model-none", "model-sol"],
+    ["here", "model-sol", "model-none"],
+  ]) {
+    await page.getByLabel("Search").fill(text);
+    await row(hidden).waitFor({ state: "detached" });
+    await row(shown).waitFor();
+  }
+  await page.getByLabel("Search").fill("");
+  await page.getByLabel("Upstream").selectOption("here");
+  await row("model-none").waitFor({ state: "detached" });
+  await page.getByLabel("Key").selectOption("default");
+
+  await row("model-sol")
+    .getByRole("button", { name: /^Details/ })
+    .click();
+  const dialog = page.getByRole("dialog");
+  for (const fact of [`${cost} EUR`, "create_chat_completion", "complete", "here", "default"]) {
+    await dialog.getByText(fact, { exact: true }).waitFor();
+  }
+  // It stays, although the list is fetched again.
+  const again = page.waitForResponse((response) => response.url().endsWith("/admin/requests"));
+  await again;
+  await dialog.getByRole("button", { name: "Close" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await tab.close();
+});
+
+test("the content of a request is shown if the gateway keeps it", async (t) => {
+  const keeping = await startGateway({
+    config: "[observe]\ncontent_requests = 5\n",
+  });
+  t.after(() => keeping.stop());
+  const asked = { method: "POST", body: question("model-sol", "Reply with exactly: <b>kept</b>") };
+  assert.equal((await keeping.call("/v1/chat/completions", asked)).status, 200);
+  const tab = await browser.open(keeping);
+  const { page } = tab;
+  await tab.signIn(ADMIN_KEY);
+  await tab.go("requests");
+  await page.getByText("Prompts and answers of the newest 5 requests are kept for a while").waitFor();
+  await page.getByRole("button", { name: /^Details/ }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog
+    .getByRole("region", { name: "Text of the request body" })
+    .getByText('"content": "Reply with exactly: <b>kept</b>"')
+    .waitFor();
+  await dialog
+    .getByRole("region", { name: "Text of the response body" })
+    .getByText('"content": "<b>kept</b>"')
+    .waitFor();
+  await judge(tab, "the content of a request");
+  await tab.close();
+});
+
 test("a key is created, shown once, rotated and revoked", async () => {
   const tab = await browser.open(gateway, { expected: [REFUSED] });
   await tab.signIn(ADMIN_KEY);
@@ -79,7 +178,14 @@ test("a key is created, shown once, rotated and revoked", async () => {
   await tab.page.getByRole("button", { name: "Create a key" }).click();
   const dialog = tab.page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("for tests");
-  await dialog.getByLabel("Models").fill("model-s*, model-breeze");
+  await dialog.getByText("Models: all").click();
+  await dialog.getByLabel("model-breeze").check();
+  const patterns = dialog.getByLabel("Other ids and patterns");
+  await patterns.fill("model-s*, model-none, none-*");
+  await dialog.getByText("This gateway has no model for model-none, none-*.").waitFor();
+  await patterns.fill("model-s*");
+  await dialog.getByText("This gateway has no model").waitFor({ state: "detached" });
+  await dialog.getByText("Models: 2 choices").waitFor();
   await dialog.getByLabel("Report the upstream in x-gatewright-upstream").check();
   await dialog.getByLabel("Expires after (days)").fill("30");
   await dialog.getByText("Limits").click();
@@ -112,8 +218,26 @@ test("a key is created, shown once, rotated and revoked", async () => {
   );
 
   const row = tab.page.getByRole("row", { name: /for tests/ });
-  await row.getByText("model-s*, model-breeze; all operations; sees the upstream").waitFor();
+  await row.getByText("model-breeze, model-s*; all operations; sees the upstream").waitFor();
   await row.getByText("requests per minute: 60; file storage in bytes: 5000000", { exact: true }).waitFor();
+  // A change keeps the secret, and the members that the form doesn't change.
+  await row.getByRole("button", { name: "Edit" }).click();
+  await dialog.getByText("Models: 2 choices").waitFor();
+  await dialog.getByLabel("Name").fill("for tests, too");
+  await dialog.getByText("Limits").click();
+  assert.equal(await dialog.getByLabel("Requests per minute").inputValue(), "60");
+  await dialog.getByLabel("Requests per minute").fill("61");
+  await dialog.getByLabel("Never expires").check();
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await dialog.waitFor({ state: "detached" });
+  const changed = await (await gateway.call("/admin/keys/for%20tests,%20too", { key: ADMIN_KEY })).json();
+  assert.deepEqual([changed.limits.requests_per_minute, changed.limits.file_bytes], [61, 5_000_000]);
+  assert.deepEqual([changed.expires, changed.scopes.models], [null, ["model-breeze", "model-s*"]]);
+  await row.getByRole("button", { name: "Edit" }).click();
+  await dialog.getByLabel("Name").fill("for tests");
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await dialog.waitFor({ state: "detached" });
+
   await row.getByRole("button", { name: "Rotate" }).click();
   await dialog.getByLabel("Hours").fill("0");
   await dialog.getByRole("button", { name: "Rotate" }).click();
@@ -155,7 +279,10 @@ test("a key scoped to operations may call only those", async () => {
   await tab.page.getByRole("button", { name: "Create a key" }).click();
   const dialog = tab.page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("lists and counts");
-  await dialog.getByLabel("Operations").fill("list_models, create_message");
+  await dialog.getByText("Operations: all").click();
+  for (const operation of ["list_models", "create_message"]) {
+    await dialog.getByLabel(operation, { exact: true }).check();
+  }
   await dialog.getByRole("button", { name: "Create" }).click();
   const secret = await dialog.locator(".secret").textContent();
   await dialog.getByRole("button", { name: "I've saved it" }).click();
@@ -214,10 +341,56 @@ test("the cost is charted if the configuration has prices", async () => {
   await chart.locator("rect").first().waitFor({ timeout: 20_000 });
   const cost = ((usage.prompt_tokens * 1000 + usage.completion_tokens * 9000) / 1e6).toFixed(2);
   assert.match(await chart.locator("rect").first().textContent(), new RegExp(`default: ${cost}$`));
-  const row = tab.page.getByRole("row", { name: /default/ });
+  const row = tab.page.getByRole("region", { name: "By day and key" }).getByRole("row", { name: /default/ });
   assert.equal(await row.getByRole("cell").last().textContent(), cost);
   await tab.close();
   await priced.stop();
+});
+
+test("usage has totals, own dates, a file, and the errors and latency of the newest requests", async () => {
+  await gateway.call("/v1/chat/completions", { method: "POST", body: question("model-sol", "Say hello.") });
+  await gateway.call("/v1/chat/completions", { method: "POST", body: question("model-none", "Say hello.") });
+  const tab = await browser.open(gateway);
+  const { page } = tab;
+  await tab.signIn(ADMIN_KEY);
+  await tab.go("usage");
+  await page.getByLabel("Group by", { exact: true }).selectOption("model");
+  const total = page.getByRole("region", { name: "Total by model" }).getByRole("row", { name: /model-sol/ });
+  await total.waitFor({ timeout: 20_000 });
+  const latest = page.getByRole("region", { name: /^Errors and latency of the newest/ });
+  await latest
+    .getByRole("row", { name: /model-none/ })
+    .getByText("(100 %)")
+    .waitFor();
+  await latest
+    .getByRole("row", { name: /model-sol/ })
+    .getByText(/ms|s$/)
+    .first()
+    .waitFor();
+  const facts = page.locator("main > .stats");
+  await facts.getByText("Output tokens").waitFor();
+
+  const saving = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download CSV" }).click();
+  const download = await saving;
+  assert.match(download.suggestedFilename(), /^usage-\d{4}-\d\d-\d\d-to-\d{4}-\d\d-\d\d-by-model\.csv$/);
+  const [head, ...lines] = (await readFile(await download.path(), "utf8")).trimEnd().split("\r\n");
+  assert.ok(head.startsWith("day,key,name,model,upstream,requests,"), head);
+  const row = lines.map((line) => line.split(",")).find((cells) => cells[3] === "model-sol");
+  assert.equal(row.length, head.split(",").length);
+  assert.ok(Number(row[5]) > 0, row.join());
+
+  await page.getByLabel("Days").selectOption("own");
+  await page.getByLabel("From").fill("2020-01-01");
+  await page.getByLabel("To", { exact: true }).fill("2020-01-31");
+  await page.getByText("No usage in this period.").waitFor();
+  await page.getByLabel("To", { exact: true }).fill("2019-12-31");
+  await page.getByRole("alert").getByText("Choose a first and a last day").waitFor();
+  const today = new Date().toISOString().slice(0, 10);
+  await page.getByLabel("From").fill(today);
+  await page.getByLabel("To", { exact: true }).fill(today);
+  await total.waitFor();
+  await tab.close();
 });
 
 test("upstreams show their models and breakers", async () => {
@@ -228,6 +401,47 @@ test("upstreams show their models and breakers", async () => {
     .getByRole("row", { name: /model-sol/ })
     .getByText("requests go through")
     .waitFor();
+  await tab.close();
+});
+
+test("an upstream is shown with its address and latency, and is tested", async (t) => {
+  const { gateway: through } = await startWithProvider(t, [["one"]]);
+  const asked = { method: "POST", body: { ...question("model-test", "A"), stream: true } };
+  await (await through.call("/v1/chat/completions", asked)).text();
+  const tab = await browser.open(through);
+  await tab.signIn(ADMIN_KEY);
+  await tab.go("upstreams");
+  const card = tab.page.getByRole("region", { name: "test", exact: true });
+  await card.getByText(/^http:\/\/127\.0\.0\.1:\d+\/v1$/).waitFor();
+  await card.getByText(/^1 request lately · 0 failed · first byte \d+ ms/).waitFor();
+  await card.getByRole("button", { name: "Test test" }).click();
+  await card
+    .getByRole("status")
+    .getByText(/^ok 1 model after \d+ ms$/)
+    .waitFor();
+  await tab.close();
+});
+
+test("the admin key alone opens every page, and its usage has a name of its own", async () => {
+  const tab = await browser.open(gateway);
+  const { page } = tab;
+  await tab.signIn(ADMIN_KEY);
+  await page.getByRole("textbox", { name: "Message" }).fill("Reply with exactly: operated");
+  await page.getByRole("button", { name: "Send", exact: true }).click();
+  await page.getByRole("log").getByText("operated", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+  // Its conversation survives a reload, as those of other keys.
+  await page.reload();
+  await page.getByRole("log").getByText("operated", { exact: true }).waitFor();
+  await tab.go("reference/retrieve_model");
+  await page.getByLabel("model", { exact: true }).fill("model-sol");
+  await page.getByRole("button", { name: "Send GET" }).click();
+  await page.getByRole("region", { name: "The response" }).getByText('"id": "model-sol"').waitFor();
+  await tab.go("usage");
+  await page
+    .getByRole("region", { name: "Total by key" })
+    .getByRole("row", { name: /^admin / })
+    .waitFor({ timeout: 20_000 });
   await tab.close();
 });
 

@@ -46,6 +46,34 @@ test("every protocol streams an answer, with usage and the time to the first tok
   await tab.close();
 });
 
+test("a fast answer is shown in few steps, and nothing else is rendered meanwhile", async () => {
+  const PARTS = 2000;
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  const chunk = (delta, finish_reason = null) =>
+    `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+  const body = `${chunk({ content: "word " }).repeat(PARTS)}${chunk({ content: "end" })}${chunk({}, "stop")}data: [DONE]\n\n`;
+  await tab.page.route("**/v1/chat/completions", (route) =>
+    route.fulfill({ status: 200, contentType: "text/event-stream", body }),
+  );
+  await tab.page.evaluate(() => {
+    window.changes = { transcript: 0, settings: 0 };
+    const count = (name, element) =>
+      new MutationObserver((records) => {
+        window.changes[name] += records.length;
+      }).observe(element, { subtree: true, childList: true, characterData: true, attributes: true });
+    count("transcript", document.querySelector('[role="log"]'));
+    count("settings", document.querySelector(".settings"));
+  });
+  await say(tab.page, "Say many words");
+  await conversation(tab.page).getByText("word end").waitFor();
+  await tab.page.getByRole("button", { name: "Send", exact: true }).waitFor();
+  const { transcript, settings } = await tab.page.evaluate(() => window.changes);
+  assert.ok(transcript > 0 && transcript < PARTS / 10, `${transcript} changes`);
+  assert.equal(settings, 0);
+  await tab.close();
+});
+
 test("a conversation continues, and Shift+Enter inserts a new line", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
@@ -117,7 +145,7 @@ test("an answer can be stopped, and the part that arrived stays", async () => {
   const tab = await browser.open(slow);
   await tab.signIn(KEY);
   await say(tab.page, "Tell me about rivers, at length.");
-  const answer = tab.page.locator(".turn.assistant .text");
+  const answer = tab.page.locator(".turn.assistant .markdown");
   await answer.waitFor();
   await tab.page.getByRole("button", { name: "Stop" }).click();
   await conversation(tab.page).getByText("You stopped the response.").waitFor();
@@ -179,6 +207,11 @@ test("images and videos are generated", async () => {
   await images.nth(1).waitFor();
   const widths = await images.evaluateAll((all) => all.map((image) => image.naturalWidth));
   assert.deepEqual(widths, [256, 256]);
+  const saving = tab.page.waitForEvent("download");
+  await tab.page.getByRole("link", { name: "Download image-2" }).click();
+  const download = await saving;
+  assert.equal(download.suggestedFilename(), "image-2.png");
+  assert.ok((await readFile(await download.path())).subarray(0, 8).includes("PNG"));
 
   await openPart(tab.page, "Videos");
   await tab.page.getByLabel("Duration in seconds").fill("3");

@@ -1,5 +1,8 @@
 // Where keys are stored, and where they are not.
 import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { ADMIN_KEY, KEY, REFUSED, startBrowser, startGateway } from "./support.mjs";
 
@@ -51,6 +54,47 @@ test("keys stay in the tab, are sent only in a header, and are removed at sign-o
   await page.getByLabel("Admin key").or(page.getByLabel("Key")).first().waitFor();
   assert.deepEqual(await page.evaluate(() => ({ ...sessionStorage })), {});
   await tab.close();
+});
+
+test("a code signs in once, with both keys, and stays nowhere", async () => {
+  // The gateway opens its page in this browser.
+  const folder = await mkdtemp(join(tmpdir(), "gatewright-open-"));
+  const opened = join(folder, "opened");
+  await writeFile(
+    join(folder, "xdg-open"),
+    `#!/bin/sh\necho "$1" > '${opened}.new'; mv '${opened}.new' '${opened}'\n`,
+    {
+      mode: 0o755,
+    },
+  );
+  const opening = await startGateway({
+    arguments: ["--open"],
+    environment: { PATH: `${folder}:${process.env.PATH}` },
+  });
+  let address;
+  while (address === undefined) {
+    await new Promise((done) => setTimeout(done, 20));
+    address = await readFile(opened, "utf8").catch(() => undefined);
+  }
+  const fragment = new URL(address.trim()).hash;
+  assert.match(fragment, /^#sign-in=[\w-]{43}$/);
+  const tab = await browser.open(opening, { expected: [REFUSED] });
+  const { page } = tab;
+  await page.goto(`${opening.url}/${fragment}`);
+  await page.reload();
+  await page.getByRole("textbox", { name: "Message" }).waitFor();
+  assert.equal(new URL(page.url()).hash, "#/");
+  await tab.go("keys");
+  await page.getByRole("button", { name: "Create a key" }).waitFor();
+  assert.deepEqual(await kept(page), { local: {}, cookies: "", databases: [], caches: [], workers: 0 });
+
+  const late = await tab.context.newPage();
+  await late.goto(`${opening.url}/${fragment}`);
+  await late.getByText("was used already").waitFor();
+  await late.close();
+  await tab.close();
+  await opening.stop();
+  await rm(folder, { recursive: true });
 });
 
 test("typed text is not shown to the next user who signs in", async () => {
@@ -108,4 +152,41 @@ test("pages of other sites can't frame it", async () => {
   await other.close();
   await tab.close();
   site.close();
+});
+
+test("a new secret isn't lost by Escape or by a click outside", async () => {
+  const tab = await browser.open(gateway);
+  const { page } = tab;
+  await tab.signIn(ADMIN_KEY);
+  await tab.go("keys");
+  await page.getByRole("button", { name: "Create a key" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("kept");
+  await dialog.getByRole("button", { name: "Create", exact: true }).click();
+  const secret = await dialog.locator(".secret").textContent();
+  await page.keyboard.press("Escape");
+  await dialog.getByRole("alert").getByText("Have you saved the secret?").waitFor();
+  await page.mouse.click(5, 5);
+  assert.equal(await dialog.locator(".secret").textContent(), secret);
+  await dialog.getByRole("button", { name: "I've saved it" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await tab.close();
+});
+
+test("the field of the sign-in form has the focus, and says which key it needs", async () => {
+  const tab = await browser.open(gateway);
+  const { page } = tab;
+  const typed = async (key) => {
+    await page.keyboard.type(key);
+    await page.keyboard.press("Enter");
+  };
+  await page.getByText("prints its API key when it starts").waitFor();
+  await typed(KEY);
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+  await tab.go("keys");
+  await page.getByText("The admin key is the one in GATEWRIGHT_SERVE_ADMIN_KEY").waitFor();
+  await typed(ADMIN_KEY);
+  await page.getByRole("button", { name: "Create a key" }).waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Keys");
+  await tab.close();
 });

@@ -1,7 +1,7 @@
 // A real gateway, a real browser, and checks for what must never happen in it.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,8 @@ import { chromium } from "playwright-core";
 export const KEY = "gw-console-canary-4f2a";
 export const ADMIN_KEY = "gw-console-admin-canary-77";
 export const PROGRAM = process.env.GATEWRIGHT_BIN ?? "../target/debug/gatewright";
+/** Folder with the pages as `npm run build` leaves them: they replace those in the program. */
+const PAGES = process.env.GATEWRIGHT_CONSOLE_DIST;
 const CHROMIUM = process.env.GATEWRIGHT_CHROMIUM ?? "/usr/bin/chromium";
 
 /** Starts a gateway. `arguments`: extra arguments; `environment`: variables besides the keys; `config`: its configuration. */
@@ -68,10 +70,15 @@ export async function startBrowser() {
   });
   return {
     /** Opens a page that fails the test if it violates its policy, logs an error or contacts another host. */
-    async open(gateway, { width = 1280, height = 900, scheme = "light", expected = [] } = {}) {
+    async open(
+      gateway,
+      { width = 1280, height = 900, scheme = "light", isTouched = false, expected = [] } = {},
+    ) {
       const context = await browser.newContext({
         viewport: { width, height },
         colorScheme: scheme,
+        hasTouch: isTouched,
+        isMobile: isTouched,
         reducedMotion: "reduce",
         permissions: ["clipboard-read", "clipboard-write"],
       });
@@ -88,6 +95,7 @@ export async function startBrowser() {
           complaints.push(`request to ${to}`);
         if (to.includes("canary")) complaints.push(`a key in the address ${to}`);
       });
+      if (PAGES !== undefined) await replacePages(context, gateway);
       await page.addInitScript(() => {
         addEventListener("securitypolicyviolation", (event) => {
           console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`);
@@ -131,6 +139,19 @@ export async function startBrowser() {
   };
 }
 
+/** Serves the pages of the folder, with the headers of the gateway. */
+async function replacePages(context, gateway) {
+  const page = await readFile(join(PAGES, "index.html"));
+  await context.route(`${gateway.url}/`, async (route) => {
+    const request = route.request();
+    if (!request.isNavigationRequest() || request.frame().parentFrame()) return route.fallback();
+    await route.fulfill({ response: await route.fetch(), body: page });
+  });
+  await context.route(`${gateway.url}/console/assets/*`, (route) =>
+    route.fulfill({ path: join(PAGES, new URL(route.request().url()).pathname.slice("/console/".length)) }),
+  );
+}
+
 /** What Chromium logs when a report's frame blocks the script that this file adds to every frame. */
 export const BLOCKED = /Blocked script execution in 'blob:/;
 
@@ -153,4 +174,56 @@ export async function receiveNotifications(t, status) {
   t.after(() => server.close());
   receiver.url = `http://127.0.0.1:${server.address().port}/hook`;
   return receiver;
+}
+
+/**
+ * Starts a provider of the chat protocol, and a gateway whose only model, `model-test`, is the provider's; both last until the
+ * test `t` ends. `answers`: what the provider answers to each request in turn, and to all after the last: a list of pieces of a
+ * stream, or a status. Its list of models has one. `asked`: the requests' bodies.
+ */
+export async function startWithProvider(t, answers) {
+  const asked = [];
+  const server = createServer(async (request, response) => {
+    if (request.method === "GET") {
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify({ object: "list", data: [{ id: "model-test", object: "model" }] }));
+      return;
+    }
+    let body = "";
+    for await (const piece of request.setEncoding("utf8")) body += piece;
+    asked.push(JSON.parse(body));
+    const answer = answers[Math.min(asked.length, answers.length) - 1];
+    if (typeof answer === "number") {
+      response.writeHead(answer, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error: { message: "The provider refuses this.", type: "invalid" } }));
+      return;
+    }
+    const base = { id: "c", object: "chat.completion.chunk", created: 1, model: "m" };
+    const event = (delta, reason = null) => {
+      const choices = [{ index: 0, delta, finish_reason: reason }];
+      response.write(`data: ${JSON.stringify({ ...base, choices })}\n\n`);
+    };
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (const piece of answer) {
+      event(typeof piece === "string" ? { content: piece } : piece);
+      // Pieces of different frames.
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    event({}, "stop");
+    response.end("data: [DONE]\n\n");
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  t.after(() => server.close());
+  const config = `
+[upstreams.test]
+kind = "chat"
+base_url = "http://127.0.0.1:${server.address().port}/v1"
+key = { env = "TEST_KEY" }
+[models.model-test]
+translate_responses = true
+targets = [{ upstream = "test", model = "model-test" }]
+`;
+  const gateway = await startGateway({ config, environment: { TEST_KEY: "none" } });
+  t.after(() => gateway.stop());
+  return { gateway, asked };
 }

@@ -1,10 +1,10 @@
-//! The API as the specification has it: types, tables of operations, models and kinds of errors, all generated, and
-//! what a person adds to a type so that it is pleasant to build and to read. Knows nothing of how it is carried.
+//! The API of the specification: generated types and tables of operations, models and kinds of errors, and hand-written
+//! methods that make types easier to build and to read. Independent of the transport.
 
 mod chat;
 pub(crate) mod chunk;
 mod error_table;
-// Streams alone are mended.
+// Only streams are repaired.
 #[cfg(feature = "client")]
 pub(crate) mod form;
 #[expect(unreachable_pub, reason = "what of it is public is named in lib.rs")]
@@ -13,7 +13,7 @@ mod messages;
 mod native;
 mod open_enum;
 pub(crate) mod operation;
-#[cfg(all(debug_assertions, feature = "client"))]
+#[cfg(feature = "client")]
 pub(crate) mod other_api;
 pub(crate) mod presence;
 mod responses;

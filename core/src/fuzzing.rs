@@ -1,7 +1,7 @@
-//! What the fuzz targets of the client hold for any input, over private code that reads what strangers send. Built for tests, and
-//! for the targets, with `cfg(fuzzing)`.
+//! The properties that the client's fuzz targets check for any input, in private code that parses untrusted data. Built
+//! for tests, and for the targets, with `cfg(fuzzing)`.
 //!
-//! Each function returns whether the input is one of its form, and panics if something does not hold.
+//! Each function returns whether the input has the expected form, and panics if a property is violated.
 
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,14 +26,15 @@ use crate::{Accumulator, ErrorBody, ErrorKind, LONGEST_TIME, limits};
 #[cfg(test)]
 mod tests;
 
-/// Maximum length of an error's message in [`headers`], in bytes: wide enough for any, with what a header may have put into it.
+/// Maximum length of an error's message in [`headers`], in bytes: large enough for every message, including text from
+/// headers.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 
 static SECRETS: LazyLock<[Secret; 2]> =
     LazyLock::new(|| [[7; 32], [8; 32]].map(|bytes| Secret::from_bytes(bytes).expect("long enough")));
 
-/// Accumulators: whatever JSON documents a stream of any protocol brings, in whatever order, they add up to a document, and
-/// what is added once is not counted twice. The input has a document a line, as the data of the events.
+/// Accumulators: the JSON documents of a stream add up to a document, whatever their content and order, and none is
+/// counted twice. The input has one document per line, as the data of an event.
 pub fn accumulate(lines: &str) {
     for operation in [&CREATE_CHAT_COMPLETION, &CREATE_RESPONSE, &STREAM_GENERATE_CONTENT] {
         let whole = accumulated(operation, lines, false);
@@ -41,14 +42,14 @@ pub fn accumulate(lines: &str) {
     }
 }
 
-/// The document of all lines, `None` before the first; `look` asks for it after each of them as well.
+/// The document of all lines, `None` if there are none. `look`: also reads the document before each line.
 fn accumulated(operation: &'static Operation, lines: &str, look: bool) -> Option<Value> {
     let mut accumulator = Accumulator::new(operation);
     for line in lines.lines() {
         let before = look.then(|| accumulator.document());
         let refused = accumulator.push_json(line).is_err();
         if let (true, Some(before)) = (refused, before) {
-            assert_eq!(before, accumulator.document(), "what is no JSON changes nothing");
+            assert_eq!(before, accumulator.document(), "invalid JSON changes nothing");
         }
     }
     let document = accumulator.document();
@@ -56,28 +57,28 @@ fn accumulated(operation: &'static Operation, lines: &str, look: bool) -> Option
     document
 }
 
-/// Base URLs: whatever a variable says, it is refused or it is an address that stays what it is, and no path parameter leads
-/// anywhere but below it. The input is the base URL, a line end, and the parameter.
+/// Base URLs: any text is either rejected or an address in canonical form, and no path parameter leads outside of it. The
+/// input is the base URL, a line end, and the parameter.
 pub fn base_url(input: &str) -> bool {
     let Some((text, parameter)) = input.split_once('\n') else { return false };
     let Ok((address, joined)) = join(text, parameter) else { return true };
     assert!(!address.ends_with('/') && !address.contains(['?', '#', '\n', ' ']), "{address:?}");
-    // A version is dropped once, as people write it; what is left may be a prefix of that name.
+    // A version at the end is dropped once; the rest may be a prefix of that name.
     if !address.ends_with("/v1") && !address.ends_with("/v1beta") {
-        let again = join(&address, "x").expect("it was taken once");
-        assert_eq!(again.0, address, "it stands for itself");
+        let again = join(&address, "x").expect("it was accepted before");
+        assert_eq!(again.0, address, "it is canonical");
     }
     for url in joined {
         let rest = url.strip_prefix(&*address).expect("below the address");
         assert!(rest.starts_with("/v1"), "{url}");
-        // Escaped, a byte becomes three; a letter of the address may, too.
+        // An escaped byte takes three bytes, and so may a letter of the address.
         assert!(url.len() <= 64 + 3 * input.len() + address.len(), "{url}");
     }
     true
 }
 
-/// The address that a base URL stands for, and the URLs of two operations with this parameter under it, if the
-/// parameter is valid for them.
+/// The canonical address of a base URL, and the URLs of two operations with this parameter under it, if the parameter is
+/// valid for them.
 fn join(text: &str, parameter: &str) -> Result<(String, Vec<String>), Error> {
     let base = BaseUrl::parse(text)?;
     let join =
@@ -86,20 +87,20 @@ fn join(text: &str, parameter: &str) -> Result<(String, Vec<String>), Error> {
     Ok((base.as_str().to_owned(), joined.into_iter().flatten().map(String::from).collect()))
 }
 
-/// Error bodies: any bytes are read, and what is made of them is bounded by what was sent. A message is cut where it is shown,
-/// after it was redacted.
+/// Error bodies: any bytes can be parsed, and the size of the result is bounded by the size of the body. A message is
+/// truncated where it is displayed, after it has been redacted.
 pub fn error_body(body: &[u8]) {
     let read = ErrorBody::read(body);
     let texts = [&read.message, &read.code, &read.param, &read.error_type];
-    // A malformed byte becomes three; a number may be written longer than it was; a page's title has words around it.
+    // A malformed byte becomes three; a number may be written longer than in the body; words are added to a page's title.
     let bytes: usize = texts.into_iter().flatten().map(String::len).sum();
     assert!(bytes <= 64 + 4 * 3 * body.len(), "{bytes} bytes of {}", body.len());
     assert_eq!(ErrorBody::read(body), read);
 }
 
-/// Headers that a client reads of an answer (waits, request ids, places, ranges, kinds): whatever they say, no time is
-/// longer than the longest, no text longer than a text for people, and nothing overflows. The input is a status in two bytes,
-/// then header lines.
+/// Headers of a response that a client reads (waits, request ids, locations, ranges, media types): whatever they contain,
+/// no time exceeds [`LONGEST_TIME`], no message exceeds its maximum length, and nothing overflows. The input is a status
+/// in two bytes, then header lines.
 pub fn headers(input: &[u8]) -> bool {
     let Some((status, lines)) = input.split_first_chunk() else { return false };
     let status = 300 + u16::from_le_bytes(*status) % 300;
@@ -135,8 +136,8 @@ fn status_error(status: u16, headers: HeaderMap, now: SystemTime) -> Error {
     exchange::status_error(head, Bytes::new()).with_retry_after(retry_after).shown(&redactor)
 }
 
-/// Requests: any JSON is checked against the limits of every operation, and every violation points to a value that is there,
-/// and is short.
+/// Requests: any JSON is checked against the limits of every operation. Every violation is short and points to an existing
+/// value.
 pub fn check_limits(body: &[u8]) -> bool {
     let Ok(body) = serde_json::from_slice::<Value>(body) else { return false };
     for operation in operations::ALL {
@@ -151,8 +152,8 @@ pub fn check_limits(body: &[u8]) -> bool {
     true
 }
 
-/// Webhooks: no signature but that of a secret is taken, whatever is written beside it, and a body that is signed rightly is
-/// judged as an unsigned one is. The input is the id, a line end, the signature header, a line end, and the body.
+/// Webhooks: only the signature of a secret is accepted, whatever else the header contains, and a correctly signed body is
+/// parsed like an unsigned one. The input is the id, a line end, the signature header, a line end, and the body.
 pub fn unwrap_webhook(input: &[u8]) -> bool {
     let mut parts = input.splitn(3, |byte| *byte == b'\n');
     let (Some(id), Some(forged), Some(body)) = (parts.next(), parts.next(), parts.next()) else {
@@ -167,11 +168,11 @@ pub fn unwrap_webhook(input: &[u8]) -> bool {
             (SIGNATURE_HEADER, signature.to_vec()),
         ]
     };
-    let refused = webhook::unwrap(body, headers(forged), &*SECRETS).expect_err("nobody signed it");
+    let refused = webhook::unwrap(body, headers(forged), &*SECRETS).expect_err("not signed");
     assert_eq!(refused.kind(), ErrorKind::WebhookSignature);
 
     let Ok(id) = str::from_utf8(id) else { return true };
-    // Blanks around a header's value are no part of it.
+    // White space around a header's value is not part of it.
     let id = id.trim();
     let signed = [forged, b" ", SECRETS[1].sign(id, now, body).as_bytes()].concat();
     let taken = webhook::unwrap(body, headers(&signed), &*SECRETS);

@@ -1,4 +1,4 @@
-//! What takes longer than a call: waiting for a task, and saving files to disk.
+//! Work that takes longer than a call: waiting for a task, and saving files to disk.
 
 pub(crate) mod files;
 pub(crate) mod generated;

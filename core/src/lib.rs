@@ -47,6 +47,10 @@ pub mod runtime;
 mod schema_loop;
 #[cfg(feature = "client")]
 mod stream;
+#[cfg(feature = "schemars")]
+mod structured;
+#[cfg(feature = "schemars")]
+mod tools;
 #[cfg(feature = "client")]
 mod transport;
 #[cfg_attr(
@@ -73,6 +77,10 @@ pub use crate::jobs::videos::VideoWatch;
 pub use crate::stream::prefetch as read_ahead;
 #[cfg(feature = "client")]
 pub use crate::stream::{Accumulator, EventStream, RawStream};
+#[cfg(feature = "schemars")]
+pub use crate::structured::{Parsed, ParsedStream};
+#[cfg(feature = "schemars")]
+pub use crate::tools::{Tool, ToolLoop, ToolRun};
 #[cfg(feature = "client")]
 pub use crate::transport::clock::{Clock, LONGEST_TIME, SystemClock, time_of_seconds};
 #[cfg(feature = "client")]
@@ -112,16 +120,27 @@ pub use futures_util::future::BoxFuture;
 #[cfg(feature = "report")]
 pub use gatewright_report as report;
 pub use gatewright_safe::{did_you_mean, visible, whole_file};
+/// The crate of the types that [`Parsed`] and [`Tool`] take: `use gatewright::schemars::{self, JsonSchema}` derives its trait
+/// without a dependency of your own.
+#[cfg(feature = "schemars")]
+pub use schemars_1 as schemars;
 
 /// The Rust code of docs/guides, as tests; they need a gateway, which `cargo xtask test guides` starts.
 #[cfg(all(doctest, guides))]
 mod guides {
     #[doc = include_str!("../../docs/guides/streams.md")]
     struct Streams;
+    #[doc = include_str!("../../docs/guides/reasoning-and-caching.md")]
+    struct ReasoningAndCaching;
     #[doc = include_str!("../../docs/guides/production.md")]
     struct Production;
+    #[doc = include_str!("../../docs/guides/embeddings.md")]
+    struct Embeddings;
     #[doc = include_str!("../../docs/guides/long-work.md")]
     struct LongWork;
+    #[cfg(feature = "schemars")]
+    #[doc = include_str!("../../docs/guides/rust.md")]
+    struct RustClient;
     #[doc = include_str!("../../docs/tutorial.md")]
     struct Tutorial;
     #[doc = include_str!("../../docs/reference/rust.md")]

@@ -4,20 +4,17 @@
 pub use bytes::Bytes;
 
 use crate::api;
+pub use crate::api::chunk::{Chunk, Varying};
 pub use crate::api::operation::{
     Conversation, ErrorStyle, Method, ModelKind, Operation, Protocol, ResponseBody, StreamMode,
 };
-#[cfg(debug_assertions)]
 pub use crate::api::other_api::register;
 pub use crate::client::{Client, TypedCall};
 pub use crate::stream::EventStream;
 pub use crate::transport::response::Response;
 pub use crate::wire::error::Error;
 
-/// Finds an operation by its id; in debug builds, also one of another API.
+/// Finds an operation by its id, also one of another API.
 pub fn operation_by_id(id: &str) -> Option<&'static Operation> {
-    let own = api::operations::by_id(id);
-    #[cfg(debug_assertions)]
-    let own = own.or_else(|| api::other_api::by_id(id));
-    own
+    api::operations::by_id(id).or_else(|| api::other_api::by_id(id))
 }

@@ -32,14 +32,14 @@ const ANNOTATIONS: &[&str] = &[
 ];
 
 #[test]
-fn constraints_a_generated_type_does_not_say_are_recorded_as_dropped() {
+fn constraints_missing_from_types_are_recorded_as_dropped() {
     let comparison = Comparison::new(parse(SPECIFICATION));
     let missing = comparison.run();
     assert!(missing.is_empty(), "lost by the types and recorded nowhere:\n{}", missing.join("\n"));
 }
 
 #[test]
-fn a_constraint_lost_without_a_record_is_found() {
+fn unrecorded_dropped_constraint_is_detected() {
     let mut specification = parse(SPECIFICATION);
     let model = &mut specification["components"]["schemas"]["ChatCompletionRequest"]["properties"]["user"];
     model["maxLength"] = 64.into();
@@ -48,7 +48,7 @@ fn a_constraint_lost_without_a_record_is_found() {
 }
 
 #[test]
-fn a_property_that_became_required_is_found_missing_from_the_type() {
+fn newly_required_property_is_detected_as_optional_in_the_type() {
     let mut specification = parse(SPECIFICATION);
     let required = specification["components"]["schemas"]["VideoTask"]["required"].as_array_mut();
     required.expect("a list").push("estimated_time".into());
@@ -57,7 +57,7 @@ fn a_property_that_became_required_is_found_missing_from_the_type() {
 }
 
 #[test]
-fn constraints_recorded_as_enforced_by_limits_are_in_the_schemas_that_limits_enforces() {
+fn constraints_recorded_as_enforced_by_limits_are_enforced() {
     let requests = parse(REQUESTS);
     let mut lost = Vec::new();
     for record in records() {
@@ -95,7 +95,7 @@ fn constraints_recorded_as_enforced_by_limits_are_in_the_schemas_that_limits_enf
 }
 
 #[test]
-fn a_required_member_that_may_be_null_may_not_be_missing() {
+fn required_nullable_member_may_not_be_missing() {
     // schemars cannot distinguish a required Option from an optional one; serde can.
     let body = r#"{"message": "m", "type": "t", "param": null}"#;
     assert!(serde_json::from_str::<crate::api::types::StandardError>(body).is_err());
@@ -149,7 +149,7 @@ impl Comparison {
         }
     }
 
-    /// Notes what `node` of the specification states and `of_type` does not, unless it is recorded.
+    /// Reports the keywords that `node` of the specification states and `of_type` does not, unless they are recorded.
     fn compare(&self, node: &Value, of_type: &Value, at: &str, missing: &mut Vec<String>) {
         if let Some(reference) = node.get("$ref") {
             if string(reference).rsplit('/').next() != referred(without_null(of_type)) {

@@ -1,5 +1,5 @@
 //! A streaming response: events in batches. A stream ends complete or with an error; it is never silently cut short.
-//! sse.rs decodes the framing, stream/reading.rs reads the body, stream/meaning.rs interprets each event,
+//! sse.rs decodes the framing, stream/reading.rs reads the body, stream/classify.rs interprets each event,
 //! stream/levels.rs delivers events at each level, stream/shape.rs mends their form, and stream/accumulate.rs merges
 //! them into one document. stream/answer.rs gives access to the head of the response.
 
@@ -22,6 +22,7 @@ mod text;
 mod typed;
 mod yielding;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -32,6 +33,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use gatewright_connect::WatchedSocket;
+use serde::Deserialize;
 use tokio::time::{Instant, Sleep};
 
 pub use self::accumulate::Accumulator;
@@ -41,7 +43,7 @@ use self::reading::{PacketReader, ReadChunk, Ready};
 pub use self::typed::EventStream;
 use self::yielding::YieldPolicy;
 use crate::api::chunk::Chunk as TypedChunk;
-use crate::api::operation::Operation;
+use crate::api::operation::{Operation, Protocol};
 use crate::transport::clock::later;
 use crate::transport::exchange::{Bounds, GuardedBody, IdleTimeout, Opened};
 use crate::transport::response::{Head, RawResponse};
@@ -291,9 +293,8 @@ impl RawStream {
     /// ```
     pub async fn finish(&mut self) -> Result<RawResponse, Error> {
         while poll_fn(|context| self.poll_level(context, false, true, Self::take_chunk)).await?.is_some() {}
-        if let Some((kind, message)) = &self.failure {
-            let error = Error::new(*kind, message.clone());
-            return Err(self.describe(error));
+        if let Some(error) = self.failed() {
+            return Err(error);
         }
         match self.levels.journal.whole() {
             Ok(body) => {
@@ -436,8 +437,29 @@ impl RawStream {
         self.poll_one(context, true, Self::take_frame)
     }
 
+    /// Polls for the next text. After the text of an answer that failed comes its error, so that it isn't taken for an
+    /// answer.
     fn poll_next_text(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<String>, Error>> {
-        self.poll_one(context, false, Self::take_text)
+        match ready!(self.poll_one(context, false, Self::take_text)) {
+            Ok(None) if self.failure.is_none() => Poll::Ready(self.check_answer().map(|()| None)),
+            outcome => Poll::Ready(outcome),
+        }
+    }
+
+    /// Errors: Stream if the answer says that it failed. In the responses protocol, such a stream is complete.
+    fn check_answer(&mut self) -> Result<(), Error> {
+        if self.operation.protocol != Protocol::Responses {
+            return Ok(());
+        }
+        let document = self.levels.journal.partial();
+        let failed = document.filter(|document| {
+            let status = serde_json::from_slice(document).map(|ResponseState { status }| status);
+            status.is_ok_and(|status| status == "failed")
+        });
+        let Some(document) = failed else { return Ok(()) };
+        let message = || "the response failed; the service does not say why".to_owned();
+        self.fail(Error::from_body(ErrorKind::Stream, document, message));
+        self.take_end()
     }
 
     /// Ready once there is something to deliver or the end of the stream is known.
@@ -529,6 +551,13 @@ impl RawStream {
         }
     }
 
+    /// The error that the stream ended with, for a caller that asks again.
+    fn failed(&mut self) -> Option<Error> {
+        let (kind, message) = self.failure.as_ref()?;
+        let error = Error::new(*kind, message.clone());
+        Some(self.describe(error))
+    }
+
     /// Adds the response's metadata and the partial response to the error.
     fn describe(&mut self, error: Error) -> Error {
         let partial = self.levels.journal.partial();
@@ -558,6 +587,13 @@ impl RawStream {
     }
 }
 
+/// What a response says of itself.
+#[derive(Deserialize)]
+struct ResponseState<'r> {
+    #[serde(borrow)]
+    status: Cow<'r, str>,
+}
+
 /// The error for a body that was cut off or cannot be decompressed.
 fn body_error(error: HttpError) -> Error {
     if !error.is_of_content() || is_of_connection(&error) {
@@ -565,21 +601,20 @@ fn body_error(error: HttpError) -> Error {
     }
     let mut causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
     let is_cut = |cause: &io::Error| cause.kind() == io::ErrorKind::UnexpectedEof;
-    let told = if causes.any(|cause| cause.downcast_ref().is_some_and(is_cut)) {
+    let described = if causes.any(|cause| cause.downcast_ref().is_some_and(is_cut)) {
         Error::new(ErrorKind::StreamTruncated, "the stream ended inside its content encoding")
     } else {
         Error::new(ErrorKind::Decode, "the content encoding of the stream is broken")
             .quoting(crate::transport::exchange::root_cause(&error))
     };
-    told.caused_by(error.without_url())
+    described.caused_by(error)
 }
 
 /// Whether an error reported by a decoder comes from the connection beneath it.
 fn is_of_connection(error: &(dyn std::error::Error + 'static)) -> bool {
     // `source` does not return the error that an I/O error wraps.
     let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    error.is::<hyper::Error>()
-        || error.is::<gatewright_connect::Error>()
+    error.is::<gatewright_connect::Error>()
         || inner.is_some_and(|inner| is_of_connection(inner))
         || error.source().is_some_and(is_of_connection)
 }

@@ -1,5 +1,5 @@
-//! How a call travels: its options, the key, connections, attempts and pauses, logging and tracing. Knows operations
-//! but none of their types, and opens streams without reading them.
+//! Sends calls: their options, the key, connections, attempts and pauses, logging and tracing. Knows operations but not
+//! their types, and opens streams without reading them.
 
 pub(crate) mod base_url;
 pub(crate) mod clock;
@@ -11,6 +11,7 @@ pub(crate) mod log;
 pub(crate) mod merging;
 pub(crate) mod middleware;
 pub(crate) mod options;
+pub(crate) mod outgoing;
 pub(crate) mod response;
 pub(crate) mod retry;
 pub(crate) mod route;

@@ -1,5 +1,5 @@
-//! What both sides of the wire share: errors and their bodies, the rules for requests and responses, the framing of
-//! event streams, webhook signatures, and the redaction of text from outside. Needs no HTTP client.
+//! Code that client and gateway share: errors and their bodies, the rules for requests and responses, the framing of event
+//! streams, webhook signatures, and the redaction of text from outside. Needs no HTTP client.
 
 pub(crate) mod api_key;
 pub(crate) mod error;

@@ -56,13 +56,13 @@ fn wide() -> Value {
 }
 
 #[test]
-fn a_body_in_another_spelling_is_copied_once_at_any_depth_or_width() {
+fn body_in_another_spelling_is_copied_once_at_any_depth_or_width() {
     for (name, body) in [("deep", deep()), ("wide", wide())] {
         let (copy, _) = allocated(|| body.clone());
         let (cost, canonical) = allocated(|| limits::canonical(&operations::GENERATE_CONTENT, &body));
         let canonical = canonical.expect("it changes");
         assert!(cost < 4 * copy, "{name}: {cost} bytes for a body of {copy}");
         let (nothing, again) = allocated(|| limits::canonical(&operations::GENERATE_CONTENT, &canonical));
-        assert_eq!((nothing, again), (0, None), "{name}: what is canonical costs nothing");
+        assert_eq!((nothing, again), (0, None), "{name}: a canonical body costs nothing");
     }
 }

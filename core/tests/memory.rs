@@ -122,7 +122,7 @@ fn events_with_the_same_id_share_it() {
 }
 
 #[test]
-fn an_event_of_only_lists_and_objects_is_rejected_before_it_is_built() {
+fn event_of_only_lists_and_objects_is_rejected_before_it_is_built() {
     for piece in ["{}", "[]", r#"{"":0}"#, "[[]]", r#"{"a":{}}"#] {
         let many = vec![piece; MIB / piece.len()].join(",");
         for event in [format!("{{\"choices\":[{many}]}}"), format!("[{many}]"), format!("{{\"x\":[{many}]}}")]
@@ -140,7 +140,7 @@ fn an_event_of_only_lists_and_objects_is_rejected_before_it_is_built() {
 }
 
 #[test]
-fn a_whole_response_of_only_lists_and_objects_is_rejected_before_it_is_built() {
+fn response_of_only_lists_and_objects_is_rejected_before_it_is_built() {
     let body = format!("{{\"choices\":[{}]}}", vec!["{}"; MIB / 3].join(","));
     let client = client(200, "application/json", body.into_bytes(), |builder| builder);
     let (answer, peak) = measured(&client, async |client| client.call(call()).await);
@@ -149,7 +149,7 @@ fn a_whole_response_of_only_lists_and_objects_is_rejected_before_it_is_built() {
 }
 
 #[test]
-fn the_body_of_an_error_costs_little_more_than_its_bytes() {
+fn body_of_an_error_costs_little_more_than_its_bytes() {
     let id = "i".repeat(4000);
     let repeated = |piece: &str| piece.repeat(MIB / piece.len() + 1);
     for body in [
@@ -169,7 +169,7 @@ fn the_body_of_an_error_costs_little_more_than_its_bytes() {
 }
 
 #[test]
-fn a_streams_document_is_limited_by_memory_used_not_by_bytes_received() {
+fn streams_document_is_limited_by_memory_used_not_by_bytes_received() {
     let event = |start: usize| {
         let choices: Vec<String> =
             (start..start + 500).map(|index| format!("{{\"index\":{index}}}")).collect();

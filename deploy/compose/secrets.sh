@@ -1,9 +1,9 @@
 #!/bin/sh
-# Makes the passwords and keys of ../compose.yaml in secrets/, which this machine alone has. What is there stays.
+# Creates the passwords and keys for ../compose.yaml in secrets/, at random. Existing files are kept.
 set -eu
 cd "$(dirname "$0")"
 mkdir -p secrets
-# The users inside the containers read them; nobody else gets into the folder.
+# The files are readable for the users inside the containers; on this machine, only the owner can enter the folder.
 chmod 700 secrets
 umask 022
 
@@ -15,7 +15,7 @@ for name in admin_key bucket_access_key bucket_secret_key key postgres_password 
 done
 make pepper "$(head -c 32 /dev/urandom | base64)"
 make webhook_secret "whsec_$(head -c 32 /dev/urandom | base64)"
-# In the network of the containers, which no other machine sees.
+# Without TLS: this traffic stays in the containers' network on this machine.
 make store_url "postgres://gatewright:$(cat secrets/postgres_password)@postgres/gatewright?sslmode=disable"
 make counters_url "redis://:$(cat secrets/valkey_password)@valkey:6379"
 make s3_identities "{\"identities\": [{\"name\": \"gatewright\", \"actions\": [\"Admin\"], \"credentials\": [

@@ -17,6 +17,8 @@ use crate::keys::random_key;
 use crate::observe::{Metrics, Recent};
 use crate::routing::{InvalidRoutes, Routes};
 use crate::shared::Shared;
+#[cfg(feature = "console")]
+use crate::sign_in::SignIn;
 use crate::store::{
     self, AnswerQuota, DurableStore, GeneratedFiles, History, HistoryKeeper, Replays, Sealer,
 };
@@ -28,7 +30,7 @@ use crate::work::BlockingPool;
 
 /// The state of a gateway, without its socket.
 pub(crate) struct App {
-    /// As at the start of the gateway. What may change at run time is in the other members.
+    /// The configuration at startup. Settings that may change at run time are in the other members.
     pub(crate) config: Config,
     pub(crate) routes: ArcSwap<Routes>,
     /// Set while the running configuration differs from the file, because the file was rejected.
@@ -48,7 +50,7 @@ pub(crate) struct App {
     /// Writes usage into the store.
     pub(crate) writer: Arc<UsageWriter>,
     pub(crate) webhook_secret: Secret,
-    /// Whether it was just created, so that nobody can know it.
+    /// Whether it was just created, so that no receiver has it yet.
     pub(crate) webhook_secret_is_new: bool,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) fetcher: Fetcher,
@@ -73,6 +75,8 @@ pub(crate) struct App {
     pub(crate) failed_once: FailedOnce,
     /// Whether the gateway is about to stop.
     pub(crate) draining: AtomicBool,
+    #[cfg(feature = "console")]
+    pub(crate) sign_in: SignIn,
     address: SocketAddr,
 }
 
@@ -93,7 +97,7 @@ impl App {
         address: SocketAddr,
     ) -> Result<Self, InvalidRoutes> {
         let shared = Shared::of(&config);
-        // Shared ones have not been read yet.
+        // The shared configuration has not been read yet.
         let routes = match &shared {
             Some(_) => Routes::new(&[], &[])?,
             None => Routes::new(&config.upstreams, &config.models)?,
@@ -157,9 +161,11 @@ impl App {
             blocking_pool: BlockingPool::default(),
             image_pool: BlockingPool::default(),
             metrics,
-            recent: Arc::default(),
+            recent: Arc::new(Recent::new(config.content_requests, config.content_time)),
             failed_once: FailedOnce::default(),
             draining: AtomicBool::new(false),
+            #[cfg(feature = "console")]
+            sign_in: SignIn::default(),
             config,
             address,
         })
@@ -188,15 +194,15 @@ impl App {
         Ok(())
     }
 
-    /// The key that clients must send, with a changed configuration. If it sets none, the random key printed at the
-    /// start remains valid; `None`: there was no such key, and a new one couldn't be shown to anybody.
+    /// The key that clients must send, with a changed configuration. If it sets none, the random key printed at the start
+    /// remains valid; `None`: there was no such key, and a new one couldn't be shown to the operator.
     pub(crate) fn key_of<'k>(&'k self, config: &'k Config) -> Option<&'k ApiKey> {
         config.key.as_ref().or_else(|| self.config.key.is_none().then_some(&self.key))
     }
 
-    /// A share of the memory of requests and answers, of nothing yet.
+    /// An empty reservation of memory for the requests and answers of a caller.
     pub(crate) fn share_of(&self, caller: &Caller) -> Reservation {
-        self.memory.share_of(caller.held(), self.hundredths_of_key())
+        self.memory.share_of(caller.held(), self.percent_of_key())
     }
 
     /// Reserves space for an API key's files, before the work that produces them. `bytes`: an estimate.
@@ -208,17 +214,17 @@ impl App {
         bytes: usize,
     ) -> Result<store::FileReservation, ApiError> {
         let limit = self.authenticator.file_bytes(owner).await.map_err(|error| store::untold(&error))?;
-        let most = store::KeyFileQuota { hundredths: self.hundredths_of_key(), bytes: limit };
+        let most = store::KeyFileQuota { percent: self.percent_of_key(), bytes: limit };
         self.files.reserve(owner, most, u64::try_from(bytes).unwrap_or(u64::MAX)).await
     }
 
     /// The space for answers by idempotency key.
     pub(crate) fn room_for_answers(&self) -> AnswerQuota {
-        AnswerQuota { answers: self.config.max_idempotent_answers, hundredths: self.hundredths_of_key() }
+        AnswerQuota { answers: self.config.max_idempotent_answers, percent: self.percent_of_key() }
     }
 
     /// The percentage of shared resources that one key may take: all of them while there is no other key.
-    pub(crate) fn hundredths_of_key(&self) -> u8 {
+    pub(crate) fn percent_of_key(&self) -> u8 {
         if self.authenticator.has_other_keys() { self.config.max_percent_per_key } else { 100 }
     }
 

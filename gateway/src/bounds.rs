@@ -1,7 +1,5 @@
 //! Limits on the cost of one request, and on the memory of all requests and answers.
 
-pub(crate) mod budget;
-pub(crate) mod client_schema;
 pub(crate) mod gathering;
 pub(crate) mod memory_budget;
 pub(crate) mod pace;

@@ -3,8 +3,8 @@
 use crate::config::Config;
 use crate::keys::Key;
 
-/// The models that a key with a cost budget may use without limit: a target's price is unknown, so its requests don't count
-/// against the budget. Empty for keys without such a budget.
+/// The models whose requests don't count against the cost budget of a key, because the price of a target is unknown. Empty
+/// for keys without such a budget.
 pub fn models_outside_budget<'c>(config: &'c Config, key: &Key) -> Vec<&'c str> {
     if key.limits.cost_per_day.or(key.limits.cost_per_month).is_none() {
         return Vec::new();
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_of_money_leaves_out_the_models_without_a_price_that_its_key_may_use() {
+    fn cost_budget_reports_the_unpriced_models_its_key_may_use() {
         let config = config();
         let outside = |cost: Option<f64>, models: &[&str]| {
             let mut key = NewKey::new("k").issue(0);

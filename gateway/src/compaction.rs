@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_comes_back_as_it_was() {
+    fn sealed_summary_round_trips() {
         for text in ["", "Ada asked for pears.\n\"ü\u{0}"] {
             assert_eq!(summary(&item(&sealed(text))).as_deref(), Some(text));
         }
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_provider_made_is_not_taken_for_it() {
+    fn foreign_compaction_item_is_not_read_as_a_summary() {
         let (foreign, cut) = (BASE64_STANDARD.encode("Pears."), &sealed("Pears.")[..16]);
         for content in [foreign.as_str(), "gAAAAABo", "", MARK, "gatewright:2:UA==", cut] {
             assert!(matches!(summary(&item(content)).as_deref(), None | Some("")), "{content}");

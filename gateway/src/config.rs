@@ -166,6 +166,13 @@ pub struct Config {
     pub webhook_backoff: Duration,
     /// Allows `webhook_url` to use plain http and private addresses. For tests only. Default: false.
     pub allow_private_webhooks: bool,
+    /// Of how many of the newest requests the content is kept in memory, readable with the admin key: up to 64 KiB of each body.
+    /// At most 500. Default: 0, none.
+    pub content_requests: usize,
+    /// How long it is kept. Default: 15 min.
+    pub content_time: Duration,
+    /// Currency of all prices, such as `EUR`, for display. Default: none.
+    pub currency: Option<String>,
     /// Faults to inject into every response, besides those that requests ask for. Default: none.
     pub faults: Faults,
     /// The providers. Default: the simulator alone.
@@ -214,6 +221,9 @@ impl Default for Config {
             webhook_previous_secrets: Vec::new(),
             webhook_backoff: Duration::from_secs(1),
             allow_private_webhooks: false,
+            content_requests: 0,
+            content_time: Duration::from_mins(15),
+            currency: None,
             faults: Faults::default(),
             upstreams: vec![UpstreamConfig::new(SIMULATOR, Kind::Simulator, "")],
             models: simulated_models(),
@@ -253,6 +263,7 @@ fn simulated_models() -> Vec<ModelConfig> {
     let text = catalog::TEXT_MODELS.iter().map(|model| (model.id, model.family));
     let videos = catalog::VIDEO_MODELS.iter().map(|model| (model.id, MEDIA_FAMILY));
     let images = catalog::IMAGE_MODELS.iter().map(|model| (model.id, MEDIA_FAMILY));
-    let all = text.chain(videos).chain(images);
+    let embeddings = catalog::EMBEDDING_MODELS.iter().map(|model| (model.id, MEDIA_FAMILY));
+    let all = text.chain(embeddings).chain(videos).chain(images);
     all.map(|(id, family)| ModelConfig::new(id, family, TargetConfig::new(SIMULATOR, id))).collect()
 }

@@ -14,14 +14,14 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::config::{Config, Kind, ModelConfig, TargetConfig, UpstreamConfig};
 use crate::server::Embedded;
 
-/// The model, as the server calls it.
+/// The model's name at the server.
 const MODEL: &str = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
-/// The same in a path.
+/// The same name in a path.
 const IN_PATH: &str = "us.anthropic.claude-sonnet-4-5-20250929-v1%3A0";
-/// Rules of models that lack what this one has.
+/// Rules of models without this model's features.
 const OF_OTHER_MODELS: [&str; 2] = ["plain_settings", "no_cache_points"];
 
-/// A request that the server got.
+/// A request that the server received.
 #[derive(Debug, Clone)]
 struct Seen {
     path: String,
@@ -59,7 +59,7 @@ async fn serve(mut socket: TcpStream, seen: Arc<Mutex<Vec<Seen>>>) {
             received.drain(..length);
             let answer = answer(&request);
             seen.lock().expect("no panic").push(request);
-            // In small pieces, which cut messages anywhere.
+            // In small packets that split messages anywhere.
             for piece in answer.chunks(97) {
                 if socket.write_all(piece).await.is_err() {
                     return;
@@ -267,7 +267,7 @@ fn addressed(path: &str, mut body: Value, stream: bool) -> (String, Value) {
 }
 
 #[tokio::test]
-async fn clients_of_every_protocol_get_answers_and_streams_with_thoughts_and_calls() {
+async fn converse_answers_reach_clients_of_every_protocol() {
     let server = Server::start().await;
     let gateway = gateway(&server);
     for path in PATHS {
@@ -293,7 +293,7 @@ async fn clients_of_every_protocol_get_answers_and_streams_with_thoughts_and_cal
 }
 
 #[tokio::test]
-async fn a_result_goes_back_with_the_thought_and_its_proof() {
+async fn tool_result_is_sent_back_with_the_signed_thought() {
     let server = Server::start().await;
     let gateway = gateway(&server);
     let (target, mut body) = question(MESSAGES, "What time is it?", false);
@@ -320,7 +320,7 @@ async fn a_result_goes_back_with_the_thought_and_its_proof() {
 }
 
 #[tokio::test]
-async fn an_exception_in_the_middle_ends_each_clients_stream_with_an_error() {
+async fn mid_stream_exception_ends_each_client_stream_with_an_error() {
     let server = Server::start().await;
     let gateway = gateway(&server);
     for path in PATHS {
@@ -337,7 +337,7 @@ async fn an_exception_in_the_middle_ends_each_clients_stream_with_an_error() {
 }
 
 #[tokio::test]
-async fn an_error_reaches_the_client_and_what_cannot_be_said_is_named() {
+async fn upstream_error_reaches_the_client_and_dropped_members_are_listed() {
     let server = Server::start().await;
     let gateway = gateway(&server);
     for path in PATHS {
@@ -353,7 +353,7 @@ async fn an_error_reaches_the_client_and_what_cannot_be_said_is_named() {
 }
 
 #[tokio::test]
-async fn a_picture_at_an_address_is_refused_before_the_server_is_called() {
+async fn image_url_is_rejected_before_the_upstream_is_called() {
     let server = Server::start().await;
     let gateway = gateway(&server);
     let (target, body) = question(CHAT, "The only request.", false);

@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub use self::address::{CountersUrl, InvalidCountersUrl};
 use self::link::{Link, explained};
-use self::pending::{KeyUpdate, MAX_TOLD, PendingUpdates, UsageDelta};
+use self::pending::{KeyBatch, MAX_TOLD, PendingUpdates, UsageDelta};
 pub(crate) use self::scripts::{KeySnapshot, LimitVerdict};
 use self::scripts::{ScriptReply, Scripts};
 use crate::keys::KeyLimits;
@@ -144,7 +144,7 @@ impl SharedCounters {
         self.shared.link.get().is_some()
     }
 
-    /// How many times the server was lost. What was counted without it must be reported.
+    /// How many times the server was lost. Usage counted without it must be reported.
     pub(crate) fn losses(&self) -> u64 {
         self.shared.link.losses()
     }
@@ -217,7 +217,7 @@ impl CountersInner {
         places.into_iter().map(|place| self.name(place)).collect()
     }
 
-    /// Reports what is waiting. `renew`: also which slots are still held.
+    /// Reports everything that is waiting. `renew`: also reports which slots are still held.
     async fn tell(&self, renew: bool) {
         let Some(connection) = self.link.get() else { return };
         let batches = self.waiting().batches();
@@ -256,8 +256,8 @@ impl CountersInner {
     }
 
     /// Returns whether the server has been updated.
-    async fn tell_of(&self, batch: &KeyUpdate, connection: &Arc<MultiplexedConnection>) -> bool {
-        let KeyUpdate { key, news, freed } = batch;
+    async fn tell_of(&self, batch: &KeyBatch, connection: &Arc<MultiplexedConnection>) -> bool {
+        let KeyBatch { key, news, freed } = batch;
         let free = self.names(freed.places());
         let told = self.scripts.settle(key, news, self.lease, &free, &[]);
         let told = self.within(PATIENCE, connection, told.call(connection)).await;
@@ -298,12 +298,12 @@ pub(crate) struct ConcurrencySlot {
 }
 
 impl ConcurrencySlot {
-    /// The request proceeds: from now on, the server is told that the slot is held.
+    /// The request proceeds: from now on, the gateway reports to the server that the slot is held.
     pub(crate) fn hold(&self) {
         self.shared.waiting().hold(&self.key, self.number);
     }
 
-    /// The server has rejected the request, and knows of no slot.
+    /// The server has rejected the request and granted no slot.
     pub(crate) fn refused(mut self) {
         self.is_refused = true;
     }

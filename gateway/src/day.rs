@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_is_written_and_read_as_a_date() {
+    fn day_round_trips_as_a_date() {
         let day = Day::of(1_785_542_399);
         assert_eq!(day.to_string(), "2026-07-31");
         assert_eq!(day.to_string().parse(), Ok(day));

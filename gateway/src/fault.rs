@@ -1,5 +1,5 @@
-//! Fault injection: parses lists of faults, so that users can test their error handling. `fault/answer.rs` applies them
-//! to responses, `server/request/fault_injection.rs` finds those that a request asks for.
+//! Fault injection: parses lists of faults, so that users can test their error handling. `fault/answer.rs` applies them to
+//! responses, `server/request/fault_injection.rs` finds the faults that a request contains.
 //!
 //! A fault is written `name` or `name=value`. Commas separate several faults, and `name=value@operation` limits one to
 //! an operation. Faults come from the request header [`FAULT_HEADER`], from a model id that ends in `~` and the faults
@@ -20,7 +20,7 @@ use gatewright::operations::{self, Operation};
 use serde_json::Value;
 
 pub(crate) use self::once::FailedOnce;
-use crate::wire::lazy_json;
+use gatewright_protocol::lazy_json;
 
 /// Request header with faults.
 pub const FAULT_HEADER: &str = "x-gatewright-fault";
@@ -210,13 +210,13 @@ impl Faults {
         self.0.extend(others.0);
     }
 
-    /// Those that apply to an operation.
+    /// The faults that apply to an operation.
     pub(crate) fn of(mut self, operation: &Operation) -> Self {
         self.0.retain(|(_, only)| only.is_none_or(|only| only.id == operation.id));
         self
     }
 
-    /// Removes from a request's body what the faults hide from the simulator.
+    /// Removes the members that the faults hide from the simulator from a request's body.
     pub(crate) fn hide(&self, body: &mut Bytes) {
         const TOOLS: [&str; 4] = ["tools", "tool_choice", "toolConfig", "tool_config"];
         if !self.has(&Fault::NoToolCall) {
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_are_read_with_their_values_defaults_and_operations() {
+    fn faults_are_parsed_with_values_defaults_and_operations() {
         let faults: Faults = "delay=200, truncate ,status=503@list_models".parse().expect("three faults");
         assert_eq!(
             faults.iter().collect::<Vec<_>>(),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_fault_is_refused_with_the_list_of_faults() {
+    fn invalid_fault_is_rejected_with_the_list_of_faults() {
         for text in [
             "explode",
             "delay",
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_calls_no_tool_does_not_see_them() {
+    fn no_tool_call_fault_hides_tools_from_the_model() {
         let faults: Faults = "no_tool_call".parse().expect("a fault");
         let hidden = |faults: &Faults, body: &str| {
             let mut body = Bytes::copy_from_slice(body.as_bytes());
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_is_told_with_the_one_that_was_meant() {
+    fn misspelt_fault_suggests_the_nearest_name() {
         for (given, told) in [
             ("trunctae=3", "\"trunctae=3\": unknown fault; did you mean truncate?\n"),
             ("banana", "\"banana\": unknown fault\n"),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_the_list_is_known() {
+    fn every_listed_fault_parses() {
         for line in FAULTS.lines() {
             let word = line.split_whitespace().next().expect("a name");
             let example = word

@@ -12,19 +12,17 @@ use std::collections::BTreeMap;
 
 use gatewright::limits::{self, Rules, integer};
 use gatewright::{Operation, operations};
-use gatewright_protocol::conversation::{Delta, Protocol};
+use gatewright_protocol::conversation::{
+    Conversation, Delta, Format, JsonPointer, Located, Part, PartKind, Protocol, Role, Tool, ToolChoice,
+    ToolKind, Turn,
+};
 use gatewright_protocol::judge::judge;
 use gatewright_protocol::{Defaults, ResponseContext, grammar};
+use gatewright_simulator::budget::{Budget, BudgetExceeded};
+use gatewright_simulator::{Refusal, SimulatedAnswer};
 use serde_json::{Map, Value};
 
 pub use crate::server::http1::fuzzing::asked;
-
-use crate::bounds::budget::{Budget, BudgetExceeded};
-use crate::bounds::client_schema::ClientSchema;
-use crate::simulator;
-use crate::simulator::conversation::{
-    FunctionTool, Prompt, PromptTurn, ReplyContent, ReplyFormat, SimulatedToolChoice,
-};
 
 /// The cost of an answer.
 #[derive(Debug, Clone, Copy)]
@@ -45,23 +43,43 @@ pub fn answer_by_schema(
     choices: usize,
     (steps, bytes): (usize, usize),
 ) -> Option<[AnswerCost; 2]> {
-    let schema = ClientSchema::read(schema, "").ok()?;
-    let turns = vec![PromptTurn::User(question.to_owned())];
-    let tool = FunctionTool { name: "tool".to_owned(), parameters: schema.clone() };
-    let in_form =
-        Prompt { turns: turns.clone(), format: ReplyFormat::JsonSchema(schema), ..Prompt::default() };
-    let calling =
-        Prompt { turns, tools: vec![tool], tool_choice: SimulatedToolChoice::Required, ..Prompt::default() };
-    Some([in_form, calling].map(|prompt| {
+    let nowhere = JsonPointer::default;
+    let question = Part { at: nowhere(), kind: PartKind::Text(question.to_owned()), cache: None };
+    let asked = Conversation {
+        turns: vec![Turn { at: nowhere(), role: Role::User, name: None, parts: vec![question] }],
+        choices: u64::try_from(choices).ok().map(|choices| Located::new(choices, "")),
+        ..Conversation::default()
+    };
+    let format = Format::JsonSchema {
+        name: None,
+        description: None,
+        schema: schema.clone(),
+        schema_at: nowhere(),
+        strict: None,
+    };
+    let in_form = Conversation { format: Some(Located::new(format, "")), ..asked.clone() };
+    let kind = ToolKind::Function {
+        name: "tool".to_owned(),
+        description: None,
+        parameters: Some(schema.clone()),
+        strict: None,
+    };
+    let calling = Conversation {
+        tools: vec![Tool { at: nowhere(), kind, schema_at: nowhere(), cache: None }],
+        tool_choice: Some(Located::new(ToolChoice::Required, "")),
+        ..asked
+    };
+    let cost = |conversation| {
         let budget = Budget::of(steps, bytes);
-        let answered = simulator::replies(&prompt, choices, &budget);
-        let answered = match answered {
-            Ok(replies) => Some(replies.iter().map(|reply| length(&reply.content)).sum()),
-            Err(BudgetExceeded::Steps(_) | BudgetExceeded::Bytes(_)) => None,
-            Err(BudgetExceeded::ClientGone) => unreachable!("nobody left"),
+        let answered = match gatewright_simulator::answer(conversation, &budget) {
+            Ok(answer) => Some(length(answer)),
+            Err(Refusal::Budget(BudgetExceeded::Steps(_) | BudgetExceeded::Bytes(_))) => None,
+            Err(Refusal::Schema(_)) => return None,
+            Err(refusal) => unreachable!("{refusal}"),
         };
-        AnswerCost { steps: budget.worked(), bytes: budget.made(), answered }
-    }))
+        Some(AnswerCost { steps: budget.worked(), bytes: budget.made(), answered })
+    };
+    Some([cost(in_form)?, cost(calling)?])
 }
 
 /// The wire protocols, as the first byte of an input of [`translate`] names them.
@@ -274,11 +292,13 @@ fn read_stream(source: Protocol, text: &str) -> Option<Vec<Delta>> {
     Some(deltas)
 }
 
-fn length(content: &ReplyContent) -> usize {
-    match content {
-        ReplyContent::Text(text) => text.len(),
-        ReplyContent::ToolCalls(calls) => calls.iter().map(|call| call.arguments.len()).sum(),
-    }
+/// Bytes of the texts and arguments of an answer.
+fn length(answer: SimulatedAnswer) -> usize {
+    let bytes = |delta| match delta {
+        Delta::Text { text, .. } | Delta::CallInput { text, .. } => text.len(),
+        _ => 0,
+    };
+    answer.deltas().map(bytes).sum()
 }
 
 #[cfg(test)]
@@ -286,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_of_every_kind_are_translated() {
+    fn fuzz_translate_accepts_documents_of_every_kind() {
         let request = r#"{"messages":[{"role":"user","content":"x"}],"input":"x","contents":[{"parts":[{"text":"x"}]}]}"#;
         for protocol in 0..4 {
             assert!(translate(&[&[protocol, 0], request.as_bytes()].concat()).is_some(), "{protocol}");
@@ -298,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_and_streams_are_held_against_their_rules() {
+    fn fuzz_hold_checks_requests_and_streams_against_their_rules() {
         let request = r#"{"model":"m","max_tokens":64,"messages":[{"role":"user","content":"x"}]}"#;
         assert_eq!(hold(&[&[2, 0], request.as_bytes()].concat()), Some(3));
         assert_eq!(hold(&[&[2, 0], &b"{}"[..]].concat()), None);
@@ -308,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_schemas_are_answered_or_refused_within_the_budget() {
+    fn worst_schemas_stay_within_the_budget() {
         let vectors = include_str!("../../tests/vectors/simulator/schemas.json");
         let vectors: Value = serde_json::from_str(vectors).expect("JSON");
         for case in vectors["cases"].as_array().expect("cases") {

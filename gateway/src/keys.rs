@@ -1,13 +1,15 @@
-//! What a key is: who it was issued to, what it may do and how much. Independent of where keys are stored.
+//! API keys: who a key was issued to, its scopes and its limits. Independent of where keys are stored.
 
 mod digest;
 mod issued;
 mod limits;
 mod scopes;
 
+use serde::{Deserialize, Deserializer};
+
 pub(crate) use self::digest::Digest;
-pub(crate) use self::issued::{CONFIGURED_KEY, random_key};
-pub use self::issued::{IssuedKey, Key, NewKey, Rotation};
+pub(crate) use self::issued::{ADMIN_KEY, CONFIGURED_KEY};
+pub use self::issued::{IssuedKey, Key, KeyUpdate, NewKey, Rotation, random_key};
 pub use self::limits::KeyLimits;
 pub use self::scopes::Scopes;
 
@@ -25,4 +27,11 @@ impl InvalidMember {
     fn new(member: &'static str, message: impl Into<String>) -> Self {
         Self { member, message: message.into() }
     }
+}
+
+/// Reads null as the default: a member that may be left out may be null.
+pub(crate) fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -63,7 +63,8 @@ mod routing;
 mod server;
 mod service;
 mod shared;
-mod simulator;
+#[cfg(feature = "console")]
+mod sign_in;
 mod spent;
 mod store;
 mod stored_responses;
@@ -99,8 +100,11 @@ pub use crate::config::{
 pub use crate::config::{ListedModel, PriceList, PricesOf, TieredPrice, TokenPrice};
 pub use crate::counters::{CounterServer, CountersUrl, InvalidCountersUrl};
 pub use crate::fault::{FAULT_HEADER, FAULTS, Faults, InvalidFault};
+pub use crate::generated::admin;
 pub use crate::generated::routes::{Service, dispatch};
-pub use crate::keys::{InvalidMember, IssuedKey, Key, KeyLimits, NewKey, Rotation, Scopes};
+pub use crate::keys::{
+    InvalidMember, IssuedKey, Key, KeyLimits, KeyUpdate, NewKey, Rotation, Scopes, random_key,
+};
 pub use crate::media::FAILURE_MARKER;
 pub use crate::observe::{Traces, TracesError};
 pub use crate::offers::{Offer, offers};

@@ -3,6 +3,7 @@
 use gatewright::operations::{self, ErrorStyle, Operation};
 use gatewright::{ErrorCode, catalog, limits};
 use gatewright_protocol::json;
+use gatewright_simulator::LONGEST_ANSWER;
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -11,8 +12,6 @@ use crate::keys::Scopes;
 use crate::routing::{ModelRoute, Routes};
 use crate::wire::{ApiError, Call, Response, json_response};
 
-/// Maximum number of tokens of a text answer from the simulator, whatever the request allows.
-pub(crate) const LONGEST_ANSWER: usize = 32_768;
 /// Creation date of all models in the lists: the start of 2026. The catalog states no dates.
 const CREATED: u64 = 1_767_225_600;
 /// Prefix of native model names.
@@ -47,6 +46,7 @@ fn entry(route: &ModelRoute, id: &str) -> Value {
 fn kind(route: &ModelRoute) -> &'static str {
     match route.model.kind {
         ModelKind::Text => "text",
+        ModelKind::Embedding => "embedding",
         ModelKind::Image => "image",
         ModelKind::Video => "video",
     }
@@ -57,6 +57,7 @@ fn protocols(route: &ModelRoute) -> &'static [&'static str] {
     match route.model.kind {
         ModelKind::Text if route.serves_responses() => &["chat", "responses", "messages", "native"],
         ModelKind::Text => &["chat", "messages", "native"],
+        ModelKind::Embedding => &["embeddings"],
         ModelKind::Image | ModelKind::Video => &["media"],
     }
 }
@@ -121,11 +122,6 @@ pub(crate) fn id_of<'a>(operation: &Operation, name: &'a str) -> &'a str {
     }
 }
 
-/// The same, as a model of the catalog.
-pub(crate) fn native_model(call: &Call) -> Result<&'static catalog::TextModel, ApiError> {
-    text_model(native_id(call), call.operation)
-}
-
 /// The model that a checked request names.
 pub(crate) fn named<'a>(call: &'a Call, body: &'a Value) -> &'a str {
     if call.path("model").is_empty() { json::text(&body["model"]) } else { native_id(call) }
@@ -154,6 +150,14 @@ pub(crate) fn text_model(id: &str, operation: &Operation) -> Result<&'static cat
     served.ok_or_else(|| missing(id, operation))
 }
 
+/// The embedding model of a request.
+pub(crate) fn embedding_model(
+    id: &str,
+    operation: &Operation,
+) -> Result<&'static catalog::EmbeddingModel, ApiError> {
+    catalog::EMBEDDING_MODELS.iter().find(|model| model.id == id).ok_or_else(|| missing(id, operation))
+}
+
 /// The video model of a request (2.9).
 pub(crate) fn video_model(id: &str, operation: &Operation) -> Result<&'static catalog::VideoModel, ApiError> {
     catalog::VIDEO_MODELS.iter().find(|model| model.id == id).ok_or_else(|| missing(id, operation))
@@ -177,6 +181,7 @@ pub(crate) fn unserved(routes: &Routes, id: &str, operation: &Operation) -> ApiE
     let Some(route) = routes.find(id) else { return missing(id, operation) };
     let (what, right) = match route.model.kind {
         ModelKind::Text => ("a text model", operations::CREATE_CHAT_COMPLETION),
+        ModelKind::Embedding => ("an embedding model", operations::CREATE_EMBEDDING),
         ModelKind::Image => ("an image model", operations::CREATE_IMAGE),
         ModelKind::Video => ("a video model", operations::CREATE_VIDEO),
     };

@@ -1,4 +1,4 @@
-//! Reports to the store, for those who share it, that this gateway is running, and what it is doing.
+//! Reports to the store that this gateway is running, and its current load, for the other gateways of the store.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

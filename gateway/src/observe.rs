@@ -1,7 +1,8 @@
-//! What operators see of the traffic: metrics, a log line for each request, traces, and the newest requests.
+//! Shows operators the traffic: metrics, a log line for each request, traces, and the newest requests.
 
 mod access_log;
 mod attempts;
+mod content;
 mod metrics;
 mod origin;
 mod provider;
@@ -12,6 +13,7 @@ mod traces;
 
 pub(crate) use self::access_log::{LoggedRequest, watch};
 pub(crate) use self::attempts::{Attempts, Outcome};
+pub(crate) use self::content::ContentRecord;
 pub(crate) use self::metrics::{GaugeGuard, Metrics, States};
 pub(crate) use self::origin::Origin;
 pub(crate) use self::provider::provider_name;

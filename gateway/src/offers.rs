@@ -1,15 +1,17 @@
-//! Which models the upstreams of a configuration offer. Operators compare them with what they configured.
+//! Which models the upstreams of a configuration offer. Operators compare them with what they configured, and test an upstream by
+//! the first page of its list.
 
 use std::fmt::Display;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use gatewright::catalog;
 use gatewright_protocol::conversation::Protocol;
 use http_body_util::{BodyExt as _, Limited};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
+use crate::clock::millis;
 use crate::config::{Config, Kind, UpstreamConfig};
 use crate::upstream::Endpoint;
 
@@ -19,12 +21,16 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_PAGES: usize = 20;
 /// Maximum size of all pages of a list, in bytes.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
+/// Timeout for the first page of a list, when an upstream is tested.
+const TEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum size of that page, in bytes.
+const MAX_TEST_BYTES: usize = 1024 * 1024;
 /// Number of upstreams queried concurrently.
 const AT_ONCE: usize = 16;
 /// Maximum size of the reported part of an upstream's error, in bytes.
 const MAX_TOLD_BYTES: usize = 300;
 
-/// What an upstream offers.
+/// The models that an upstream offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Offer {
@@ -46,6 +52,7 @@ pub async fn offers(config: &Config) -> Vec<Offer> {
 async fn models_of(upstream: &UpstreamConfig) -> Result<Vec<String>, String> {
     if upstream.kind == Kind::Simulator {
         let text = catalog::TEXT_MODELS.iter().map(|model| model.id);
+        let text = text.chain(catalog::EMBEDDING_MODELS.iter().map(|model| model.id));
         let media = catalog::IMAGE_MODELS.iter().map(|model| model.id);
         let media = media.chain(catalog::VIDEO_MODELS.iter().map(|model| model.id));
         return Ok(text.chain(media).map(str::to_owned).collect());
@@ -58,19 +65,50 @@ async fn models_of(upstream: &UpstreamConfig) -> Result<Vec<String>, String> {
     listed.unwrap_or_else(|_| Err(format!("its list did not arrive within {} s", TIMEOUT.as_secs())))
 }
 
+/// What the test of an upstream found.
+#[derive(Debug, Serialize)]
+pub(crate) struct UpstreamTest {
+    /// `untested`: its protocol has no list to ask for.
+    status: &'static str,
+    /// Until the list had arrived or failed.
+    duration_ms: Option<u64>,
+    /// Number of models on the first page of its list.
+    models: Option<usize>,
+    problem: Option<String>,
+}
+
+/// Requests the first page of an upstream's model list, at its configured address and with its first key.
+pub(crate) async fn test(endpoint: &Endpoint) -> UpstreamTest {
+    let untested = |problem: &str| UpstreamTest {
+        status: "untested",
+        duration_ms: None,
+        models: None,
+        problem: Some(problem.to_owned()),
+    };
+    match endpoint.kind {
+        Kind::Simulator => return untested("it runs in this process"),
+        Kind::Converse => return untested("servers of the kind converse list no models"),
+        _ => {}
+    }
+    let begun = Instant::now();
+    let listed =
+        tokio::time::timeout(TEST_TIMEOUT, page(endpoint, None, MAX_TEST_BYTES, MAX_TEST_BYTES)).await;
+    let listed = listed
+        .unwrap_or_else(|_| Err(format!("its list did not arrive within {} s", TEST_TIMEOUT.as_secs())));
+    let duration_ms = Some(millis(begun.elapsed()));
+    match listed {
+        Ok((page, _)) => {
+            UpstreamTest { status: "ok", duration_ms, models: Some(page.names().count()), problem: None }
+        }
+        Err(problem) => UpstreamTest { status: "failed", duration_ms, models: None, problem: Some(problem) },
+    }
+}
+
 async fn list(endpoint: &Endpoint) -> Result<Vec<String>, String> {
     let (mut models, mut after, mut room) = (Vec::new(), None, MAX_BYTES);
     for _ in 0..MAX_PAGES {
-        let answer = endpoint.models(after.as_deref()).await.map_err(|why| why.to_string())?;
-        let (head, body) = answer.into_parts();
-        let body = Limited::new(body, room).collect().await;
-        let body =
-            body.map_err(|_| format!("its list is cut off or larger than {MAX_BYTES} bytes"))?.to_bytes();
-        room -= body.len();
-        if !head.status.is_success() {
-            return Err(refused(endpoint, head.status, &body));
-        }
-        let page: Page = serde_json::from_slice(&body).map_err(|_| "its response is not a list of models")?;
+        let (page, size) = page(endpoint, after.as_deref(), room, MAX_BYTES).await?;
+        room -= size;
         models.extend(page.names());
         after = page.next();
         if after.is_none() {
@@ -78,6 +116,25 @@ async fn list(endpoint: &Endpoint) -> Result<Vec<String>, String> {
         }
     }
     Err(format!("its list has more than {MAX_PAGES} pages"))
+}
+
+/// A page of a list, and its size in bytes. `after`: the cursor from the previous page; `room`: what is left of the maximum size
+/// `most` of the list.
+async fn page(
+    endpoint: &Endpoint,
+    after: Option<&str>,
+    room: usize,
+    most: usize,
+) -> Result<(Page, usize), String> {
+    let answer = endpoint.models(after).await.map_err(|why| why.to_string())?;
+    let (head, body) = answer.into_parts();
+    let body = Limited::new(body, room).collect().await;
+    let body = body.map_err(|_| format!("its list is cut off or larger than {most} bytes"))?.to_bytes();
+    if !head.status.is_success() {
+        return Err(refused(endpoint, head.status, &body));
+    }
+    let page = serde_json::from_slice(&body).map_err(|_| "its response is not a list of models")?;
+    Ok((page, body.len()))
 }
 
 fn refused(endpoint: &Endpoint, status: impl Display + Into<u16> + Copy, body: &Bytes) -> String {
@@ -149,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn each_protocol_lists_its_models_in_its_form() {
+    fn model_lists_of_each_protocol_are_parsed() {
         let chat =
             r#"{"object":"list","data":[{"id":"a","name":"A model"},{"id":"b"}],"models":[{"name":"a"}]}"#;
         assert_eq!(read(chat), (vec!["a".to_owned(), "b".to_owned()], None));

@@ -13,6 +13,7 @@ pub(crate) mod cut;
 mod document;
 mod download;
 mod embedded;
+mod embeddings;
 mod estimate;
 mod event_reader;
 mod failover;
@@ -28,10 +29,8 @@ mod request_meta;
 mod span_attributes;
 mod stored_response_proxy;
 mod stream;
-mod stream_inspector;
 mod translate_request;
 mod translate_stream;
-mod usage_reader;
 mod videos;
 
 use std::ops::ControlFlow;
@@ -90,8 +89,8 @@ struct RequestContext {
     span: Option<Span>,
 }
 
-/// Answers a request for a text or image model. Images use the chat protocol: the upstreams that speak it also generate
-/// images.
+/// Answers a request for a text, embedding or image model. Embeddings and images use the chat protocol: the upstreams that speak
+/// it also make these.
 pub(crate) async fn answer(app: &Arc<App>, call: Call, protocol: Protocol) -> Response {
     let operation = call.operation;
     let call = Arc::new(call);
@@ -104,7 +103,22 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, protocol: Protocol) -> Re
         Ok(None) => Err(refusal(app, &call).await),
         Err(error) => Err(error),
     };
-    answered.unwrap_or_else(|error| error.into_response(operation.error_style))
+    answered.unwrap_or_else(|error| {
+        let mut response = error.into_response(operation.error_style);
+        if let Some(origin) = failed_origin(&call, protocol) {
+            response.extensions_mut().insert(origin);
+        }
+        response
+    })
+}
+
+/// The model that a failed request names, and the upstream that failed it, for operators.
+fn failed_origin(call: &Call, protocol: Protocol) -> Option<Origin> {
+    let upstream = call.failed_at.get().cloned();
+    if protocol == Protocol::Native {
+        return Some(Origin::failed(models::native_id(call), upstream));
+    }
+    Some(Origin::failed(&RequestMeta::read(&call.body)?.model, upstream))
 }
 
 /// The error for a request that doesn't name a model of this gateway.
@@ -132,29 +146,35 @@ fn unanswered(fault: Option<AttemptFailure>, plan: &Plan, model: &str, operation
 impl RequestContext {
     /// None if the request doesn't name a model of this gateway. Errors: the requested stream format doesn't exist.
     fn begin(app: &Arc<App>, call: &Arc<Call>, protocol: Protocol) -> Result<Option<Self>, ApiError> {
-        let action = |stream| match call.operation.id {
+        let action = |stream, list| match call.operation.id {
             "count_tokens" | "count_message_tokens" => Action::CountTokens,
             "compact_response" => Action::Compact,
+            "create_embedding" => Action::Embed { list },
             "create_image" => Action::Image,
             "stream_generate_content" => Action::Answer { stream: true },
             _ => Action::Answer { stream },
         };
-        let framing = match action(false) {
+        let framing = match action(false, false) {
             Action::Answer { stream: true } => Framing::of(call)?,
             _ => Framing::Events,
         };
         let Some(mut meta) = RequestMeta::read(&call.body) else { return Ok(None) };
         // It is a copy if the client's has duplicate members.
         meta.body = prepare::charged(app, call, meta.body, &call.body)?;
-        let action = action(meta.stream && protocol != Protocol::Native);
+        let action = action(meta.stream && protocol != Protocol::Native, meta.lists_input);
         if protocol == Protocol::Native {
             models::native_id(call).clone_into(&mut meta.model);
         }
-        if action == Action::Image && meta.stream {
-            let message = "images cannot be streamed; omit stream";
+        let kind = match action {
+            Action::Embed { .. } => ModelKind::Embedding,
+            Action::Image => ModelKind::Image,
+            _ => ModelKind::Text,
+        };
+        if kind != ModelKind::Text && meta.stream {
+            let what = if kind == ModelKind::Image { "images" } else { "embeddings" };
+            let message = format!("{what} cannot be streamed; omit stream");
             return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
         }
-        let kind = if action == Action::Image { ModelKind::Image } else { ModelKind::Text };
         let route = app.routes.load().find_of(kind, &meta.model).map(Arc::clone);
         let Some(route) = route else { return Ok(None) };
         let input = estimate::of_document(&call.body) as u64;
@@ -261,7 +281,11 @@ impl RequestContext {
                         attempt_metrics,
                     )));
                 }
-                Err(fault) => fault.at(&attempt.destination.provider.endpoint.label),
+                Err(fault) => {
+                    let upstream = &attempt.destination.provider.endpoint;
+                    self.call.failed_at.get_or_init(|| Arc::clone(&upstream.name));
+                    fault.at(&upstream.label)
+                }
             };
             attempt_metrics.failed(&fault);
             drop(attempt_metrics);
@@ -274,7 +298,8 @@ impl RequestContext {
             if refuses_options {
                 attempt.destination.provider.refuse_stream_options();
             } else if !upstream_request.adds_stream_options && fault.verdict == FailureClass::Request {
-                // It refuses the request without them, too: the earlier error may only have quoted the request.
+                // The upstream also rejects the request without `stream_options`: the earlier error may only have quoted
+                // the request.
                 attempt.destination.provider.allow_stream_options();
             }
             if refuses_options || upstream_request.may_be_forgotten && fault.is_unknown_response() {
@@ -336,10 +361,13 @@ impl RequestContext {
         let label = endpoint.label.clone();
         let is_own = !attempt.destination.provider.is_simulator();
         let input = self.input;
+        let mut lacks_usage = false;
         let mut response = match answered {
             SuccessfulAnswer::Document { document, usage, images, share } => {
                 attempt_metrics.answered();
                 attempt_metrics.told(usage.as_ref());
+                // The document then has the estimate.
+                lacks_usage = matches!(self.action, Action::Embed { .. }) && usage.is_none();
                 if let Some(usage) = usage {
                     charge.told(usage);
                 }
@@ -368,7 +396,7 @@ impl RequestContext {
         } else {
             response.headers_mut().insert(SIMULATED_HEADER, HeaderValue::from_static("true"));
         }
-        if upstream_request.estimate.is_some() {
+        if upstream_request.estimate.is_some() || lacks_usage {
             response.headers_mut().insert(ESTIMATED_HEADER, HeaderValue::from_static("true"));
         }
         if let Some(dropped) = &upstream_request.dropped {
@@ -397,9 +425,9 @@ impl RequestContext {
     fn charge(&self, attempt: &UpstreamAttempt) -> Result<Charge, ApiError> {
         let upstream = Arc::clone(&attempt.destination.provider.endpoint.name);
         let charge = Charge::new(self.call.caller.clone(), Arc::clone(&self.route.id), upstream);
-        let charge = charge.priced(attempt.destination.rates.clone());
+        let charge = charge.priced(attempt.destination.rates.clone()).shown_in(&self.call.consumed);
         if self.action == Action::CountTokens {
-            // Counting tokens uses none, and that is exact.
+            // Counting tokens consumes none: this usage is exact, not an estimate.
             let mut charge = charge;
             charge.told(Usage::default());
             return Ok(charge);
@@ -411,7 +439,10 @@ impl RequestContext {
             return charge.reserve(Consumption { images, ..Consumption::default() }).map_err(refused);
         }
         let input = Some(self.input);
-        let output = self.meta.most_tokens.unwrap_or(self.route.model.default_max_tokens);
+        let output = match self.action {
+            Action::Embed { .. } => 0,
+            _ => self.meta.most_tokens.unwrap_or(self.route.model.default_max_tokens),
+        };
         let output = Some(output.saturating_mul(self.meta.choices.into()));
         let expected = Consumption::of_tokens(Usage { input, output, ..Usage::default() });
         let mut charge = charge.reserve(expected).map_err(refused)?;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gatewright::catalog;
+use gatewright::redact::Redactor;
 use gatewright_protocol::conversation::Protocol;
 
 use self::breaker::Breaker;
@@ -151,6 +152,11 @@ impl Routes {
         Arc::clone(current.unwrap_or(provider))
     }
 
+    /// The redactors of all upstreams, which know their keys.
+    pub(crate) fn redactors(&self) -> impl Iterator<Item = &Redactor> {
+        self.providers.values().map(|provider| &provider.endpoint.redactor)
+    }
+
     /// All routes, in the order of the configuration.
     pub(crate) fn all(&self) -> impl ExactSizeIterator<Item = &Arc<ModelRoute>> {
         self.listed.iter()
@@ -179,10 +185,11 @@ impl ModelRoute {
                     "the model {id:?} names the upstream {upstream:?}, which does not exist"
                 )));
             };
-            if model.kind != ModelKind::Text && provider.upstream.kind.is_text() {
-                let upstream = &target.upstream;
+            let kind = provider.upstream.kind;
+            if !kind.serves(model.kind) {
+                let (upstream, why) = (&target.upstream, kind.refusal(model.kind));
                 return Err(InvalidRoutes(format!(
-                    "the model {id:?} names the upstream {upstream:?}, which does not support images and videos"
+                    "the model {id:?} names the upstream {upstream:?}, which {why}"
                 )));
             }
             // State from the old address doesn't apply to the new one.
@@ -282,8 +289,7 @@ fn spoken(kind: Kind) -> &'static [Protocol] {
         Kind::Messages => &[Messages],
         Kind::Native => &[Native],
         Kind::Converse => &[Converse],
-        Kind::Gatewright => &[Chat, Responses, Messages, Native],
-        Kind::Simulator => &[Chat, Responses, Native],
+        Kind::Gatewright | Kind::Simulator => &[Chat, Responses, Messages, Native],
     }
 }
 
@@ -366,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_and_aliases_lead_to_the_model() {
+    fn ids_and_aliases_resolve_to_the_model() {
         let mut fast = model("fast", "one");
         fast.aliases.push("quick".to_owned());
         let routes = Routes::new(&upstreams(), &[fast, model("slow", "two")]).expect("routes");
@@ -377,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_makes_no_routes() {
+    fn contradictory_configuration_makes_no_routes() {
         let said = |upstreams: &[UpstreamConfig], models: &[ModelConfig]| {
             Routes::new(upstreams, models).map(|_| ()).expect_err("a contradiction").to_string()
         };
@@ -398,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn state_survives_a_reload_where_the_names_stay() {
+    fn state_survives_a_reload_of_unchanged_names() {
         let models = [model("fast", "one"), model("slow", "two")];
         let routes = Routes::new(&upstreams(), &models).expect("routes");
         let renewed = routes.renewed(&upstreams()[..1], &models[..1]).expect("routes");
@@ -419,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_found_again_with_the_keys_of_now_at_its_old_address_alone() {
+    fn current_provider_has_the_reloaded_keys_at_an_unchanged_address() {
         let before = Routes::new(&upstreams(), &[model("fast", "one")]).expect("routes");
         let used = Arc::clone(&before.find("fast").expect("fast").destinations[0].provider);
         let mut changed = upstreams();
@@ -434,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_of_images_needs_an_upstream_that_makes_them() {
+    fn image_model_requires_an_upstream_that_supports_images() {
         let routes = |upstream: &str| {
             let mut model = model("pictures", upstream);
             model.kind = ModelKind::Image;
@@ -449,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_serve_what_speaks_responses() {
+    fn responses_are_served_natively_or_by_translation() {
         let upstreams = [
             UpstreamConfig::new("chat", Kind::Chat, "http://127.0.0.1:1"),
             UpstreamConfig::new("both", Kind::Responses, "http://127.0.0.1:1"),

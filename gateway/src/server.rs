@@ -56,6 +56,8 @@ use crate::app::App;
 use crate::config::Config;
 use crate::node_registry::RegisteredNode;
 use crate::observe::GaugeGuard;
+#[cfg(feature = "console")]
+use crate::sign_in::SignInKeys;
 use crate::wire::ApiError;
 
 /// Maximum number of refused connections that stay open for their clients to read the error.
@@ -121,6 +123,14 @@ impl Gateway {
     /// The key that clients must send (section 5).
     pub fn key(&self) -> &ApiKey {
         self.embedded.key()
+    }
+
+    /// A code with which the console can sign in once, within a minute, with both keys of this gateway: the page reads it from its
+    /// fragment, `#sign-in=CODE`. It replaces an earlier code.
+    #[cfg(feature = "console")]
+    pub fn sign_in_code(&self) -> String {
+        let (client, admin) = (self.key().clone(), self.config().admin_key);
+        self.embedded.shared().sign_in.begin(SignInKeys { client, admin })
     }
 
     /// The secret with which webhook receivers verify signatures.
@@ -236,9 +246,10 @@ impl Gateway {
         // What abandoned requests consumed is recorded below.
         cut.cancel();
         open.wait().await;
-        let unfinished = app.task_runner.stop().await;
-        record_last(&app).await;
-        listed.end().await;
+        app.task_runner.abandon().await;
+        // Each waits for a store that is silent, and none for another.
+        let (unfinished, (), (), ()) =
+            tokio::join!(app.task_runner.release(), record_usage(&app), record_history(&app), listed.end());
         if let Err(error) = app.store.checkpoint().await {
             tracing::warn!("{error}: a copy of the database must include the file that ends in -wal");
         }
@@ -255,14 +266,18 @@ fn too_many(max_connections: usize) -> ApiError {
     ApiError::new(&ErrorCode::TOO_MANY_CONNECTIONS, message).retry_after(REFUSED_WAIT_S)
 }
 
-/// Records in the store what the last requests left behind.
-async fn record_last(app: &App) {
+/// Records in the store what the last requests consumed.
+async fn record_usage(app: &App) {
     if let Err(error) = app.writer.finish().await {
         let becomes =
             if app.ledger.journal().is_some() { "will be written at the next start" } else { "is lost" };
         tracing::warn!("{error}: the usage of the last requests {becomes}");
     }
-    if let Err(error) = app.history_keeper.settle().await {
+}
+
+/// Records in the store what the last requests left behind of stored responses.
+async fn record_history(app: &App) {
+    if let Err(error) = app.history_keeper.finish().await {
         let becomes =
             if app.history_keeper.is_spooled() { "will be written at the next start" } else { "are lost" };
         tracing::warn!("{error}: the last stored responses {becomes}");

@@ -85,6 +85,10 @@ impl Service for Arc<App> {
         finish(call.operation, models::retrieve_native(self, &call))
     }
 
+    async fn create_embedding(&self, call: Call) -> Response {
+        relay::answer(self, call, Protocol::Chat).await
+    }
+
     async fn create_video(&self, call: Call) -> Response {
         finish(call.operation, Box::pin(media::create_video(self, call)).await)
     }

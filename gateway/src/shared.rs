@@ -131,7 +131,7 @@ impl Shared {
     }
 }
 
-/// What messages call a document before it is a revision.
+/// The name of a document in messages before it is a revision.
 const DOCUMENT: &str = "document";
 
 /// Validates a document that is to become a revision. `here`: a gateway here must be able to use it; otherwise its secrets

@@ -41,7 +41,7 @@ pub(crate) use self::sql::SqlStore;
 pub(crate) use self::traits::StoreFuture;
 pub(crate) use self::traits::{
     AddKeyError, AnswerQuota, Batch, Delivery, DeliveryOutcome, DueDelivery, DurableStore, KeyRecord,
-    LONGEST_LIST, Lease, MAX_KEYS, MAX_NOTICES, MAX_REVISIONS, MAX_TASKS, NODE_KNOWN_FOR_S, NewConfig,
-    NodeRecord, Notice, Output, Quota, QuotaExceeded, ResumedTask, SpentByKey, Status, StoreError,
-    StoredRevision, Task, TaskError, TaskState, UsageStore, WRITER_KNOWN_FOR,
+    LONGEST_LIST, Lease, MAX_KEYS, MAX_NOTICES, MAX_REVISIONS, MAX_TASKS, NODE_KNOWN_FOR_S, NameTaken,
+    NewConfig, NodeRecord, Notice, Output, Quota, QuotaExceeded, ResumedTask, SpentByKey, Status, StoreError,
+    StoredRevision, Task, TaskError, TaskState, UsageStore, WRITER_KNOWN_FOR, last_write,
 };

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright_protocol::json::{limit, text};
 use gatewright_protocol::tree;
+use gatewright_simulator::budget::{Budget, BudgetExceeded};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::bounds::budget::{Budget, BudgetExceeded};
 use crate::store::{LONGEST, ResponseDocuments, ResponseRecord, StoreUnavailable};
 use crate::wire::{ApiError, Call, Response, json_bytes, json_response};
 

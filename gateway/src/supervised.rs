@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_task_that_panics_begins_anew_until_it_ends() {
+    async fn panicking_task_is_restarted_until_it_ends() {
         let (begun, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
         let (count, end) = (Arc::clone(&begun), Arc::clone(&ended));
         supervise("test", Duration::ZERO, move || {
@@ -48,7 +48,7 @@ mod tests {
                 end.notify_one();
             }
         });
-        tokio::time::timeout(Duration::from_mins(1), ended.notified()).await.expect("it begins anew");
+        tokio::time::timeout(Duration::from_mins(1), ended.notified()).await.expect("it is restarted");
         assert_eq!(begun.load(Ordering::SeqCst), 3);
     }
 }

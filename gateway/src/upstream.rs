@@ -175,7 +175,9 @@ impl Endpoint {
         let may_repeat = match request.action {
             Action::CountTokens => true,
             Action::Video => false,
-            Action::Answer { .. } | Action::Compact | Action::Image => self.retries_lost,
+            Action::Answer { .. } | Action::Compact | Action::Embed { .. } | Action::Image => {
+                self.retries_lost
+            }
         };
         self.keys.ready().await?;
         let since = self.keys.since();
@@ -271,7 +273,8 @@ impl Endpoint {
     }
 }
 
-/// Whether an upstream rejects the key, and not what it may do. Credentials of AWS that have expired are answered 403.
+/// Whether an upstream rejects the key itself, rather than an action that the key does not permit. AWS answers expired
+/// credentials with 403.
 fn rejects_key<B>(answer: &http::Response<B>) -> bool {
     let is_expired = || {
         let error =
@@ -332,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_checked_when_it_is_configured() {
+    fn base_url_is_validated() {
         let made =
             |base: &str| Endpoint::new(&UpstreamConfig::new("one", Kind::Chat, base), None).map(|_| ());
         for base in ["http://127.0.0.1:1", "https://api.example/v1", "http://[::1]:8000/v1/"] {
@@ -346,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_not_shown() {
+    fn debug_output_hides_keys() {
         let mut upstream = UpstreamConfig::new("one", Kind::Chat, "http://127.0.0.1:1");
         upstream.keys.push(gatewright::ApiKey::new("canary-91").expect("a key"));
         let endpoint = Endpoint::new(&upstream, None).expect("an endpoint");

@@ -16,7 +16,7 @@ mod totals;
 
 pub(crate) use self::account::{Account, InFlight, LimitExceeded};
 pub(crate) use self::caller::Caller;
-pub(crate) use self::charge::Charge;
+pub(crate) use self::charge::{Charge, Consumed};
 pub(crate) use self::journal::{Journal, RecoveredJournal};
 pub(crate) use self::ledger::Ledger;
 pub(crate) use self::meter::Remaining;

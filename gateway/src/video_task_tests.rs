@@ -37,7 +37,7 @@ async fn status(gateway: &Embedded, task: &Value) -> String {
 }
 
 #[tokio::test]
-async fn look_ups_call_a_task_pending_until_it_has_a_slot_and_the_submission_calls_it_processing() {
+async fn queued_task_is_pending_on_look_up_and_processing_on_submission() {
     // Section 3: an accepted submission is "processing", and pending is "queued, waiting to start".
     let config = Config { video_time: Duration::from_hours(1), ..Config::default() };
     let gateway = Embedded::new(config).expect("a gateway");
@@ -51,12 +51,13 @@ async fn look_ups_call_a_task_pending_until_it_has_a_slot_and_the_submission_cal
         tokio::task::yield_now().await;
     }
     assert_eq!(status(&gateway, &task).await, "processing");
-    assert_eq!(gateway.app().task_runner.stop().await.len(), 2);
+    gateway.app().task_runner.abandon().await;
+    assert_eq!(gateway.app().task_runner.release().await.len(), 2);
     assert_eq!(status(&gateway, &task).await, "failed");
 }
 
 #[tokio::test]
-async fn the_estimated_time_grows_with_the_duration_and_with_what_comes_before() {
+async fn estimated_time_grows_with_duration_and_queue() {
     // 2.7.
     let gateway = Embedded::new(Config::default()).expect("a gateway");
     let _taken = [(), ()].map(|()| gateway.app().task_runner.schedule.free_place().expect("both places"));
@@ -70,7 +71,7 @@ async fn the_estimated_time_grows_with_the_duration_and_with_what_comes_before()
 }
 
 #[tokio::test]
-async fn a_task_without_room_for_its_file_is_refused_with_the_time_to_come_back() {
+async fn task_without_file_space_is_rejected_with_retry_after() {
     // Section 8: a stored file stays for its hour.
     let config = Config { max_file_bytes: 2_000_000, ..Config::default() };
     let gateway = Embedded::new(config).expect("a gateway");
@@ -82,7 +83,7 @@ async fn a_task_without_room_for_its_file_is_refused_with_the_time_to_come_back(
 }
 
 #[tokio::test]
-async fn the_limit_of_a_key_holds_for_its_videos_under_way_also_once_it_is_revoked() {
+async fn file_limit_of_a_key_holds_after_its_revocation() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = Some(folder.path().to_path_buf());
     let config = Config { data, max_percent_per_key: 100, max_file_bytes: 1_000, ..Config::default() };

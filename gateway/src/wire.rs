@@ -5,7 +5,7 @@ pub(crate) mod content_coding;
 mod error;
 pub(crate) mod event_stream;
 mod guarded_body;
-pub(crate) mod lazy_json;
+mod operator_call;
 pub(crate) mod peeked;
 mod presence;
 mod response;
@@ -14,10 +14,11 @@ pub(crate) mod sse;
 
 pub use self::call::Call;
 pub use self::error::not_implemented;
-pub(crate) use self::error::{ApiError, SHOULD_RETRY, UpstreamError};
+pub(crate) use self::error::{ApiError, FailureCode, SHOULD_RETRY, UpstreamError};
 #[cfg(test)]
 pub(crate) use self::guarded_body::PIECE;
 pub(crate) use self::guarded_body::{held_json, hold};
+pub(crate) use self::operator_call::OperatorCall;
 pub(crate) use self::presence::Presence;
 pub use self::response::Response;
 pub(crate) use self::response::{json_bytes, json_response};

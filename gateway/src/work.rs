@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use gatewright::ErrorCode;
+use gatewright_simulator::budget::Budget;
 use tokio::sync::Semaphore;
 
-use crate::bounds::budget::Budget;
 use crate::wire::ApiError;
 
 /// The pool for long work, shared by its clones.
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_ends_and_gives_its_place_back_when_the_client_goes() {
+    async fn work_stops_and_frees_its_slot_when_the_client_disconnects() {
         let blocking_pool = BlockingPool::of(1);
         let begun = Arc::new(AtomicUsize::new(0));
         let beginning = Arc::clone(&begun);
@@ -82,12 +82,12 @@ mod tests {
         }
         assert_eq!(blocking_pool.places.available_permits(), 0);
         drop(waiting);
-        // If the work did not end, it would keep the only place, and this would wait forever.
+        // If the work did not end, it would keep the only slot, and this would wait forever.
         assert_eq!(blocking_pool.work(|_| Ok(7)).await.ok(), Some(7));
     }
 
     #[tokio::test]
-    async fn no_more_is_worked_at_once_than_there_are_places() {
+    async fn concurrent_work_is_limited_to_the_slots() {
         let blocking_pool = BlockingPool::of(2);
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let works = (0..20).map(|_| {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_of_the_work_is_one_of_the_caller() {
+    async fn panic_in_the_work_propagates_to_the_caller() {
         let blocking_pool = BlockingPool::default();
         let work = blocking_pool.work::<()>(|_| panic!("on purpose"));
         let caught = std::panic::AssertUnwindSafe(work).catch_unwind().await;

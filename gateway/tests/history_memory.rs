@@ -1,4 +1,4 @@
-//! The memory of stored responses (2.4), counted by the allocator: what the bound counts is what is held.
+//! The memory of stored responses (2.4), measured by the allocator: the bound counts the bytes actually held.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,13 +13,13 @@ use tokio::sync::Mutex;
 struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
-/// The most bytes that were live at once.
+/// Peak of live bytes.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
-/// The tests count the same bytes: one at a time.
+/// The tests share these counters, so they run one at a time.
 static TURN: Mutex<()> = Mutex::const_new(());
 
 #[expect(unsafe_code, reason = "an allocator is unsafe by its trait; this one only counts and passes on")]
-// SAFETY: every method passes its arguments on to the system's allocator unchanged.
+// SAFETY: every method passes its arguments unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
@@ -36,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Stores a response with this input and gives its id.
+/// Stores a response with this input and returns its id.
 async fn store(gateway: &Embedded, input: &str) -> String {
     let request = Request::post("/v1/responses")
         .header("authorization", format!("Bearer {}", gateway.key().expose()))
@@ -55,7 +55,7 @@ async fn stored_responses_take_little_more_memory_than_their_text() {
     const RESPONSES: usize = 8;
     let _turn = TURN.lock().await;
     let gateway = Embedded::new(Config::default()).expect("a gateway");
-    // As a tree, each two bytes of it take 32 and more.
+    // Parsed, each two bytes of it take at least 32.
     let item = format!(r#"{{"type":"ours","numbers":[{}0]}}"#, "0,".repeat(100_000));
     store(&gateway, &item).await;
     let before = LIVE.load(Ordering::Relaxed);
@@ -68,7 +68,7 @@ async fn stored_responses_take_little_more_memory_than_their_text() {
     assert!(grown < text + text / 10, "{grown} bytes are held for {text} of text");
 }
 
-/// Answers a request; its status, its body, and by how many bytes more were live on the way than before.
+/// Sends a request; returns status, body, and the peak growth of live bytes meanwhile.
 async fn grown(gateway: &Embedded, request: http::request::Builder, body: String) -> (u16, Vec<u8>, usize) {
     let request = request.header("authorization", format!("Bearer {}", gateway.key().expose()));
     let request =
@@ -82,7 +82,7 @@ async fn grown(gateway: &Embedded, request: http::request::Builder, body: String
 }
 
 #[tokio::test]
-async fn a_stored_conversation_that_takes_too_much_memory_is_not_read() {
+async fn too_costly_stored_conversation_is_rejected_before_parsing() {
     let _turn = TURN.lock().await;
     let gateway = Embedded::new(Config::default()).expect("a gateway");
     let item = format!(r#"{{"type":"ours","numbers":[{}0]}}"#, "0,".repeat(400_000));
@@ -100,7 +100,7 @@ async fn a_stored_conversation_that_takes_too_much_memory_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_stored_response_is_retrieved_without_being_read() {
+async fn stored_response_is_retrieved_without_parsing() {
     let _turn = TURN.lock().await;
     let gateway = Embedded::new(Config::default()).expect("a gateway");
     let tool = format!(r#"{{"type":"ours","numbers":[{}0]}}"#, "0,".repeat(20_000));
@@ -112,6 +112,6 @@ async fn a_stored_response_is_retrieved_without_being_read() {
     drop(answer);
     let (status, kept, grown) = grown(&gateway, Request::get(path), String::new()).await;
     assert_eq!((status, &kept), (200, &made));
-    // The bytes are copied twice here, to be compared.
+    // The bytes are copied twice here for the comparison.
     assert!(grown < 3 * made.len(), "{grown} bytes for an answer of {}", made.len());
 }

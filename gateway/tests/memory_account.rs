@@ -1,4 +1,4 @@
-//! What the account of memory says, against what the allocator has handed out: each path that grows with what others send, with the
+//! Compares the memory account with what the allocator has handed out, on each path that grows with untrusted input, for the
 //! largest inputs.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -12,22 +12,22 @@ use gatewright_gateway::{ApiKey, Config, Gateway, Kind, ModelConfig, TargetConfi
 use tokio::sync::oneshot;
 
 const MIB: usize = 1024 * 1024;
-/// What a gateway takes besides the account, in these tests: connections, tasks, and its own work.
+/// Memory that a gateway uses outside the account in these tests: connections, tasks, and its own work.
 const BASE: usize = 8 * MIB;
-/// Long enough for a busy machine; reached by no test that passes.
+/// Long enough for a busy machine; no passing test waits this long.
 const PATIENCE: Duration = Duration::from_mins(2);
 const KEY: &str = "gw-memory-0123456789";
-/// Requests at once.
+/// Concurrent requests.
 const CLIENTS: usize = 4;
 
 struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
-/// The most bytes that were live at once.
+/// Peak of live bytes.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
-/// The tests count the same bytes: one at a time.
+/// The tests share these counters, so they run one at a time.
 static TURN: Mutex<()> = Mutex::new(());
-/// What is sent, in both directions; it isn't counted.
+/// Bytes sent in either direction, which aren't counted.
 static FILL: [u8; MIB] = [b'x'; MIB];
 
 fn grow(bytes: usize) {
@@ -36,7 +36,7 @@ fn grow(bytes: usize) {
 }
 
 #[expect(unsafe_code, reason = "an allocator is unsafe by its trait; this one only counts and passes on")]
-// SAFETY: every method passes its arguments on to the system's allocator unchanged.
+// SAFETY: every method passes its arguments unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());
@@ -61,21 +61,21 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What an upstream sends after it has read a request.
+/// What an upstream sends once it has read a request.
 #[derive(Clone, Copy)]
 enum Answer {
     Nothing,
-    /// A whole answer of so many mebibytes, without its end.
+    /// A unary response of this many mebibytes, without its end.
     Document(usize),
-    /// An event of so many mebibytes, and then a small one.
+    /// An event of this many mebibytes, followed by a small one.
     Event(usize),
-    /// An event of so many mebibytes, without its end.
+    /// An event of this many mebibytes, without its end.
     OpenEvent(usize),
-    /// So many mebibytes of comments.
+    /// This many mebibytes of comments.
     Comments(usize),
 }
 
-/// The number of answers that have been sent.
+/// Number of responses sent so far.
 static ANSWERED: AtomicUsize = AtomicUsize::new(0);
 
 impl Answer {
@@ -117,7 +117,7 @@ fn fill(socket: &mut TcpStream, mebibytes: usize) -> std::io::Result<()> {
     (0..mebibytes).try_for_each(|_| socket.write_all(&FILL))
 }
 
-/// Reads a request, sends the answer, and keeps the connection until the gateway closes it.
+/// Reads a request, sends the response, and keeps the connection open until the gateway closes it.
 fn serve(mut socket: TcpStream, answer: Answer) -> std::io::Result<()> {
     let (mut buffer, mut seen) = ([0; 16 * 1024], 0);
     let end = loop {
@@ -139,10 +139,10 @@ fn serve(mut socket: TcpStream, answer: Answer) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A gateway in front of an upstream that sends one answer again and again.
+/// A gateway in front of an upstream that always sends the same response.
 struct Setup {
     address: String,
-    /// The bytes that were live when it had started.
+    /// Live bytes after the start.
     before: usize,
     runtime: tokio::runtime::Runtime,
     stop: oneshot::Sender<()>,
@@ -159,7 +159,7 @@ impl Setup {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         std::thread::spawn(move || {
             for socket in listener.incoming().flatten() {
-                // It ends with its connection, however that ends.
+                // Ends with its connection, for whatever reason.
                 std::thread::spawn(move || _ = serve(socket, answer));
             }
         });
@@ -188,7 +188,7 @@ impl Setup {
         Self { before, ..setup }
     }
 
-    /// What the account says.
+    /// The bytes that the account reports.
     fn held(&self) -> usize {
         let mut socket = TcpStream::connect(&self.address).expect("connected");
         let request = "GET /metrics HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n\r\n";
@@ -199,7 +199,7 @@ impl Setup {
         held.split('\n').next().and_then(|held| held.parse().ok()).expect("a number")
     }
 
-    /// Sends requests with prompts of so many mebibytes, at once. `lacks`: how many of the last bytes are not sent.
+    /// Sends concurrent requests with prompts of this many mebibytes. `lacks`: number of final bytes withheld.
     fn ask(
         &self,
         clients: usize,
@@ -221,7 +221,7 @@ impl Setup {
             let mut socket = TcpStream::connect(&self.address).expect("connected");
             let sent = socket.write_all(head.as_bytes()).and_then(|()| fill(&mut socket, mebibytes));
             match sent.and_then(|()| socket.write_all(&end[..end.len() - lacks])) {
-                // Refused before it was sent.
+                // Rejected before it was sent completely.
                 Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
                 sent => sent.expect("sent"),
             }
@@ -230,7 +230,7 @@ impl Setup {
         (0..clients).map(ask).collect()
     }
 
-    /// Waits until the account says at least so much, and compares it with what is allocated.
+    /// Waits until the account reports at least this many bytes, and compares it with the allocated memory.
     fn counts(&self, least: usize) {
         eventually(
             || self.held() >= least,
@@ -240,18 +240,18 @@ impl Setup {
         eventually(fits, || format!("{} bytes for {} in the account", self.grown(), self.held()));
     }
 
-    /// Waits until nothing large is in the account, nor allocated.
+    /// Waits until nothing large remains in the account or allocated.
     fn is_small(&self) {
         let told = || format!("{} bytes, {} in the account", self.grown(), self.held());
         eventually(|| self.held() < MIB && self.grown() < BASE, told);
     }
 
-    /// How many more bytes are live than at the start.
+    /// Growth of live bytes since the start.
     fn grown(&self) -> usize {
         LIVE.load(Ordering::Relaxed).saturating_sub(self.before)
     }
 
-    /// Ends the gateway, which waits for no client.
+    /// Stops the gateway without waiting for clients.
     fn end(self, clients: Vec<TcpStream>) {
         drop(clients);
         eventually(|| self.held() == 0, || format!("{} bytes are still in the account", self.held()));
@@ -268,7 +268,7 @@ fn eventually(is_so: impl Fn() -> bool, told: impl Fn() -> String) {
     }
 }
 
-/// Reads what a client gets, until so many bytes have come.
+/// Reads a response until this many bytes have arrived.
 fn read(client: &mut TcpStream, least: usize) {
     let (mut buffer, mut count) = ([0; 16 * 1024], 0);
     while count < least {
@@ -291,7 +291,7 @@ fn bodies_are_counted_as_they_arrive() {
 }
 
 #[test]
-fn bodies_and_what_is_made_of_them_are_counted_while_an_upstream_works() {
+fn bodies_and_translations_are_counted_while_an_upstream_works() {
     for path in [CHAT, MESSAGES] {
         let setup = Setup::new(Answer::Nothing, BUDGET);
         let clients = setup.ask(CLIENTS, path, false, 9, 0);
@@ -302,7 +302,7 @@ fn bodies_and_what_is_made_of_them_are_counted_while_an_upstream_works() {
 }
 
 #[test]
-fn whole_answers_are_counted_as_they_arrive() {
+fn unary_responses_are_counted_as_they_arrive() {
     let setup = Setup::new(Answer::Document(20), BUDGET);
     let clients = setup.ask(CLIENTS, CHAT, false, 0, 0);
     setup.counts(CLIENTS * 20 * MIB);
@@ -310,7 +310,7 @@ fn whole_answers_are_counted_as_they_arrive() {
 }
 
 #[test]
-fn an_event_is_counted_as_it_arrives() {
+fn event_is_counted_as_it_arrives() {
     for path in [CHAT, MESSAGES] {
         let setup = Setup::new(Answer::OpenEvent(20), BUDGET);
         let clients = setup.ask(CLIENTS, path, true, 0, 0);
@@ -320,7 +320,7 @@ fn an_event_is_counted_as_it_arrives() {
 }
 
 #[test]
-fn what_a_client_does_not_read_is_counted() {
+fn unread_client_data_is_counted() {
     let setup = Setup::new(Answer::Event(20), BUDGET);
     let clients = setup.ask(CLIENTS, CHAT, true, 0, 0);
     setup.counts(CLIENTS * 20 * MIB);
@@ -328,7 +328,7 @@ fn what_a_client_does_not_read_is_counted() {
 }
 
 #[test]
-fn a_stream_keeps_nothing_of_a_large_event_that_its_client_has() {
+fn stream_releases_a_large_event_once_its_client_has_read_it() {
     for path in [CHAT, MESSAGES] {
         let setup = Setup::new(Answer::Event(12), BUDGET);
         let mut clients = setup.ask(CLIENTS, path, true, 0, 0);
@@ -338,14 +338,14 @@ fn a_stream_keeps_nothing_of_a_large_event_that_its_client_has() {
         if path == CHAT {
             setup.is_small();
         }
-        // The account counts all texts of a translation, since some protocols repeat them.
+        // The account counts all texts of a translation, because some protocols repeat them.
         eventually(|| setup.grown() < BASE, || format!("{} bytes", setup.grown()));
         setup.end(clients);
     }
 }
 
 #[test]
-fn comments_before_the_first_event_do_not_pile_up() {
+fn comments_before_the_first_event_do_not_accumulate() {
     let setup = Setup::new(Answer::Comments(16), BUDGET);
     let clients = setup.ask(CLIENTS, CHAT, true, 0, 0);
     eventually(|| ANSWERED.load(Ordering::Relaxed) == CLIENTS, || "not all have been sent".to_owned());
@@ -355,7 +355,7 @@ fn comments_before_the_first_event_do_not_pile_up() {
 }
 
 #[test]
-fn no_more_is_allocated_than_the_account_allows() {
+fn allocations_stay_within_the_memory_budget() {
     const SMALL: usize = 64 * MIB;
     for (answer, mebibytes, lacks) in [
         (Answer::Nothing, 9, 1),

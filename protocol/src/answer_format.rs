@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::codec::JsonObjectRule;
 use crate::conversation::{Conversation, Format, JsonPointer, Part, PartKind, Protocol, Role, Turn};
 
 /// Requests JSON.
@@ -22,8 +23,9 @@ pub(super) fn instruct(conversation: &mut Cow<'_, Conversation>, target: Protoco
     };
     let at: JsonPointer = format.at.clone();
     let part = Part { at: at.clone(), kind: PartKind::Text(text), cache: None };
-    // Providers of responses look for the word in the input only, where instructions with the system role may not end up.
-    let role = if target == Protocol::Responses { Role::Developer } else { Role::System };
+    // Instructions with the system role may not end up in the input.
+    let is_input = target.codec().rules().json_objects == JsonObjectRule::WordInInput;
+    let role = if is_input { Role::Developer } else { Role::System };
     let turn = Turn { at, role, name: None, parts: vec![part] };
     let turns = &mut conversation.to_mut().turns;
     let place = turns.iter().position(|turn| !is_instruction(turn)).unwrap_or(turns.len());
@@ -41,18 +43,18 @@ fn is_instruction(turn: &Turn) -> bool {
 
 /// Whether the target requires the prompt to say that the answer is JSON.
 fn needs_words(conversation: &Conversation, target: Protocol) -> bool {
-    match target {
-        Protocol::Messages | Protocol::Converse => true,
-        Protocol::Chat | Protocol::Responses => !mentions_json(conversation, target),
-        Protocol::Native => false,
+    match target.codec().rules().json_objects {
+        JsonObjectRule::Instruction => true,
+        JsonObjectRule::Word => !mentions_json(&conversation.turns, |_| true),
+        JsonObjectRule::WordInInput => !mentions_json(&conversation.turns, |turn| !is_instruction(turn)),
+        JsonObjectRule::Format => false,
     }
 }
 
-/// Whether a text the target searches contains the word.
-fn mentions_json(conversation: &Conversation, target: Protocol) -> bool {
+/// Whether a text that the target searches contains the word.
+fn mentions_json(turns: &[Turn], counts: fn(&Turn) -> bool) -> bool {
     let is_there =
         |text: &str| text.as_bytes().windows(JSON.len()).any(|word| word.eq_ignore_ascii_case(JSON));
-    let counts = |turn: &&Turn| target != Protocol::Responses || !is_instruction(turn);
-    let parts = conversation.turns.iter().filter(counts).flat_map(|turn| &turn.parts);
-    parts.into_iter().any(|part| matches!(&part.kind, PartKind::Text(text) if is_there(text)))
+    let mut parts = turns.iter().filter(|turn| counts(turn)).flat_map(|turn| &turn.parts);
+    parts.any(|part| matches!(&part.kind, PartKind::Text(text) if is_there(text)))
 }

@@ -14,7 +14,7 @@ pub(super) const FAILED: &str = "The tool failed.";
 /// Placeholder text for providers that reject empty content.
 pub(super) const NOTHING: &str = "…";
 
-/// The field for input that is text, or anything but an object, where a protocol requires an object.
+/// If a protocol requires an object: the member that holds an input of any other kind, such as a text.
 const INPUT: &str = "input";
 
 /// A call's input as an object: models occasionally write something else.

@@ -7,7 +7,6 @@
 mod answer;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use serde_json::{Map, Number, Value};
 
@@ -83,7 +82,7 @@ pub struct Conversation {
     pub metadata: Option<Located<Map<String, Value>>>,
     /// An id of the end user on whose behalf the request is made.
     pub user: Option<Located<String>>,
-    /// Service tier in the words of chat and responses, such as `auto`, `default`, `flex`. `None`: not given.
+    /// Service tier as chat and responses name it, such as `auto`, `default`, `flex`. `None`: not given.
     pub service_tier: Option<Located<String>>,
     /// Length of the answer: `low`, `medium`, `high`.
     pub verbosity: Option<Located<String>>,
@@ -103,22 +102,6 @@ impl Conversation {
         let mut parts = self.turns.iter().flat_map(|turn| &turn.parts);
         let first = parts.next().filter(|first| is_empty(first))?;
         parts.all(is_empty).then_some(&first.at)
-    }
-
-    /// The first medium or call whose place is one of these.
-    pub fn content_at(&self, places: &[JsonPointer]) -> Option<&Part> {
-        if places.is_empty() {
-            return None;
-        }
-        let places: HashSet<&str> = places.iter().map(|place| &**place).collect();
-        let mut parts = self.turns.iter().flat_map(|turn| &turn.parts).flat_map(|part| {
-            let within = match &part.kind {
-                PartKind::Result(result) => result.parts.as_slice(),
-                _ => &[],
-            };
-            std::iter::once(part).chain(within)
-        });
-        parts.find(|part| part.kind.is_content() && places.contains(&*part.at))
     }
 }
 
@@ -207,11 +190,11 @@ pub struct Part {
 pub enum PartKind {
     /// Plain text.
     Text(String),
-    /// The words with which the model refused.
+    /// The text of a refusal.
     Refusal(String),
     /// An image.
     Image(Media),
-    /// A sound recording.
+    /// An audio recording.
     Audio(Media),
     /// A document, or any medium that is neither an image nor audio.
     File(Media),
@@ -223,14 +206,6 @@ pub enum PartKind {
     Thought(Thought),
     /// A kind that only the request's protocol knows.
     Other(Value),
-}
-
-impl PartKind {
-    /// Whether an answer without it would be an answer to another question. A result without its call is lost with the call, which
-    /// is in a compaction or a stored item that only the first provider can read.
-    fn is_content(&self) -> bool {
-        matches!(self, Self::Image(_) | Self::Audio(_) | Self::File(_) | Self::Call(_))
-    }
 }
 
 /// An image, audio or document.
@@ -264,7 +239,7 @@ pub struct ToolCall {
     pub id: String,
     /// Name of the called tool.
     pub name: String,
-    /// What the model passes to the tool.
+    /// The input of the call.
     pub input: Input,
     /// Opaque proof of the thoughts that led to the call. It must come back unchanged.
     pub signature: Option<String>,
@@ -316,6 +291,8 @@ pub struct Tool {
     pub at: JsonPointer,
     /// What kind of tool it is, and its definition.
     pub kind: ToolKind,
+    /// Where the schema of its arguments, or the grammar of its text, would be.
+    pub schema_at: JsonPointer,
     /// How long the provider should cache the request up to here, as in [`Part::cache`].
     pub cache: Option<Located<Value>>,
 }
@@ -386,6 +363,8 @@ pub enum Format {
         description: Option<Located<String>>,
         /// The JSON Schema.
         schema: Value,
+        /// Where the client wrote it.
+        schema_at: JsonPointer,
         /// Whether the provider must enforce the schema. `None`: the request doesn't say.
         strict: Option<Located<bool>>,
     },

@@ -10,6 +10,7 @@ mod answer;
 mod arrangement;
 mod blocks;
 mod citations;
+mod codec;
 mod failure;
 mod features;
 mod media;
@@ -22,7 +23,4 @@ mod tests;
 mod tools;
 mod usage;
 
-pub(super) use self::answer::answer_in;
-pub(super) use self::failure::failure_in;
-pub(super) use self::request_out::request_out;
-pub(super) use self::stream_in::stream_in;
+pub(super) use self::codec::ConverseCodec;

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_effort_survives_the_way_to_tokens_and_back() {
+    fn every_effort_round_trips_through_tokens() {
         for (word, tokens) in EFFORTS {
             assert_eq!((budget_of(word), effort_of(tokens)), (Some(tokens), word));
         }
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_between_two_efforts_are_the_lower_one_but_never_none() {
+    fn tokens_between_efforts_round_down_but_never_to_none() {
         assert_eq!(
             [1, 511, 1_500, 10_000, u64::MAX].map(effort_of),
             ["minimal", "minimal", "low", "medium", "high"]

@@ -13,6 +13,12 @@ const DOCUMENT_BYTES: usize = 16 * 1024;
 /// Maximum length of a provider's code or parameter, in bytes.
 const WORD_BYTES: usize = 200;
 
+/// Reads a provider's error, with what its document says beyond the fields that all protocols share. `body`: as received; it
+/// may be anything.
+pub(super) fn of_document(protocol: Protocol, status: u16, body: &[u8]) -> Failure {
+    Failure { beyond: beyond(protocol, body).map(Box::new), ..read(status, body) }
+}
+
 /// Reads an error. `body`: as received; it may be anything.
 pub(super) fn read(status: u16, body: &[u8]) -> Failure {
     of_error(status, ErrorBody::read(body))
@@ -180,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_read_in_the_form_of_every_protocol() {
+    fn errors_of_every_protocol_are_parsed() {
         let standard = json!({ "error": { "message": "no", "type": "invalid_request_error", "param": "model",
             "code": "model_not_found" } });
         let failure = read(404, standard.to_string().as_bytes());
@@ -203,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_word_is_a_kind_of_error_and_a_reason_is_its_code() {
+    fn native_status_maps_to_kind_and_reason_to_code() {
         let native = json!({ "error": { "code": 429, "message": "later", "status": "RESOURCE_EXHAUSTED" } });
         let failure = of_value(&native);
         assert_eq!((failure.kind, failure.code), (FailureKind::RateLimited, None));
@@ -213,21 +219,21 @@ mod tests {
     }
 
     #[test]
-    fn a_used_up_quota_is_no_rate_limit() {
+    fn exhausted_quota_is_not_a_rate_limit() {
         let body = json!({ "error": { "message": "pay", "type": "insufficient_quota", "code": "insufficient_quota" } });
         assert_eq!(kind_of(429, &body), FailureKind::QuotaExceeded);
         assert_eq!(kind_of(429, &json!({ "error": {} })), FailureKind::RateLimited);
     }
 
     #[test]
-    fn a_general_word_does_not_hide_what_the_status_says() {
+    fn http_status_overrides_a_generic_error_type() {
         let body = json!({ "error": { "message": "no", "type": "invalid_request_error" } });
         assert_eq!(kind_of(401, &body), FailureKind::Authentication);
         assert_eq!(of_value(&body).kind, FailureKind::InvalidRequest);
     }
 
     #[test]
-    fn anything_makes_a_failure_of_bounded_length() {
+    fn any_body_becomes_a_failure_of_bounded_length() {
         let page = format!("<html><title>{}</title>", "ü".repeat(10_000));
         for body in ["", "{", "[]", "null", &page, "data: {\"error\":\"x\"}\n\n"] {
             let failure = read(502, body.as_bytes());

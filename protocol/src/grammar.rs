@@ -1,5 +1,6 @@
-//! What a client may rely on in a stream of each protocol: the order of events, and what they add up to. A reader that
-//! takes a client's bytes and reports what a strict client would understand, and where the stream breaks a rule.
+//! The guarantees that clients rely on in the streams of each protocol: the order of events, and the answer that they add
+//! up to. Reads the bytes that a client gets, and reports how a strict client would interpret them, and where the stream
+//! breaks a rule.
 
 mod chat;
 mod events;
@@ -50,7 +51,7 @@ impl ReceivedCall {
     }
 }
 
-/// What a client understood of a stream.
+/// A stream as a client interprets it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Transcript {
     /// Text of the answer, all choices and parts concatenated.
@@ -74,8 +75,8 @@ impl Transcript {
         self.faults.push(RuleViolation { rule, message: message.into() });
     }
 
-    /// Checks that calls have what a client needs. `cut`: whether the answer was cut off, so that the last call may be
-    /// incomplete.
+    /// Checks that calls have the fields that clients need. `cut`: whether the answer was cut off, so that the last call
+    /// may be incomplete.
     fn check_calls(&mut self, needs_id: bool, cut: bool) {
         let calls = std::mem::take(&mut self.calls);
         let mut ids = HashSet::new();

@@ -1,8 +1,8 @@
 //! What strict providers reject in a request: named rules for each protocol, each with its public source. If the gateway
-//! writes a request that breaks a rule, its client gets somebody else's 400.
+//! writes a request that breaks a rule, its client gets a 400 for a request that it did not write.
 //!
-//! Protocol rules hold everywhere. Provider rules (`Rule::of_provider`) hold only at some providers or models: an upstream
-//! option says so, and breaking them breaks no promise.
+//! Protocol rules hold everywhere. Provider rules (`Rule::of_provider`) hold only at some providers or models, for which
+//! upstreams have options. A request may break them without violating its protocol.
 
 mod chat;
 mod choice;
@@ -22,7 +22,7 @@ use crate::conversation::Protocol;
 
 /// A rule of a protocol.
 pub struct Rule {
-    /// What a request that follows the rule has.
+    /// The name of the rule: a property of requests that follow it.
     pub name: &'static str,
     /// Whether only some providers or models of the protocol reject it.
     pub of_provider: bool,
@@ -42,11 +42,11 @@ impl Rule {
 /// Something a provider would reject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Name of the broken rule: a [`Rule::name`], or `object` if the request is no object.
+    /// Name of the broken rule: a [`Rule::name`], or `object` if the request isn't an object.
     pub rule: &'static str,
     /// JSON Pointer into the request.
     pub at: String,
-    /// What is wrong there, for people.
+    /// A description of the problem, for people.
     pub message: String,
 }
 

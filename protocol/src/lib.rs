@@ -1,5 +1,5 @@
 //! The wire protocols. Each translates to and from the neutral form (`conversation.rs`), in both directions:
-//! six pure functions per protocol, never one per pair. A protocol that only upstreams speak has the three of providers.
+//! pure functions of each protocol's `Codec`, never one per pair. A protocol that only upstreams speak lacks those of clients.
 //!
 //! | function | from | to |
 //! |---|---|---|
@@ -10,7 +10,8 @@
 //! | `StreamIn` | a provider's events | deltas |
 //! | `StreamOut` | deltas | a client's events |
 //!
-//! Errors have the same two directions: `failure_in`, and the gateway's `ApiError` for the client.
+//! Errors have the same two directions: `failure_in`, and the gateway's `ApiError` for the client. What is passed through instead
+//! is inspected (`inspect.rs`), and its usage is read by the same code.
 //!
 //! The crate does no I/O. It has no stable interface: it is a part of the crate `gatewright-gateway`.
 
@@ -21,14 +22,18 @@ mod calls;
 mod capabilities;
 mod chat;
 mod citations;
+mod codec;
 pub mod conversation;
 mod converse;
 mod effort;
 mod failure;
 mod frames;
 pub mod grammar;
+pub mod inspect;
 pub mod json;
 pub mod judge;
+pub mod lazy_json;
+mod lost_content;
 mod media;
 mod members;
 mod messages;
@@ -46,16 +51,21 @@ mod tool_calls;
 mod tool_choice;
 pub mod tree;
 mod turns;
+mod usage_object;
 mod user;
 mod videos;
 mod whole_json;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 pub use self::answer_adapter::AnswerAdapter;
 pub use self::capabilities::{Capabilities, Roles, Thinking, TokenLimit};
 pub use self::chat::has_functions;
 pub use self::failure::code_of;
+pub use self::lost_content::{LostContent, lost_content};
+pub use self::native::{NativeEmbeddings, embeddings_answer, embeddings_request};
+pub use self::pieces::pieces;
 pub use self::proof::{Marking, mark};
 use self::provider_extra::AnswerExtra;
 use self::sequence::SequencedStream;
@@ -63,7 +73,9 @@ pub use self::sequence::failure_of;
 pub use self::surrogates::mended as without_half_characters;
 use self::turns::ArrangedConversation;
 pub use self::videos::{Finished, Report, VideoDimensions, VideoForm, VideoStage};
-use crate::conversation::{Answer, Conversation, Delta, Failure, JsonPointer, Protocol};
+use crate::codec::{ClientCodec, Codec};
+use crate::conversation::{Answer, Conversation, Delta, Failure, JsonPointer, Protocol, Usage};
+use crate::inspect::AnswerMembers;
 
 /// Why a client's documents are never of the converse protocol.
 const NO_CLIENT: &str = "no client speaks the converse protocol";
@@ -151,6 +163,32 @@ pub trait StreamOut: Send {
 }
 
 impl Protocol {
+    fn codec(self) -> &'static dyn Codec {
+        match self {
+            Self::Chat => &chat::ChatCodec,
+            Self::Responses => &responses::ResponsesCodec,
+            Self::Messages => &messages::MessagesCodec,
+            Self::Native => &native::NativeCodec,
+            Self::Converse => &converse::ConverseCodec,
+        }
+    }
+
+    /// None: only upstreams speak it.
+    fn client_codec(self) -> Option<&'static dyn ClientCodec> {
+        match self {
+            Self::Chat => Some(&chat::ChatCodec),
+            Self::Responses => Some(&responses::ResponsesCodec),
+            Self::Messages => Some(&messages::MessagesCodec),
+            Self::Native => Some(&native::NativeCodec),
+            Self::Converse => None,
+        }
+    }
+
+    /// None: only upstreams speak it.
+    fn answer_members(self) -> Option<AnswerMembers> {
+        self.client_codec().map(ClientCodec::answer_members)
+    }
+
     /// Reads a client's request that has passed schema validation. `model` and `stream` come from the path in
     /// the native protocol, from the body in the others.
     pub fn request_in(
@@ -159,100 +197,67 @@ impl Protocol {
         model: &str,
         stream: bool,
     ) -> Result<Conversation, MalformedDocument> {
-        match self {
-            Self::Chat => chat::request_in(body, model, stream),
-            Self::Responses => responses::request_in(body, model, stream),
-            Self::Messages => messages::request_in(body, model, stream),
-            Self::Native => native::request_in(body, model, stream),
-            Self::Converse => Err(MalformedDocument(NO_CLIENT.to_owned())),
-        }
+        let codec = self.client_codec().ok_or_else(|| MalformedDocument(NO_CLIENT.to_owned()))?;
+        codec.request_in(body, model, stream)
     }
 
     /// Writes a provider's request.
     pub fn request_out(self, conversation: &Conversation, defaults: Defaults) -> EncodedRequest {
         if conversation.source == self {
-            return self.write_request(conversation, defaults);
+            return self.codec().request_out(conversation, defaults);
         }
         let ArrangedConversation { conversation, lost } = turns::arrange(conversation, self, defaults);
-        let mut outgoing = self.write_request(&conversation, defaults);
+        let mut outgoing = self.codec().request_out(&conversation, defaults);
         outgoing.dropped.extend(lost);
         outgoing
     }
 
-    fn write_request(self, conversation: &Conversation, defaults: Defaults) -> EncodedRequest {
-        match self {
-            Self::Chat => chat::request_out(conversation, defaults),
-            Self::Responses => responses::request_out(conversation, defaults),
-            Self::Messages => messages::request_out(conversation, defaults),
-            Self::Native => native::request_out(conversation, defaults),
-            Self::Converse => converse::request_out(conversation, defaults),
-        }
-    }
-
     /// Reads a provider's answer.
     pub fn answer_in(self, body: Value) -> Result<Answer, MalformedDocument> {
-        match self {
-            Self::Chat => chat::answer_in(body),
-            Self::Responses => responses::answer_in(body),
-            Self::Messages => messages::answer_in(body),
-            Self::Native => native::answer_in(body),
-            Self::Converse => converse::answer_in(body),
-        }
+        self.codec().answer_in(body)
     }
 
     /// Writes a client's answer.
+    ///
+    /// # Panics
+    /// No client speaks the protocol.
     pub fn answer_out(self, mut answer: Answer, context: &ResponseContext) -> Value {
         if answer.source != self {
             sequence::settle_calls(&mut answer);
             sequence::settle_ends(&mut answer);
         }
         let beyond = AnswerExtra::take(&mut answer, self);
-        let mut document = match self {
-            Self::Chat => chat::answer_out(answer, context),
-            Self::Responses => responses::answer_out(answer, context),
-            Self::Messages => messages::answer_out(answer, context),
-            Self::Native => native::answer_out(answer, context),
-            Self::Converse => unreachable!("{NO_CLIENT}"),
-        };
+        let mut document = self.client_codec().expect(NO_CLIENT).answer_out(answer, context);
         beyond.add(&mut document);
         document
     }
 
     /// Reads a provider's stream and reorders it into whole parts (`sequence.rs`).
     pub fn stream_in(self) -> Box<dyn StreamIn> {
-        let pieces = match self {
-            Self::Chat => chat::stream_in(),
-            Self::Responses => responses::stream_in(),
-            Self::Messages => messages::stream_in(),
-            Self::Native => native::stream_in(),
-            Self::Converse => converse::stream_in(),
-        };
-        Box::new(SequencedStream::new(pieces))
+        Box::new(SequencedStream::new(self.codec().stream_in()))
     }
 
     /// Writes a client's stream.
+    ///
+    /// # Panics
+    /// No client speaks the protocol.
     pub fn stream_out(self, context: ResponseContext) -> Box<dyn StreamOut> {
-        match self {
-            Self::Chat => chat::stream_out(context),
-            Self::Responses => responses::stream_out(context),
-            Self::Messages => messages::stream_out(context),
-            Self::Native => native::stream_out(context),
-            Self::Converse => unreachable!("{NO_CLIENT}"),
-        }
+        self.client_codec().expect(NO_CLIENT).stream_out(context)
+    }
+
+    /// Reads a usage object. `before`: what the answer reported earlier. None: it isn't an object, or counts nothing.
+    pub fn usage_in(self, usage: &RawValue, before: Usage) -> Option<Usage> {
+        self.codec().usage_in(usage, before)
     }
 
     /// The error carried inside an answer document (responses).
     pub fn failure_within(self, answer: &Value) -> Option<Failure> {
-        let is_failed = self == Self::Responses && answer["status"] == "failed";
-        is_failed.then(|| failure::of_value(&answer["error"]))
+        self.codec().failure_within(answer)
     }
 
     /// Reads a provider's error. `body`: as received; it may be anything.
     pub fn failure_in(self, status: u16, body: &[u8]) -> Failure {
-        if self == Self::Converse {
-            return converse::failure_in(status, body);
-        }
-        Failure { beyond: failure::beyond(self, body).map(Box::new), ..failure::read(status, body) }
+        self.codec().failure_in(status, body)
     }
 }
 

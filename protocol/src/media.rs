@@ -276,7 +276,7 @@ mod tests {
             PartKind::Image(media) => ("image", media),
             PartKind::Audio(media) => ("audio", media),
             PartKind::File(media) => ("file", media),
-            other => panic!("{other:?} is no medium"),
+            other => panic!("{other:?} is not a medium"),
         };
         let (MediaSource::Inline(source) | MediaSource::Url(source) | MediaSource::FileId(source)) =
             &media.source;
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_medium_gets_its_usual_type_and_plain_base64() {
+    fn media_type_and_base64_are_normalized() {
         let inline = |data: &str| MediaSource::Inline(data.to_owned());
         let url = |url: &str| MediaSource::Url(url.to_owned());
         for (part, kind, media_type, data) in [

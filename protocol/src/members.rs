@@ -216,7 +216,7 @@ impl RemainingFields {
         self.own.push(Located::new(value, at));
     }
 
-    /// Marks these places as understood: the fields themselves mean nothing more to another protocol.
+    /// Marks these places as understood: the fields contain nothing else that matters to another protocol.
     pub(super) fn understood(&mut self, places: &HashSet<String>) {
         let (own, extra): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.extra).into_iter().partition(|given| places.contains(&*given.at));
@@ -253,7 +253,7 @@ impl RemainingFields {
 pub(super) struct RequestWriter<'a> {
     conversation: &'a Conversation,
     target: Protocol,
-    /// What goes back to where it came from, by the place of the object.
+    /// Fields that are written back to their original object, by its place.
     kept: HashMap<&'a str, Vec<&'a Located<Value>>>,
     dropped: Vec<JsonPointer>,
     capabilities: Capabilities,
@@ -313,7 +313,7 @@ impl<'a> RequestWriter<'a> {
         super::proof::of_maker(proof, self.conversation.source, self.target)
     }
 
-    /// Reports what the target can't express.
+    /// Reports a place that the target can't express.
     pub(super) fn lose(&mut self, at: impl Into<JsonPointer>) {
         self.dropped.push(at.into());
     }
@@ -380,7 +380,7 @@ pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// The name that a JSON Pointer segment stands for.
+/// The unescaped name of a JSON Pointer segment.
 pub(super) fn unescaped(segment: &str) -> String {
     segment.replace("~1", "/").replace("~0", "~")
 }
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_goes_back_to_its_place() {
+    fn unread_members_return_to_their_place() {
         let document = json!({ "a/b": 1, "c": { "d": "x", "e": null }, "f": [] });
         let mut members = read(document.clone());
         let mut rest = RemainingFields::default();
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn another_protocol_reports_what_it_loses_but_not_what_says_nothing() {
+    fn other_protocols_report_dropped_members_except_meaningless_ones() {
         let mut rest = RemainingFields::default();
         rest.keep(read(json!({ "seed": 1, "state": "done", "user": null })), &["state"]);
         let mut conversation = Conversation::default();
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_of_another_type_stays() {
+    fn members_of_unexpected_type_are_left_unread() {
         let mut members = read(json!({ "text": 1, "flag": "x", "count": -1, "list": [], "texts": ["a", 1] }));
         assert_eq!(members.text("text"), None);
         assert_eq!(members.flag("flag"), None);

@@ -2,8 +2,11 @@
 //! schemas describe (`limits::canonical`).
 
 mod answer;
+mod codec;
+mod embeddings;
 mod exact;
 mod grounding;
+mod inspect;
 mod logprobs;
 mod media;
 mod own_kinds;
@@ -16,24 +19,11 @@ mod stream_in;
 mod stream_out;
 #[cfg(test)]
 mod tests;
+mod usage;
 
-use super::{ResponseContext, StreamIn, StreamOut};
-
-pub(super) use self::answer::{answer_in, answer_out};
-pub(super) use self::own_kinds::{has_own_kinds, replace_own_kinds};
-pub(super) use self::request_in::request_in;
-pub(super) use self::request_out::request_out;
+pub(super) use self::codec::NativeCodec;
+pub use self::embeddings::{NativeEmbeddings, embeddings_answer, embeddings_request};
 
 /// Prefix of the generated id for a call without one. It is never written: without ids, the protocol matches results by
 /// name and order.
 const MADE_ID: &str = "call_native_";
-
-/// Reads a provider's stream.
-pub(super) fn stream_in() -> Box<dyn StreamIn> {
-    Box::<stream_in::NativeStreamReader>::default()
-}
-
-/// Writes a client's stream.
-pub(super) fn stream_out(context: ResponseContext) -> Box<dyn StreamOut> {
-    Box::new(stream_out::NativeStreamWriter::new(context))
-}

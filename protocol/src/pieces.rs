@@ -19,7 +19,7 @@ impl Protocol {
             return Ok(bytes);
         }
         if self == Self::Converse {
-            // Its reader takes whole answers, too.
+            // The reader of converse streams accepts whole answers, too.
             frames::data(&document, &mut bytes);
             return Ok(bytes);
         }
@@ -35,9 +35,10 @@ impl Protocol {
 }
 
 /// The pieces of an answer, one for each of its parts.
-pub(super) fn pieces(answer: Answer) -> Vec<Delta> {
-    let Answer { source, id, model, created, choices, usage, .. } = answer;
-    let mut pieces = ChoiceDeltas { source, deltas: vec![Delta::Started { id, model, created }] };
+pub fn pieces(answer: Answer) -> Vec<Delta> {
+    let Answer { source, id, model, created, choices, usage, service_tier, .. } = answer;
+    let mut pieces =
+        ChoiceDeltas { source, deltas: vec![Delta::Started { id, model, created, service_tier }] };
     // The messages protocol reports input tokens at the beginning.
     let input = usage.map(|usage| Usage { output: None, reasoning: None, ..usage });
     pieces.deltas.extend(input.map(Delta::Usage));
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_becomes_a_stream_that_says_the_same() {
+    fn document_becomes_an_equivalent_stream() {
         for (protocol, document) in documents() {
             let bytes = protocol.streamed(document, response_context()).expect("an answer");
             let said = grammar::transcript(protocol, &bytes);
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_native_events_becomes_those_events() {
+    fn native_event_list_becomes_those_events() {
         let list = json!([{ "candidates": [] }, { "usageMetadata": {} }]);
         let bytes = Protocol::Native.streamed(list, response_context()).expect("events");
         let expected = "data: {\"candidates\":[]}\n\ndata: {\"usageMetadata\":{}}\n\n";
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_is_no_answer_becomes_no_stream() {
+    fn non_answer_document_is_not_streamed() {
         for protocol in [Protocol::Chat, Protocol::Responses, Protocol::Messages, Protocol::Native] {
             let document = json!("text");
             assert!(protocol.streamed(document, response_context()).is_err(), "{protocol:?}");

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reader_buffers_counts_also_where_proofs_are_marked() {
+    fn marking_reader_counts_buffered_bytes() {
         let incoming = Protocol::Chat.stream_in();
         let mut reader = Marking::new(incoming, Protocol::Chat, Protocol::Messages);
         let call = |index: u32, text: &str| {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_of_responses_read_thoughts_of_messages_as_a_summary_that_goes_back_with_its_proof() {
+    fn messages_thoughts_round_trip_through_responses_with_their_proof() {
         let (whole, stream) = read_by_responses();
         let thought = &whole["output"][0];
         assert_eq!(thought["summary"], json!([{ "type": "summary_text", "text": "They greet me." }]));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_goes_back_to_its_maker_alone() {
+    fn proof_is_returned_only_to_its_maker() {
         for (maker, _) in MARKS {
             let proof = marked("a:b=", maker);
             assert_eq!(marked(&proof, Protocol::Chat), proof, "one mark is enough");
@@ -240,6 +240,6 @@ mod tests {
         assert_eq!(of_maker("", Protocol::Chat, Protocol::Responses), None, "an empty text proves nothing");
         assert_eq!(of_maker("x", Protocol::Messages, Protocol::Native), None);
         assert_eq!(of_maker("eA==", Protocol::Chat, Protocol::Native), Some("eA=="));
-        assert_eq!(of_maker("x", Protocol::Chat, Protocol::Native), None, "it is no base64");
+        assert_eq!(of_maker("x", Protocol::Chat, Protocol::Native), None, "not base64");
     }
 }

@@ -1,5 +1,5 @@
-//! What an answer contains that the client's protocol can't express. It goes into one field of the client's answer, keyed
-//! by its place in the provider's answer.
+//! Data of an answer that the client's protocol can't express. It is added to the client's answer as one field, keyed by
+//! its place in the provider's answer.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::conversation::{
 const MEMBER: &str = "provider_extra";
 /// Maximum number of stream fields retained until the stream ends.
 const MOST: usize = 100;
-/// Maximum size of what is retained of a stream, in bytes.
+/// Maximum size of the data retained from a stream, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
 
 /// Maximum number of empty filler items in an answer.
@@ -102,7 +102,7 @@ fn put_back(document: &mut Value, at: &str, value: Value, room: &mut usize) {
         }
         object = match object {
             Value::Object(members) if is_last => {
-                // The first list may hold what the answer had in several.
+                // The first list may already contain the values of several lists of the answer.
                 let is_filled = members.get(&name).and_then(Value::as_array).is_some_and(|it| !it.is_empty());
                 if !(is_filled && value == json!([])) {
                     members.insert(name, value);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_a_stream_is_bounded_and_its_last_word_counts() {
+    fn stream_extra_is_bounded_and_the_last_value_wins() {
         let mut kept = StreamExtra::default();
         kept.extra(given("/a", json!(1)));
         kept.extra(given("/a", json!(2)));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_goes_back_to_its_place_whatever_is_there() {
+    fn members_are_restored_at_their_pointer() {
         let mut document = json!({ "a": [{ "b": 1 }], "c": 2, "d": null });
         let members = [
             ("/a/0/b", 9),

@@ -84,7 +84,7 @@ struct ChoiceSequence {
     ids: HashSet<String>,
 }
 
-/// What waits for the open call.
+/// Deltas that wait for the open call.
 enum QueuedDelta {
     Call(u32),
     Part(Delta),
@@ -253,8 +253,8 @@ impl ChoiceSequence {
         }
     }
 
-    /// The stream failed: sends what is complete. Nothing is sent after a partial call, or the client would take the call
-    /// for complete.
+    /// The stream failed: sends everything that is complete. Nothing is sent after a partial call, or the client would
+    /// take the call for complete.
     fn fail(&mut self, choice: u32, held: &mut usize, out: &mut Vec<Delta>) {
         let has_begun = |place| self.calls.get(&place).is_some_and(|call| call.has_begun);
         if self.open.is_some_and(has_begun) {

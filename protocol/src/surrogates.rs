@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_character_becomes_a_mark_and_whole_ones_stay() {
+    fn lone_surrogates_are_replaced_and_pairs_retained() {
         assert_eq!(mended(r#"{"a":"b\ud83d"}"#).as_deref(), Some(r#"{"a":"b\ufffd"}"#));
         assert_eq!(
             mended(r#"["\ude00b\uD83D\ude00\ud83d\ud83d\ude00"]"#).as_deref(),

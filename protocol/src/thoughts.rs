@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pieces_of_a_thought_come_together_before_their_proof() {
+    fn thought_pieces_are_joined_up_to_their_proof() {
         let said = Part { at: "/y".into(), kind: PartKind::Text("Yes.".to_owned()), cache: None };
         let parts = [
             thought("I need", None),

@@ -155,11 +155,11 @@ mod tests {
     use crate::conversation::{FinishReason, Tool};
 
     #[test]
-    fn the_text_of_a_custom_tool_is_given_once_its_arguments_are_whole() {
+    fn custom_tool_input_is_delivered_once_its_arguments_are_complete() {
         let custom = ToolKind::Custom { name: "p.q".to_owned(), description: None, format: None };
         let request = Conversation {
             source: Protocol::Responses,
-            tools: vec![Tool { at: "/tools/0".into(), kind: custom, cache: None }],
+            tools: vec![Tool { at: "/tools/0".into(), kind: custom, schema_at: "".into(), cache: None }],
             ..Conversation::default()
         };
         let mut calls = ClientCalls::new(&request, Protocol::Messages, Defaults::default());

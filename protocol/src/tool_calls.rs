@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use ring::digest::{Context, SHA256};
 
+use crate::codec::{CallIdRule, ToolNameRule};
 use crate::conversation::{Conversation, PartKind, Protocol, ToolChoice, ToolKind};
 
 /// Separates a namespace from the name of a tool in it. No protocol accepts it in a name, so the pair can't be confused
@@ -17,41 +18,25 @@ const ID_DIGEST_BYTES: usize = 12;
 const NAME_DIGEST_BYTES: usize = 4;
 
 /// Whether a protocol accepts this call id.
-fn is_call_id(id: &str, protocol: Protocol) -> bool {
+fn is_call_id(id: &str, rule: CallIdRule) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    match protocol {
-        Protocol::Chat => !id.is_empty() && id.chars().count() <= 40,
-        Protocol::Responses => !id.is_empty() && id.chars().count() <= 64,
-        // Servers of converse take more, but not the models behind them.
-        Protocol::Messages | Protocol::Converse => {
-            !id.is_empty() && id.len() <= 64 && id.bytes().all(is_plain)
-        }
-        Protocol::Native => true,
+    match rule {
+        CallIdRule::Any => true,
+        CallIdRule::Chars(max) => !id.is_empty() && id.chars().count() <= max,
+        CallIdRule::Plain(max) => !id.is_empty() && id.len() <= max && id.bytes().all(is_plain),
     }
 }
 
-/// Maximum length of a tool name.
-const fn max_name_length(protocol: Protocol) -> usize {
-    match protocol {
-        Protocol::Chat | Protocol::Native | Protocol::Converse => 64,
-        Protocol::Responses | Protocol::Messages => 128,
-    }
-}
-
-fn is_name_byte(byte: u8, protocol: Protocol) -> bool {
-    match byte {
-        b'_' | b'-' => true,
-        b'.' | b':' => protocol == Protocol::Native,
-        _ => byte.is_ascii_alphanumeric(),
-    }
+fn is_name_byte(byte: u8, rule: &ToolNameRule) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || rule.further.contains(&byte)
 }
 
 /// Whether a protocol accepts this tool name.
-fn is_tool_name(name: &str, protocol: Protocol) -> bool {
-    let begins = |first: u8| protocol != Protocol::Native || first.is_ascii_alphabetic() || first == b'_';
+fn is_tool_name(name: &str, rule: &ToolNameRule) -> bool {
+    let begins = |first: u8| !rule.begins_with_letter || first.is_ascii_alphabetic() || first == b'_';
     name.bytes().next().is_some_and(begins)
-        && name.len() <= max_name_length(protocol)
-        && name.bytes().all(|byte| is_name_byte(byte, protocol))
+        && name.len() <= rule.max
+        && name.bytes().all(|byte| is_name_byte(byte, rule))
 }
 
 fn digest(text: &str, number: u64, bytes: usize) -> String {
@@ -67,7 +52,7 @@ fn digest(text: &str, number: u64, bytes: usize) -> String {
 /// Gives calls unique ids that a protocol accepts. The first call with an id keeps it.
 #[derive(Debug, Clone)]
 pub(super) struct CallIds {
-    protocol: Protocol,
+    rule: CallIdRule,
     used: HashSet<String>,
     /// How many ids were generated for an original.
     made: HashMap<String, u64>,
@@ -75,16 +60,16 @@ pub(super) struct CallIds {
 
 impl CallIds {
     pub(super) fn new(protocol: Protocol) -> Self {
-        Self { protocol, used: HashSet::new(), made: HashMap::new() }
+        Self { rule: protocol.codec().rules().call_ids, used: HashSet::new(), made: HashMap::new() }
     }
 
     /// The id of the next call.
     pub(super) fn next(&mut self, id: &str) -> String {
         // There, calls without ids are matched by order.
-        if id.is_empty() && self.protocol == Protocol::Native {
+        if id.is_empty() && self.rule == CallIdRule::Any {
             return String::new();
         }
-        if is_call_id(id, self.protocol) && self.used.insert(id.to_owned()) {
+        if is_call_id(id, self.rule) && self.used.insert(id.to_owned()) {
             return id.to_owned();
         }
         let number = self.made.entry(id.to_owned()).or_default();
@@ -108,10 +93,11 @@ pub(super) struct ToolNames {
 impl ToolNames {
     /// Covers all tools that are declared, chosen or called.
     pub(super) fn new(conversation: &Conversation, protocol: Protocol) -> Self {
+        let rule = &protocol.codec().rules().tool_names;
         let mut foreign: Vec<&str> = Vec::new();
         let mut taken: HashSet<String> = HashSet::new();
         for name in names(conversation) {
-            if !is_tool_name(name, protocol) {
+            if !is_tool_name(name, rule) {
                 foreign.push(name);
             } else if !taken.contains(name) {
                 taken.insert(name.to_owned());
@@ -120,7 +106,7 @@ impl ToolNames {
         let mut written: HashMap<String, String> = HashMap::new();
         for name in foreign {
             if !written.contains_key(name) {
-                let made = made_name(name, protocol, &taken);
+                let made = made_name(name, rule, &taken);
                 taken.insert(made.clone());
                 written.insert(name.to_owned(), made);
             }
@@ -157,19 +143,19 @@ fn names(conversation: &Conversation) -> impl Iterator<Item = &str> {
     declared.chain(chosen.iter().map(String::as_str)).chain(called)
 }
 
-fn made_name(name: &str, protocol: Protocol, taken: &HashSet<String>) -> String {
+fn made_name(name: &str, rule: &ToolNameRule, taken: &HashSet<String>) -> String {
     // Tools of a namespace are named the way agents name the tools of their servers.
     if name.contains(NAMESPACE_SEPARATOR) {
         let joined = name.replace(NAMESPACE_SEPARATOR, "__");
-        if is_tool_name(&joined, protocol) && !taken.contains(&joined) {
+        if is_tool_name(&joined, rule) && !taken.contains(&joined) {
             return joined;
         }
     }
-    let most = max_name_length(protocol) - 2 * NAME_DIGEST_BYTES - 1;
+    let most = rule.max - 2 * NAME_DIGEST_BYTES - 1;
     let mut clean = String::with_capacity(most);
     for letter in name.chars().take(most) {
-        let is_taken_over = u8::try_from(letter).is_ok_and(|byte| is_name_byte(byte, protocol));
-        let first = clean.is_empty() && protocol == Protocol::Native && !letter.is_ascii_alphabetic();
+        let is_taken_over = u8::try_from(letter).is_ok_and(|byte| is_name_byte(byte, rule));
+        let first = clean.is_empty() && rule.begins_with_letter && !letter.is_ascii_alphabetic();
         if first && letter != '_' {
             clean.push('_');
         }
@@ -198,7 +184,7 @@ mod tests {
         [Protocol::Chat, Protocol::Responses, Protocol::Messages, Protocol::Native, Protocol::Converse];
 
     #[test]
-    fn made_names_and_ids_conform_and_differ() {
+    fn generated_names_and_ids_are_valid_and_unique() {
         let originals = [
             "1x",
             "-x",
@@ -212,21 +198,25 @@ mod tests {
             &"n".repeat(200),
         ];
         for protocol in PROTOCOLS {
+            let rules = protocol.codec().rules();
             let mut taken = HashSet::new();
             let mut ids = CallIds::new(protocol);
             for original in originals {
-                let made = made_name(original, protocol, &taken);
-                assert!(is_tool_name(&made, protocol), "{protocol:?}: {original:?} becomes {made:?}");
-                assert_eq!(made, made_name(original, protocol, &taken));
+                let made = made_name(original, &rules.tool_names, &taken);
+                assert!(
+                    is_tool_name(&made, &rules.tool_names),
+                    "{protocol:?}: {original:?} becomes {made:?}"
+                );
+                assert_eq!(made, made_name(original, &rules.tool_names, &taken));
                 assert!(taken.insert(made));
                 let id = ids.next(original);
-                assert!(is_call_id(&id, protocol), "{protocol:?}: {original:?} becomes {id:?}");
+                assert!(is_call_id(&id, rules.call_ids), "{protocol:?}: {original:?} becomes {id:?}");
             }
         }
     }
 
     #[test]
-    fn the_first_call_of_an_id_keeps_it_and_the_later_ones_are_stable() {
+    fn first_call_keeps_its_id_and_duplicates_get_stable_ones() {
         let ids = || {
             let mut ids = CallIds::new(Protocol::Chat);
             ["x", "y", "x", "x"].map(|id| ids.next(id))

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_gets_its_properties_and_other_schemas_stay() {
+    fn object_schema_gets_properties_and_others_are_unchanged() {
         for (given, expected) in [
             (json!({}), json!({ "type": "object", "properties": {} })),
             (json!({ "type": "object" }), json!({ "type": "object", "properties": {} })),

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_estimated_no_lower_than_its_tree() {
+    fn text_estimate_is_at_least_the_tree_size() {
         for value in [
             json!({}),
             json!([[], [[]], {}]),

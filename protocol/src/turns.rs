@@ -11,7 +11,7 @@ use super::Defaults;
 use super::answer_format;
 use super::calls::NO_RESULT;
 use super::tool_calls::{CallIds, ToolNames};
-use super::{chat, messages, native, responses};
+use crate::codec::CustomToolSupport;
 use crate::conversation::{
     Conversation, Input, JsonPointer, Located, MediaSource, Part, PartKind, Protocol, Role, Tool, ToolChoice,
     ToolKind, ToolResult, Turn,
@@ -20,7 +20,7 @@ use crate::conversation::{
 /// The field that holds a custom tool's text when a function stands in for it.
 pub(super) const CUSTOM_INPUT: &str = "input";
 
-/// A conversation as the target accepts it, and where the client wrote what is lost.
+/// A conversation as the target accepts it, and the places of the parts that are lost.
 pub(super) struct ArrangedConversation<'a> {
     pub(super) conversation: Cow<'a, Conversation>,
     pub(super) lost: Vec<JsonPointer>,
@@ -28,10 +28,10 @@ pub(super) struct ArrangedConversation<'a> {
 
 /// Whether a provider of this protocol supports tools that take text.
 pub(super) fn has_custom_tools(target: Protocol, defaults: Defaults) -> bool {
-    match target {
-        Protocol::Responses => true,
-        Protocol::Chat => !defaults.functions_only,
-        Protocol::Messages | Protocol::Native | Protocol::Converse => false,
+    match target.codec().rules().custom_tools {
+        CustomToolSupport::Always => true,
+        CustomToolSupport::ByUpstream => !defaults.functions_only,
+        CustomToolSupport::Never => false,
     }
 }
 
@@ -47,7 +47,7 @@ pub(super) fn arrange(
     if has_foreign_files(&conversation, target) {
         leave_files_out(conversation.to_mut(), &mut lost);
     }
-    if matches!(target, Protocol::Messages | Protocol::Converse) && has_many_caches(&conversation) {
+    if target.codec().rules().bounds_cache_marks && has_many_caches(&conversation) {
         bound_caches(conversation.to_mut(), &mut lost);
     }
     let names = ToolNames::new(&conversation, target);
@@ -63,19 +63,12 @@ pub(super) fn arrange(
     ArrangedConversation { conversation, lost }
 }
 
-/// Replaces what only the client's protocol has with what every protocol can express.
+/// Replaces kinds that only the client's protocol has with kinds that every protocol can express.
 pub(super) fn replace_own_kinds(conversation: &mut Cow<'_, Conversation>) {
-    type Has = fn(&Conversation) -> bool;
-    type Replace = fn(&mut Conversation);
-    let (has, replace): (Has, Replace) = match conversation.source {
-        Protocol::Chat => (chat::has_foreign_blocks, chat::replace_foreign_blocks),
-        Protocol::Responses => (responses::has_own_kinds, responses::replace_own_kinds),
-        Protocol::Messages => (messages::has_own_kinds, messages::replace_own_kinds),
-        Protocol::Native => (native::has_own_kinds, native::replace_own_kinds),
-        Protocol::Converse => return,
-    };
-    if has(conversation) {
-        replace(conversation.to_mut());
+    if let Some(codec) = conversation.source.client_codec()
+        && codec.has_own_kinds(conversation)
+    {
+        codec.replace_own_kinds(conversation.to_mut());
     }
 }
 
@@ -90,7 +83,7 @@ fn is_file(part: &Part) -> bool {
 }
 
 fn has_foreign_files(conversation: &Conversation, target: Protocol) -> bool {
-    let shares = |protocol| matches!(protocol, Protocol::Chat | Protocol::Responses);
+    let shares = |protocol: Protocol| protocol.codec().rules().shares_files;
     let has = |part: &Part| match &part.kind {
         PartKind::Result(result) => result.parts.iter().any(is_file),
         _ => is_file(part),
@@ -334,7 +327,7 @@ fn ordered(mut turns: Vec<Turn>, target: Protocol, lost: &mut Vec<JsonPointer>) 
     for mut turn in turns {
         let count = turn.parts.iter().filter(|part| matches!(part.kind, PartKind::Call(_))).count();
         if turn.role == Role::Tool {
-            // What remains are not results.
+            // The remaining parts are not results.
             turn.role = Role::User;
             if turn.parts.is_empty() {
                 continue;

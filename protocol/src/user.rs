@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_id_becomes_a_digest_that_is_the_same_for_the_same_person() {
+    fn long_user_id_becomes_a_stable_digest() {
         let long = "u".repeat(65);
         assert_eq!(id(&long, MAX_USER), id(&long, MAX_USER));
         assert_eq!(id(&long, MAX_USER).len(), MAX_USER);

@@ -61,7 +61,7 @@ pub enum VideoStage {
 /// A video that a provider has finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// What the provider reports about it.
+    /// The data that the provider reports about it.
     pub film: VideoDimensions,
     /// Where its file is. `None`: at the provider, which requires its key.
     pub url: Option<String>,
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_in_the_words_of_each_form() {
+    fn video_request_is_written_in_each_form() {
         let request = json!({ "model": "mine", "prompt": "a kite", "duration": 8, "resolution": "720p",
             "aspect_ratio": "9:16", "webhook_url": "https://example.com", "seed": 7 });
         let sent = VideoForm::Specified.request_out(&request, "theirs", FILM);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_words_for_one_thing_the_specified_one_goes_and_the_other_is_told() {
+    fn specified_members_win_over_aliases_which_are_reported() {
         let request = json!({ "model": "mine", "prompt": "a kite", "seconds": "4", "size": "1x1" });
         let sent = VideoForm::Public.request_out(&request, "theirs", FILM);
         assert_eq!((&sent.body["seconds"], &sent.body["size"]), (&json!("8"), &json!("720x1280")));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn each_state_of_both_forms_is_read() {
+    fn every_state_is_parsed_in_both_forms() {
         let public = |status: &str| told(VideoForm::Public, &json!({ "id": "v", "status": status })).stage;
         assert_eq!([public("queued"), public("in_progress")], [VideoStage::Waiting, VideoStage::Working]);
         assert_eq!(public("dreaming"), VideoStage::Working);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_video_that_failed_without_a_word_has_no_reason() {
+    fn video_failed_without_an_error_has_no_reason() {
         let document = json!({ "id": "v", "status": "failed", "error": null });
         let VideoStage::Failed(failure) = told(VideoForm::Public, &document).stage else {
             panic!("it failed")
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_video_is_told() {
+    fn invalid_video_documents_are_rejected() {
         for document in
             ["", "<html>", "[]", "{}", r#"{"id":"","status":"queued"}"#, r#"{"id":7,"status":"x"}"#]
         {

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_whole_with_its_last_brace() {
+    fn object_is_complete_at_its_closing_brace() {
         let json = r#" {"a":"}\"\\","b":[{}],"c":{}}"#;
         for cut in 0..json.len() {
             let mut whole = WholeJson::default();

@@ -16,7 +16,8 @@ use crate::tree::{Member, Node, Number, Value};
 /// Largest integer that every JSON parser represents exactly: 2^53 − 1.
 const SAFE_INTEGER: u128 = (1 << 53) - 1;
 
-/// Maximum number of checks compared with all others; above it, checks known to be sound are compared again.
+/// Maximum number of checks, other than those that the checker has read, that are compared with all others one by one. If
+/// there are more, all cells are compared through a table.
 const FEW_CHECKS: usize = 4;
 
 /// Collects the advisories for a document with the tree `root`. `sure`: the checker's findings about objects without a tree.
@@ -86,7 +87,7 @@ fn cell<'a>(check: &'a Node<'_>, sure: &'a ValidatedObjects<'_>) -> Option<(&'a 
     }
 }
 
-/// Whether a cell may occur twice. Checks known to be sound differ from each other.
+/// Whether a cell may occur twice. The checks that the checker has read differ from each other.
 fn may_repeat(checks: &Node<'_>, sure: &ValidatedObjects<'_>) -> bool {
     let others =
         || checks.items().iter().enumerate().filter(|(_, check)| !matches!(check.value, Value::Sound(_)));

@@ -313,7 +313,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
         #[test]
-        fn lines_of_blocks_are_those_of_the_reader_of_lines(
+        fn blocks_yield_the_same_lines_as_the_line_reader(
             text in "[a \\t\r\n\n]{0,40}", max_bytes in 1..8_usize, at_once in 1..12_usize
         ) {
             let text = text.as_bytes();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_has_few_lines_however_short_they_are() {
+    fn lines_per_block_are_bounded() {
         let text = "{}\n".repeat(1000) + "[]";
         let blocks: Vec<Block> =
             Blocks::new(text.as_bytes(), 100).map(|block| block.expect("reads")).collect();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pipe_gives_is_not_kept_until_there_is_more() {
+    fn available_lines_are_returned_without_waiting_for_more() {
         let reader = (&b"{}\n"[..]).chain(Failing);
         let mut blocks = Blocks::new(reader, 100);
         assert_eq!(blocks.next().expect("a block").expect("reads").lines().count(), 1);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_before_an_error_are_there() {
+    fn lines_before_a_read_error_are_returned() {
         let reader = (&b"{}\n[]\n1"[..]).chain(Failing);
         let mut blocks = Blocks::new(reader, 100);
         let lines: Vec<usize> =
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_are_used_again() {
+    fn buffers_are_reused() {
         let mut blocks = Blocks { at_once: 4, ..Blocks::new(&b"1\n2\n3\n4\n"[..], 100) };
         let first = blocks.next().expect("a block").expect("reads").bytes().as_ptr();
         assert_eq!(blocks.next().expect("a block").expect("reads").bytes().as_ptr(), first);

@@ -106,6 +106,6 @@ impl<'a> Writer<'a> {
     }
 
     fn string(&mut self, string: &str) {
-        self.text.push_str(&serde_json::to_string(string).expect("strings serialise"));
+        self.text.push_str(&serde_json::to_string(string).expect("strings serialize"));
     }
 }

@@ -1,7 +1,7 @@
 //! Compares two reports cell by cell: what got better, worse or slower, and which cells another model answered.
 //!
-//! A cell is a check on a model. A missing cell counts as skipped, since it was not run either way. Duplicate cells are
-//! compared in order.
+//! A cell is a check on a model. A missing cell counts as skipped, since it was not run either way. A cell that passed and
+//! that the new run was not asked for is not worse: it was not run. Duplicate cells are compared in order.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::matrix::{duration, model_name};
 use crate::model::{Check, CheckId, OverallStatus, Report, Status};
-use crate::words::of_reason;
+use crate::words::{is_by_choice, of_reason};
 use gatewright_safe::visible::visible;
 
 const RED: &str = "\x1b[1;31m";
@@ -65,6 +65,8 @@ pub struct Diff {
     pub better: Vec<Turn>,
     /// Cells that passed and no longer do, or that were skipped and now fail.
     pub worse: Vec<Turn>,
+    /// Cells that passed, and that the new run was not asked for: its models or its selection of checks leave them out.
+    pub not_run: Vec<Turn>,
     /// Cells that failed and now were not run.
     pub hidden: Vec<Turn>,
     /// Cells that fail in both, for different reasons.
@@ -211,6 +213,7 @@ impl Diff {
             settings: settings(old, new),
             better: Vec::new(),
             worse: Vec::new(),
+            not_run: Vec::new(),
             hidden: Vec::new(),
             fails_otherwise: Vec::new(),
             slower: Vec::new(),
@@ -233,7 +236,7 @@ impl Diff {
     /// assert!(Diff::of(&report, &report, Thresholds::default()).is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
-        [&self.better, &self.worse, &self.hidden].iter().all(|turns| turns.is_empty())
+        [&self.better, &self.worse, &self.not_run, &self.hidden].iter().all(|turns| turns.is_empty())
             && [&self.fails_otherwise, &self.other_model].iter().all(|words| words.is_empty())
             && [&self.slower, &self.faster].iter().all(|timings| timings.is_empty())
     }
@@ -244,6 +247,7 @@ impl Diff {
         let status = |check: Option<&Check>| check.map_or(Status::Skip, |check| check.status);
         let turns = match (status(old), status(new)) {
             (Status::Skip | Status::Fail, Status::Pass) => Some(&mut self.better),
+            (Status::Pass, Status::Skip) if is_left_out(new) => Some(&mut self.not_run),
             (Status::Pass, Status::Skip | Status::Fail) | (Status::Skip, Status::Fail) => {
                 Some(&mut self.worse)
             }
@@ -291,7 +295,7 @@ impl Diff {
     /// ```
     #[expect(clippy::missing_panics_doc, reason = "strings and numbers always serialise")]
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("strings and numbers serialise")
+        serde_json::to_string(self).expect("strings and numbers serialize")
     }
 
     /// The comparison as text, with what got worse first. colour: whether to add terminal escapes; the text contains no
@@ -319,6 +323,7 @@ impl Diff {
         let words = |words: &[Words]| -> Vec<String> { words.iter().map(Words::line).collect() };
         section(&mut text, "fails for another reason", RED, colour, words(&self.fails_otherwise));
         section(&mut text, "failed, but was not run now", YELLOW, colour, turns(&self.hidden));
+        section(&mut text, "passed, but was not run now", YELLOW, colour, turns(&self.not_run));
         section(&mut text, "another model answers", YELLOW, colour, words(&self.other_model));
         let timings = |timings: &[Timing]| -> Vec<String> { timings.iter().map(Timing::line).collect() };
         section(
@@ -405,7 +410,7 @@ fn side(report: &Report) -> Side {
 }
 
 fn settings(old: &Report, new: &Report) -> Vec<Setting> {
-    let json = |report: &Report| serde_json::to_value(report).expect("a report serialises");
+    let json = |report: &Report| serde_json::to_value(report).expect("a report serializes");
     let (old, new) = (json(old), json(new));
     let pointers = [
         "/endpoint",
@@ -424,6 +429,11 @@ fn settings(old: &Report, new: &Report) -> Vec<Setting> {
         .map(|pointer| Setting { pointer, old: value(&old, pointer), new: value(&new, pointer) })
         .filter(|setting| setting.old != setting.new)
         .collect()
+}
+
+/// Whether the run was not asked for a cell.
+fn is_left_out(check: Option<&Check>) -> bool {
+    check.is_none_or(|check| check.reason.as_deref().is_some_and(is_by_choice))
 }
 
 /// The identity of a failure. Excludes messages, which contain tokens and times.

@@ -1,6 +1,6 @@
 //! The evidence of a cell: expected and observed values, and the HTTP exchange.
 //!
-//! The kit writes one JSON file per cell into a folder beside the report; pages link to them.
+//! The kit writes one JSON file per cell into a folder next to the report; pages link to them.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn evidence_of_a_folder_is_bounded_together() {
+    fn total_evidence_size_of_a_folder_is_bounded() {
         let folder = tempfile::tempdir().expect("a folder");
         let evidence = r#"{"id": "model_access", "model": null, "assertions": [], "exchange": null}"#;
         for name in ["a.json", "b.json", "c.json"] {
@@ -196,8 +196,8 @@ mod tests {
         }
         let most = 3 * evidence.len() as u64;
         let read = |most| EvidenceFile::read_within(folder.path(), None, most);
-        assert_eq!(read(most).expect("as much as may be").len(), 3);
-        let error = read(most - 1).expect_err("more than may be").to_string();
+        assert_eq!(read(most).expect("exactly at the limit").len(), 3);
+        let error = read(most - 1).expect_err("over the limit").to_string();
         assert!(error.ends_with(&format!("more than {} bytes of evidence in total", most - 1)), "{error}");
     }
 }

@@ -89,7 +89,7 @@ impl<'n> ValidatedObjects<'n> {
     }
 }
 
-/// What has been read of a document.
+/// The state of reading a document.
 #[derive(Debug, Default)]
 struct Plausibility {
     /// Id of the current check.

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_one_or_several() {
+    fn counts_use_singular_or_plural() {
         let told = [(1, "report"), (0, "report"), (1, "address"), (2, "address")];
         let told = told.map(|(count, noun)| super::counted(count, noun));
         assert_eq!(told, ["1 report", "0 reports", "1 address", "2 addresses"]);
@@ -252,7 +252,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_are_those_that_counting_finds(text in "[a\r\né😀]{0,20}", mut offsets in prop::collection::vec(0..90_usize, 1..4)) {
+        fn incremental_positions_match_recounting(text in "[a\r\né😀]{0,20}", mut offsets in prop::collection::vec(0..90_usize, 1..4)) {
             offsets.sort_unstable();
             let mut cursor = Cursor { document: text.as_bytes(), offset: 0, line: 1, column: 1 };
             for offset in offsets {

@@ -99,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn first_findings_are_kept_and_the_rest_is_counted() {
+    fn first_findings_are_retained_and_the_rest_counted() {
         assert_eq!(found([3, 1, 2].into_iter(), 5), (vec![1, 2, 3], 0, 3));
         assert_eq!(found([3, 1, 2].into_iter(), 2), (vec![1, 2], 1, 3));
         assert_eq!(found((0..100).rev(), 2), (vec![0, 1], 98, 100));
     }
 
     #[test]
-    fn findings_past_the_last_that_is_kept_are_not_made() {
+    fn findings_over_the_limit_are_not_built() {
         assert_eq!(found(0..10_000, 3), (vec![0, 1, 2], 9997, 6));
         assert_eq!(found(std::iter::repeat_n(7, 100), 1), (vec![7], 99, 2));
     }

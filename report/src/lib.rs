@@ -17,8 +17,8 @@
 //! Outputs from a report: `matrix` arranges it, `page` writes HTML, `terminal` text, `junit` and `annotations` the
 //! formats of CI systems; `diff` compares two reports. `canonical` formats any document. `rules` explains the rules in
 //! verdicts, `sarif` writes verdicts for code scanning, and `pool` validates many documents in parallel (`workers`),
-//! also from `ndjson`, which `blocks` reads in large parts. `profile` has a deployment's own kit name and models, `evidence` the observations of a kit, and `skeleton`
-//! a report to start from.
+//! also from `ndjson`, which `blocks` reads in large parts. `profile` has a deployment's own kit name and models, `evidence` the observations of a kit,
+//! `skeleton` a report to start from, and `protocols` the document of additional checks beside a report.
 
 mod advise;
 mod annotations;
@@ -42,6 +42,7 @@ mod page;
 mod path;
 mod pool;
 mod profile;
+mod protocols;
 mod read;
 mod render;
 mod rules;
@@ -69,12 +70,13 @@ pub use model::{
     Retries, Status, Summary, Usage,
 };
 pub use ndjson::{Line, Lines, Splitter, is_blank_line};
-pub use page::{MAX_TREND_ENDPOINTS, MAX_TREND_REPORTS, PAGE_STYLE, Trend, html};
+pub use page::{MAX_TREND_ENDPOINTS, MAX_TREND_REPORTS, PAGE_STYLE, Trend, html, html_with_protocols};
 pub use pool::{Pool, PoolResult, Source};
 pub use profile::{MAX_PROFILE_MODELS, Profile};
+pub use protocols::{ProtocolCheck, ProtocolReport};
 pub use read::MAX_DEPTH;
 pub use rules::{RULES, Rule, RuleKind, SCHEMA};
-pub use sarif::{SARIF_FOOT, sarif_head};
+pub use sarif::{SARIF_FOOT, sarif, sarif_head};
 pub use terminal::terminal;
 pub use validate::{MAX_BYTES, Outcome, Validator, ValidatorBuilder};
 pub use workers::Workers;

@@ -252,35 +252,35 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_are_counted_and_left_out() {
+    fn blank_lines_are_counted_and_skipped() {
         let found = lines(b"\n{}\r\n  \n[1]\n\n{\"a\":\n", 100);
         assert_eq!(found, [(2, "{}".into()), (4, "[1]".into()), (6, "{\"a\":".into())]);
     }
 
     #[test]
-    fn last_line_needs_no_end() {
+    fn last_line_needs_no_line_break() {
         assert_eq!(lines(b"{}\n[]", 100), [(1, "{}".into()), (2, "[]".into())]);
         assert_eq!(lines(b"", 100), []);
     }
 
     #[test]
-    fn line_over_the_bound_is_cut_and_the_next_one_is_whole() {
+    fn line_over_the_limit_is_truncated_and_the_next_is_complete() {
         assert_eq!(lines(b"1234567890\n12345\n", 5), [(1, "123456".into()), (2, "12345".into())]);
         assert_eq!(lines(b"123456\n7\n", 5), [(1, "123456".into()), (2, "7".into())]);
     }
 
     #[test]
-    fn line_over_the_bound_that_begins_with_white_space_is_not_blank() {
+    fn long_line_starting_with_white_space_is_not_blank() {
         assert_eq!(lines(b"       1\n        \n2\n", 5), [(1, "      ".into()), (3, "2".into())]);
     }
 
     #[test]
-    fn cr_before_the_line_break_does_not_count_towards_the_bound() {
+    fn cr_before_the_line_break_does_not_count_toward_the_limit() {
         assert_eq!(lines(b"12345\r\n123456\r\n", 5), [(1, "12345".into()), (2, "123456".into())]);
     }
 
     #[test]
-    fn lines_are_the_same_however_the_bytes_are_cut() {
+    fn chunk_boundaries_do_not_change_lines() {
         let text = b"\n{}\r\n  \n[1]\r\n\n123456789\n1";
         for size in 1..text.len() {
             let mut splitter = Splitter::new(5);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn line_without_end_is_known_to_be_over_the_bound() {
+    fn unterminated_line_over_the_limit_is_detected() {
         let mut splitter = Splitter::new(3);
         assert!(splitter.next_line(&mut &b"1\n123"[..]).is_some());
         assert!(splitter.next_line(&mut &b"123"[..]).is_none() && !splitter.is_over());
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn byte_order_mark_is_dropped_where_it_is_told_to_be() {
+    fn byte_order_mark_is_dropped_on_request() {
         let mut splitter = Splitter::new(9).without_mark();
         let mut bytes = "\u{feff}1\n\u{feff}2\n".as_bytes();
         assert_eq!(splitter.next_line(&mut bytes).expect("a line").bytes, b"1");

@@ -6,6 +6,7 @@
 
 mod bar;
 mod diff;
+mod protocols;
 mod report;
 mod trend;
 
@@ -17,7 +18,7 @@ use crate::matrix::duration;
 use crate::model::{CheckId, OverallStatus, Status};
 use gatewright_safe::visible::visible;
 
-pub use report::html;
+pub use report::{html, html_with_protocols};
 pub use trend::{MAX_TREND_ENDPOINTS, MAX_TREND_REPORTS, Trend};
 
 const STYLE: &str = include_str!("page/style.css");
@@ -31,7 +32,7 @@ const STYLE: &str = include_str!("page/style.css");
 /// let page = html(&Report::skeleton(&Profile::default(), "https://gateway.example.com"), &[]);
 /// assert!(page.contains(&format!("style-src {PAGE_STYLE};")));
 /// ```
-pub const PAGE_STYLE: &str = "'sha256-JVxphBVxC/2d7fyfu/a+Iujx1nbZxl3a9Z09pbqpx7o='";
+pub const PAGE_STYLE: &str = "'sha256-shSim1fR2rZXZSKuocYKtlVNNWkU3qhGCOpqVUG6s8c='";
 
 /// A whole page. `title` is text.
 fn page(title: &str, body: &Markup) -> String {
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_line_ends_between_a_number_and_its_unit() {
+    fn numbers_and_units_are_joined_by_no_break_spaces() {
         for (prose, kept) in [
             ("no answer within 5000 ms.", "no answer within 5000\u{a0}ms."),
             ("broke off (after 213 to 219 bytes, in", "broke off (after 213 to 219\u{a0}bytes, in"),
@@ -162,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn policy_allows_the_style_of_the_page() {
+    fn content_security_policy_allows_the_page_style() {
         let digest = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(STYLE));
         assert_eq!(PAGE_STYLE, format!("'sha256-{digest}'"));
     }
 
     /// The browser hashes the text between the tags, so it must stay unchanged.
     #[test]
-    fn style_stands_in_the_page_as_it_is() {
+    fn page_embeds_the_style_unchanged() {
         assert!(page("", &html! {}).contains(&format!("<style>{STYLE}</style>")));
         assert!(!STYLE.contains('<') && !STYLE.contains("url(") && !STYLE.contains("@import"));
     }

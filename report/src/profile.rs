@@ -96,6 +96,33 @@ impl Profile {
         Ok(profile)
     }
 
+    /// The names that a report declares, if they differ from those of the specification and could be a profile.
+    pub(crate) fn of_report(document: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Declared {
+            kit: Kit,
+            configuration: Configuration,
+        }
+        #[derive(Deserialize)]
+        struct Kit {
+            name: String,
+        }
+        #[derive(Deserialize)]
+        struct Configuration {
+            models: Vec<String>,
+        }
+        let Declared { kit, configuration } = serde_json::from_slice(document).ok()?;
+        // A report may be about fewer models than there are.
+        let is_known = configuration.models.iter().all(|model| STANDARD.models.contains(model));
+        let models = if is_known { Vec::new() } else { configuration.models };
+        let kit_name = Some(kit.name).filter(|name| STANDARD.kit_name.as_ref() != Some(name));
+        let profile = Self { kit_name, models };
+        if profile == Self::default() {
+            return None;
+        }
+        Self::read(&serde_json::to_vec(&profile).ok()?).ok()
+    }
+
     /// The kit's name: the profile's, or the specification's.
     ///
     /// ```
@@ -125,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_profile_is_the_specification_s() {
+    fn empty_profile_uses_the_specifications_names() {
         let profile = Profile::read(b"{}").expect("nothing is required");
         assert_eq!(profile, Profile::default());
         assert_eq!(profile.kit_name(), "gatewright-checkkit");
@@ -133,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn profile_names_its_own_kit_and_models() {
+    fn profile_sets_kit_name_and_models() {
         let profile = Profile::read(br#"{"kit_name": "our-kit", "models": ["b", "a"]}"#).expect("a profile");
         assert_eq!(
             (profile.kit_name(), profile.models()),
@@ -142,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn faulty_profiles_are_refused_with_the_place() {
+    fn invalid_profile_is_rejected_with_its_pointer() {
         for (json, message) in [
             (&br#"{"kit": "x"}"#[..], "no profile: unknown field `kit`"),
             (br#"{"kit_name": "a", "kit_name": "b"}"#, "no profile: duplicate field `kit_name`"),
@@ -158,6 +185,23 @@ mod tests {
         ] {
             let error = Profile::read(json).expect_err(message);
             assert!(error.starts_with(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn profile_is_derived_from_the_names_in_a_report() {
+        let report = |kit: &str, models: &str| {
+            let text = format!(
+                r#"{{"kit": {{"name": "{kit}"}}, "configuration": {{"models": {models}}}, "x": [1]}}"#
+            );
+            Profile::of_report(text.as_bytes()).map(|profile| (profile.kit_name, profile.models))
+        };
+        let ours = "gatewright-checkkit";
+        assert_eq!(report(ours, r#"["gpt-5"]"#), Some((None, vec!["gpt-5".to_owned()])));
+        assert_eq!(report("our-kit", r#"["model-luna"]"#), Some((Some("our-kit".to_owned()), Vec::new())));
+        assert_eq!(report(ours, r#"["model-luna", "model-sol"]"#), None);
+        for unusable in [r#"["a", "a"]"#, r#"["a", ""]"#, r#""a""#, "[1]"] {
+            assert_eq!(report(ours, unusable), None, "{unusable}");
         }
     }
 }

@@ -94,6 +94,14 @@ pub(crate) fn read_unsure<'a, 'n>(
     }
 }
 
+/// Whether a document is in fact the name of its file.
+fn is_file_name(text: &str) -> bool {
+    const MAX_NAME_BYTES: usize = 4096;
+    text.len() <= MAX_NAME_BYTES
+        && !text.contains(['{', '[', '"', '\n'])
+        && [".json", ".ndjson", ".jsonl"].iter().any(|ending| text.ends_with(ending))
+}
+
 impl<'a, 'n> Reader<'a, 'n> {
     fn new(text: &'a str, findings: Findings, cut: bool, sure: ValidatedObjects<'n>) -> Self {
         let (path, members, items) = (Vec::new(), Vec::new(), Vec::new());
@@ -454,7 +462,12 @@ impl<'a, 'n> Reader<'a, 'n> {
     fn unexpected(&mut self, expected: &str) -> Stop {
         let found = self.rest().chars().next().map(|found| quoted(found.encode_utf8(&mut [0; 4])));
         let found = found.unwrap_or_default();
-        let message = format!("found {found} where {expected} should be");
+        let hint = if is_file_name(self.text) {
+            "; this is the name of a file: give its path as a path, or its content"
+        } else {
+            ""
+        };
+        let message = format!("found {found} where {expected} should be{hint}");
         let finding = Finding::new(self.pointer(), "syntax", message);
         self.put(self.at, finding.expected(expected.to_owned()).found(found));
         Stop

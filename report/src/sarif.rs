@@ -1,14 +1,18 @@
-//! Findings as SARIF 2.1.0, the format of code scanning services.
+//! Findings as SARIF 2.1.0, the format of code scanning services: the violations of documents, and the failed checks of a
+//! report.
 //!
-//! A log is written piece by piece, so that its size does not matter: [`sarif_head`], the results of each document
+//! A log of violations is written piece by piece, so that its size does not matter: [`sarif_head`], the results of each document
 //! with commas between them, [`SARIF_FOOT`].
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Value as Json, json};
 
 use crate::finding::Violation;
+use crate::matrix::model_name;
+use crate::model::{CheckId, Report, Status};
 use crate::rules::{RULES, Rule, RuleKind};
 use crate::validate::Outcome;
+use gatewright_safe::visible::visible;
 
 /// Characters to escape in the path of a URI; `/` separates, and `:` could be mistaken for the end of a scheme.
 const PATH: &AsciiSet = &CONTROLS
@@ -63,6 +67,67 @@ pub fn sarif_head() -> String {
          \"runs\":[{{\"tool\":{},\"columnKind\":\"unicodeCodePoints\",\"results\":[",
         json!({ "driver": driver }),
     )
+}
+
+/// The failed checks of a report as a whole SARIF log: one result each, at the place where the check is in the report's file.
+///
+/// path: the file, which has the report in canonical form; absolute, or relative to the source root of the log's reader.
+///
+/// ```
+/// use gatewright_report::{Profile, Report, Status, sarif};
+///
+/// let mut report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+/// report.checks[0].status = Status::Fail;
+/// let log: serde_json::Value = serde_json::from_str(&sarif(&report, "report.json"))?;
+/// assert_eq!(log["runs"][0]["results"][0]["ruleId"], "models_endpoint");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn sarif(report: &Report, path: &str) -> String {
+    let uri = uri(path);
+    let rules: Vec<Json> = CheckId::ALL
+        .into_iter()
+        .map(|id| json!({ "id": id.name(), "shortDescription": { "text": id.meaning() } }))
+        .collect();
+    let lines = check_lines(&report.to_json());
+    let failed = report.checks.iter().enumerate().filter(|(_, check)| check.status == Status::Fail);
+    let results: Vec<Json> = failed
+        .map(|(index, check)| {
+            let why = check.in_words().unwrap_or_default();
+            let what = format!("{} {}: {why}", check.id, model_name(check.model.as_deref()));
+            let line = lines.get(index).copied().unwrap_or(1);
+            json!({
+                "ruleId": check.id.name(),
+                "ruleIndex": check.id as usize,
+                "level": "error",
+                "message": { "text": visible(&what) },
+                "locations": [{
+                    "physicalLocation": {
+                        "artifactLocation": { "uri": uri },
+                        "region": { "startLine": line },
+                    },
+                    "logicalLocations": [{ "fullyQualifiedName": format!("/checks/{index}"), "kind": "value" }],
+                }],
+            })
+        })
+        .collect();
+    let log = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {
+                "driver": { "name": "gatewright", "version": env!("CARGO_PKG_VERSION"), "rules": rules },
+            },
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    });
+    format!("{log:#}\n")
+}
+
+/// The line of each check in a report in canonical form, in which no other list of objects is as deep.
+fn check_lines(canonical: &str) -> Vec<usize> {
+    let begins = |(_, line): &(usize, &str)| *line == "    {";
+    canonical.lines().enumerate().filter(begins).map(|(index, _)| index + 1).collect()
 }
 
 fn described(rule: &Rule) -> Json {

@@ -66,7 +66,7 @@ impl<'a> Scan<'a> {
         Some(self.next(close).is_none())
     }
 
-    /// What follows an item or a member: a comma, or the end. Returns whether it is the comma.
+    /// Consumes the comma after an item or a member, or the end of the list. Returns whether it is the comma.
     #[inline(always)]
     pub(crate) fn more(&mut self, close: u8) -> Option<bool> {
         if self.byte(b',').is_some() {

@@ -70,7 +70,7 @@ impl Report {
     /// ```
     #[expect(clippy::missing_panics_doc, reason = "a report always serialises")]
     pub fn to_json(&self) -> String {
-        let json = serde_json::to_vec(self).expect("a report serialises");
+        let json = serde_json::to_vec(self).expect("a report serializes");
         Validator::default().for_own_documents().canonical(&json).expect("what serde_json writes can be read")
     }
 }

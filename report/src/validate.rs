@@ -3,7 +3,8 @@
 //! It validates against the schema of reports itself (`spec/report.schema.json`), with formats asserted, never
 //! against the typed model: typed models accept and reject some documents wrongly.
 
-use std::sync::{Arc, LazyLock};
+use std::collections::VecDeque;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use serde_json::Value as Json;
@@ -37,7 +38,13 @@ const MAX_BYTES_LIMIT: usize = u32::MAX as usize;
 /// as long as the report; but each line is indented, and a document that is not a report may nest 128 levels deep.
 const CANONICAL_GROWTH: usize = 8;
 
+/// Maximum number of sets of names for which a validator is kept, if reports may declare their own.
+const MAX_KNOWN_NAMES: usize = 8;
+
 static DEFAULT: LazyLock<Validator> = LazyLock::new(|| Validator::builder().build());
+
+/// Validators by the names that they accept, shared by the clones of one.
+type KnownNames = Arc<Mutex<VecDeque<(Profile, Validator)>>>;
 
 /// Validates reports against their schema and rules. Cheap to clone. Keep it: building one compiles the schema.
 ///
@@ -54,6 +61,8 @@ pub struct Validator {
     compiled: Arc<Schema>,
     /// The names of the schema, for documents that need no tree; `None` if there are too many.
     names: Arc<Option<Names>>,
+    /// The validators for the names that reports declared recently; `None`: such names are violations.
+    own_names: Option<KnownNames>,
     strict: bool,
     max_bytes: usize,
     max_findings: usize,
@@ -72,6 +81,7 @@ pub struct Validator {
 pub struct ValidatorBuilder {
     models: Vec<String>,
     kit_name: Option<String>,
+    own_names: bool,
     strict: bool,
     max_bytes: usize,
     max_findings: usize,
@@ -91,7 +101,8 @@ pub struct ValidatorBuilder {
 pub struct Outcome {
     /// Whether the document is a valid report; with `strict`, also whether it has no advisories.
     pub valid: bool,
-    /// What breaks the form of reports, in document order: the first [`MAX_FINDINGS`], unless the validator has another limit.
+    /// Violations of the form of reports, in document order: the first [`MAX_FINDINGS`], unless the validator has another
+    /// limit.
     pub violations: Vec<Violation>,
     /// Suspicious content that the section allows, in document order, with the same limit. Empty if the document does
     /// not parse.
@@ -134,6 +145,7 @@ impl Validator {
         ValidatorBuilder {
             models: Vec::new(),
             kit_name: None,
+            own_names: false,
             strict: false,
             max_bytes: MAX_BYTES,
             max_findings: MAX_FINDINGS,
@@ -169,8 +181,8 @@ impl Validator {
         self.sound(document, false).is_ok()
     }
 
-    /// [`Self::validate`] by the tree, which is made of documents that the checker is not sure of; for tests and
-    /// measurements.
+    /// [`Self::validate`], always through the tree, which is otherwise built only for documents that the checker is not
+    /// sure of; for tests and measurements.
     #[doc(hidden)]
     pub fn validate_by_tree(&self, document: &[u8]) -> Outcome {
         self.explained(document, true, ValidatedObjects::new(None))
@@ -227,7 +239,7 @@ impl Validator {
     /// ```
     #[expect(clippy::missing_panics_doc, reason = "JSON always serialises")]
     pub fn schema(&self) -> String {
-        serde_json::to_string_pretty(&*self.schema).expect("JSON serialises") + "\n"
+        serde_json::to_string_pretty(&*self.schema).expect("JSON serializes") + "\n"
     }
 
     /// Maximum size of a document, in bytes.
@@ -254,8 +266,34 @@ impl Validator {
     fn judge(&self, document: &[u8], wanted: bool) -> Outcome {
         match self.sound(document, wanted) {
             Ok(outcome) => outcome,
-            Err(sure) => self.explained(document, wanted, *sure),
+            Err(sure) => match self.for_names_of(document) {
+                Some(own) => own.judge(document, wanted),
+                None => self.explained(document, wanted, *sure),
+            },
         }
+    }
+
+    /// The validator for the names that a report declares; `None`: they are those of this validator, or aren't accepted.
+    fn for_names_of(&self, document: &[u8]) -> Option<Self> {
+        let known = self.own_names.as_ref().filter(|_| document.len() <= self.max_bytes)?;
+        let profile = Profile::of_report(document)?;
+        let known = || known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, validator)) = known().iter().find(|(other, _)| *other == profile) {
+            return Some(validator.clone());
+        }
+        let builder = ValidatorBuilder {
+            strict: self.strict,
+            max_bytes: self.max_bytes,
+            max_findings: self.max_findings,
+            ..Self::builder()
+        };
+        let validator = builder.profile(&profile).build();
+        let mut known = known();
+        if known.len() == MAX_KNOWN_NAMES {
+            known.pop_front();
+        }
+        known.push_back((profile, validator.clone()));
+        Some(validator)
     }
 
     /// The verdict on a document that is certainly valid, which most are: no tree is built. Err: the valid parts of any
@@ -377,6 +415,24 @@ impl ValidatorBuilder {
         if profile.models.is_empty() { self } else { self.models(&profile.models) }
     }
 
+    /// Whether a report may have other names than those of the specification: then the kit name and the models that it
+    /// declares itself (`kit.name`, `configuration.models`) are valid in all of it. Default: no. Without effect if names are
+    /// set by [`Self::models`], [`Self::kit_name`] or [`Self::profile`].
+    ///
+    /// ```
+    /// use gatewright_report::{Profile, Report, Validator};
+    ///
+    /// let profile = Profile::read(br#"{ "models": ["our-model"] }"#)?;
+    /// let report = Report::skeleton(&profile, "https://gateway.example.com").to_json();
+    /// assert!(!Validator::default().check(report.as_bytes()).valid);
+    /// assert!(Validator::builder().own_names(true).build().check(report.as_bytes()).valid);
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn own_names(mut self, own_names: bool) -> Self {
+        self.own_names = own_names;
+        self
+    }
+
     /// Whether an advisory makes a document invalid. Default: no.
     ///
     /// ```
@@ -426,6 +482,7 @@ impl ValidatorBuilder {
     /// ```
     #[expect(clippy::missing_panics_doc, reason = "the embedded schema is sound, as the tests show")]
     pub fn build(self) -> Validator {
+        let own_names = self.own_names && self.kit_name.is_none() && self.models.is_empty();
         let mut schema: Json = serde_json::from_str(SCHEMA).expect("the embedded schema is JSON");
         if let Some(name) = self.kit_name {
             set(&mut schema, "/$defs/kit/properties/name", "const", name.into());
@@ -440,6 +497,7 @@ impl ValidatorBuilder {
             compiled: Arc::new(Schema::compile(&schema).expect("the compiler knows the embedded schema")),
             names: Arc::new(Names::of(&schema)),
             schema: Arc::new(schema),
+            own_names: own_names.then(Arc::default),
             strict: self.strict,
             max_bytes: self.max_bytes,
             max_findings: self.max_findings,
@@ -455,7 +513,7 @@ fn set(schema: &mut Json, place: &str, keyword: &str, value: Json) {
 }
 
 impl Outcome {
-    /// Whether there are no violations and no advisories: of such a document there is nothing to tell.
+    /// Whether there are no violations and no advisories: such a document needs no report.
     ///
     /// ```
     /// use gatewright_report::{Profile, Report, validate};
@@ -550,7 +608,7 @@ impl Outcome {
     /// ```
     #[expect(clippy::missing_panics_doc, reason = "strings and numbers always serialise")]
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("strings and numbers serialise")
+        serde_json::to_string(self).expect("strings and numbers serialize")
     }
 }
 

@@ -16,6 +16,16 @@ const REASONS: [(&str, &str, &str); 7] = [
     ("aborted", "", "the run was interrupted"),
 ];
 
+/// Whether a reason says that the run was not asked for the cell: its selection, not the service, is why there is no result.
+pub(crate) fn is_by_choice(reason: &str) -> bool {
+    let (code, detail) = reason.split_once(':').unwrap_or((reason, ""));
+    match code {
+        "filtered" | "not_full" | "agent_mode" => true,
+        "dependency_failed" => detail.trim() == "models_endpoint was not run",
+        _ => false,
+    }
+}
+
 /// The reason of a skipped cell. An unknown code is kept: it may be another kit's.
 pub(crate) fn of_reason(reason: &str) -> Cow<'_, str> {
     let Some((code, detail)) = reason.split_once(':') else { return Cow::Borrowed(reason) };
@@ -47,7 +57,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_become_words_and_what_is_not_known_stays() {
+    fn cells_that_were_not_asked_for_are_told_from_those_that_could_not_be_run() {
+        for (reason, by_choice) in [
+            ("filtered: --only", true),
+            ("not_full: runs on the first model only unless the run is full", true),
+            ("agent_mode: skipped", true),
+            ("dependency_failed: models_endpoint was not run", true),
+            ("dependency_failed: models_endpoint gave no list of models", false),
+            ("aborted: the run was interrupted", false),
+            ("theirs: why", false),
+            ("", false),
+        ] {
+            assert_eq!(is_by_choice(reason), by_choice, "{reason}");
+        }
+    }
+
+    #[test]
+    fn known_codes_become_words_and_unknown_ones_are_unchanged() {
         for (reason, words) in [
             ("filtered: --only", "the selection of checks leaves it out"),
             ("agent_mode: skipped", "no coding agent was asked for"),

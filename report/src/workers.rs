@@ -14,7 +14,7 @@ const AHEAD_PER_THREAD: usize = 8;
 /// Maximum number of threads.
 const MAX_THREADS: usize = 64;
 
-/// Threads that make a result of each job.
+/// Threads that compute a result for each job.
 ///
 /// Submit jobs while [`Workers::has_room`], and fetch results while [`Workers::pending`] is not 0: the caller balances
 /// the two, so nothing is read ahead without limit. At most 8 jobs per thread are held.
@@ -50,7 +50,7 @@ impl<J: Send + 'static, T: Send + 'static> Workers<J, T> {
     /// Starts the threads, which end when this is dropped.
     ///
     /// threads: their number, at most 64; 0 for one per core. ordered: whether results come in the order of the jobs, or
-    /// as they are ready. work: makes a result, on the threads.
+    /// as they are ready. work: computes a result, on the threads.
     ///
     /// Errors: the system cannot create a thread.
     ///

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_offered_only_if_it_is_like_the_given_one() {
+    fn suggestion_requires_a_similar_word() {
         assert_eq!(suggestion("base_ulr", ["kind", "base_url"]), "; did you mean base_url?");
         assert_eq!(suggestion("MODEL-SLO", ["model-luna", "model-sol"]), "; did you mean model-sol?");
         assert_eq!(suggestion("banana", ["kind", "base_url"]), "");
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_of_one_kind_begin_with_makes_none_like_another() {
+    fn shared_prefix_alone_does_not_make_names_similar() {
         let models = ["model-terra", "model-sol", "image_model_1"];
         for (given, meant) in [
             ("model-cedar", None),
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_work_for_a_huge_word_is_bounded() {
+    fn suggestion_for_a_huge_word_takes_bounded_time() {
         let began = std::time::Instant::now();
         let huge = "x".repeat(10_000_000);
         assert_eq!(suggestion(&huge, [huge.as_str()]), format!("; did you mean {huge}?"));

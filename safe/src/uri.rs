@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uris_are_absolute_and_well_formed() {
+    fn uris_must_be_absolute_and_well_formed() {
         for sound in [
             "https://gateway.example.com",
             "HTTP://h:80/a/b?c=d#e",

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_that_a_terminal_acts_on_or_that_reorders_or_hides_text() {
+    fn control_bidi_and_invisible_characters_are_escaped() {
         let steering = [
             "\x1b[2J",
             "\x1b]0;title\x07",
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_words_and_emoji_stay_as_they_are() {
+    fn lines_words_and_emoji_are_unchanged() {
         for text in ["", "plain\n\ttext", "می\u{200c}خواهم", "👩\u{200d}💻", "עברית"] {
             assert!(matches!(visible_lines(text), Cow::Borrowed(shown) if shown == text), "{text}");
         }

@@ -14,19 +14,19 @@ use tempfile::TempPath;
 ///
 /// use gatewright_safe::whole_file::WholeFile;
 /// # let folder = tempfile::tempdir()?;
-/// # let place = folder.path().join("report.json");
-/// let (mut file, whole) = WholeFile::begin(place.clone())?;
+/// # let path = folder.path().join("report.json");
+/// let (mut file, whole) = WholeFile::begin(path.clone())?;
 /// file.write_all(b"{}")?;
 /// // Until then there is nothing in its place.
-/// assert!(!place.exists());
+/// assert!(!path.exists());
 /// whole.land(file, false)?;
-/// assert_eq!(std::fs::read(&place)?, b"{}");
+/// assert_eq!(std::fs::read(&path)?, b"{}");
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct WholeFile {
     temporary: TempPath,
-    place: PathBuf,
+    path: PathBuf,
 }
 
 impl WholeFile {
@@ -38,13 +38,13 @@ impl WholeFile {
     /// ```
     /// use gatewright_safe::whole_file::WholeFile;
     /// # let folder = tempfile::tempdir()?;
-    /// # let place = folder.path().join("report.json");
-    /// drop(WholeFile::begin(place)?);
+    /// # let path = folder.path().join("report.json");
+    /// drop(WholeFile::begin(path)?);
     /// assert_eq!(std::fs::read_dir(&folder)?.count(), 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn begin(place: PathBuf) -> io::Result<(File, Self)> {
-        let replaced = std::fs::metadata(&place).ok().filter(Metadata::is_file);
+    pub fn begin(path: PathBuf) -> io::Result<(File, Self)> {
+        let replaced = std::fs::metadata(&path).ok().filter(Metadata::is_file);
         let make = |path: &Path| {
             let mut options = OpenOptions::new();
             options.write(true).create_new(true);
@@ -58,7 +58,7 @@ impl WholeFile {
         };
         let mut builder = tempfile::Builder::new();
         builder.prefix(".gatewright-").suffix(".part");
-        let (file, temporary) = builder.make_in(folder_of(&place), make)?.into_parts();
+        let (file, temporary) = builder.make_in(folder_of(&path), make)?.into_parts();
         #[cfg(unix)]
         if let Some(replaced) = &replaced {
             use std::os::unix::fs::PermissionsExt as _;
@@ -67,7 +67,7 @@ impl WholeFile {
             // If the file system does not support permissions, the narrower ones stay.
             let _ = file.set_permissions(std::fs::Permissions::from_mode(mode));
         }
-        Ok((file, Self { temporary, place }))
+        Ok((file, Self { temporary, path }))
     }
 
     /// Renames the file that [`WholeFile::begin`] created to its final path, durably: it survives a power failure.
@@ -76,21 +76,21 @@ impl WholeFile {
     /// ```
     /// use gatewright_safe::whole_file::WholeFile;
     /// # let folder = tempfile::tempdir()?;
-    /// # let place = folder.path().join("report.json");
-    /// let (file, whole) = WholeFile::begin(place.clone())?;
-    /// std::fs::write(&place, "another one")?;
+    /// # let path = folder.path().join("report.json");
+    /// let (file, whole) = WholeFile::begin(path.clone())?;
+    /// std::fs::write(&path, "another one")?;
     /// assert!(whole.land(file, false).is_err());
-    /// assert_eq!(std::fs::read(&place)?, b"another one");
+    /// assert_eq!(std::fs::read(&path)?, b"another one");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn land(self, file: File, overwrite: bool) -> io::Result<()> {
-        let Self { temporary, place } = self;
+        let Self { temporary, path } = self;
         file.sync_all()?;
         // Closed first: some systems cannot rename an open file.
         drop(file);
-        let moved = if overwrite { temporary.persist(&place) } else { temporary.persist_noclobber(&place) };
+        let moved = if overwrite { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
         moved.map_err(|error| error.error)?;
-        sync_folder(folder_of(&place))
+        sync_folder(folder_of(&path))
     }
 }
 
@@ -104,8 +104,8 @@ impl WholeFile {
 /// assert_eq!(folder_of(Path::new("reports/today.json")), Path::new("reports"));
 /// assert_eq!(folder_of(Path::new("today.json")), Path::new("."));
 /// ```
-pub fn folder_of(place: &Path) -> &Path {
-    place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes the rename durable. Only Unix can open folders.
@@ -126,19 +126,19 @@ fn sync_folder(_folder: &Path) -> io::Result<()> {
 /// ```
 /// use gatewright_safe::whole_file::write_file;
 /// # let folder = tempfile::tempdir()?;
-/// # let place = folder.path().join("report.json");
-/// write_file(&place, b"{}")?;
-/// assert_eq!(std::fs::read(&place)?, b"{}");
+/// # let path = folder.path().join("report.json");
+/// write_file(&path, b"{}")?;
+/// assert_eq!(std::fs::read(&path)?, b"{}");
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub fn write_file(place: &Path, bytes: &[u8]) -> io::Result<()> {
-    let place = target(place);
-    if std::fs::metadata(&place).is_ok_and(|found| !found.is_file()) {
-        let mut file = std::fs::OpenOptions::new().write(true).open(&place)?;
+pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let path = target(path);
+    if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+        let mut file = std::fs::OpenOptions::new().write(true).open(&path)?;
         file.write_all(bytes)?;
         return file.flush();
     }
-    let (mut file, whole) = begin(place)?;
+    let (mut file, whole) = begin(path)?;
     file.write_all(bytes)?;
     whole.land(file, true)
 }
@@ -148,18 +148,18 @@ pub fn write_file(place: &Path, bytes: &[u8]) -> io::Result<()> {
 /// ```
 /// use gatewright_safe::whole_file::check_place;
 /// # let folder = tempfile::tempdir()?;
-/// # let place = folder.path().join("report.json");
-/// check_place(&place)?;
-/// assert!(!place.exists());
+/// # let path = folder.path().join("report.json");
+/// check_place(&path)?;
+/// assert!(!path.exists());
 /// assert!(check_place(&folder.path().join("missing/report.json")).is_err());
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub fn check_place(place: &Path) -> io::Result<()> {
-    let place = target(place);
-    match std::fs::metadata(&place) {
+pub fn check_place(path: &Path) -> io::Result<()> {
+    let path = target(path);
+    match std::fs::metadata(&path) {
         Ok(found) if found.is_dir() => Err(io::Error::other("it is a folder")),
         Ok(found) if !found.is_file() => Ok(()),
-        _ => begin(place).map(drop),
+        _ => begin(path).map(drop),
     }
 }
 
@@ -169,9 +169,9 @@ pub fn check_place(place: &Path) -> io::Result<()> {
 /// ```
 /// use gatewright_safe::whole_file::same_place;
 /// # let folder = tempfile::tempdir()?;
-/// # let place = folder.path().join("report.json");
-/// assert!(same_place(&place, &folder.path().join("./report.json")));
-/// assert!(!same_place(&place, &folder.path().join("other.json")));
+/// # let path = folder.path().join("report.json");
+/// assert!(same_place(&path, &folder.path().join("./report.json")));
+/// assert!(!same_place(&path, &folder.path().join("other.json")));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn same_place(one: &Path, other: &Path) -> bool {
@@ -180,9 +180,9 @@ pub fn same_place(one: &Path, other: &Path) -> bool {
 }
 
 /// Errors name the missing folder.
-fn begin(place: PathBuf) -> io::Result<(File, WholeFile)> {
-    let folder = folder_of(&place).to_owned();
-    WholeFile::begin(place).map_err(|error| match error.kind() {
+fn begin(path: PathBuf) -> io::Result<(File, WholeFile)> {
+    let folder = folder_of(&path).to_owned();
+    WholeFile::begin(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             io::Error::new(error.kind(), format!("there is no folder {}", folder.display()))
         }
@@ -191,9 +191,9 @@ fn begin(place: PathBuf) -> io::Result<(File, WholeFile)> {
 }
 
 /// The target of a link, so that the link itself stays; for a new file, the canonical path of its folder plus its name.
-fn target(place: &Path) -> PathBuf {
-    let new = || Some(std::fs::canonicalize(folder_of(place)).ok()?.join(place.file_name()?));
-    std::fs::canonicalize(place).ok().or_else(new).unwrap_or_else(|| place.to_owned())
+fn target(path: &Path) -> PathBuf {
+    let new = || Some(std::fs::canonicalize(folder_of(path)).ok()?.join(path.file_name()?));
+    std::fs::canonicalize(path).ok().or_else(new).unwrap_or_else(|| path.to_owned())
 }
 
 #[cfg(test)]
@@ -201,29 +201,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_is_replaced_and_nothing_else_is_left() {
+    fn file_is_replaced_without_leftovers() {
         let folder = tempfile::tempdir().expect("a folder");
-        let place = folder.path().join("report.json");
+        let path = folder.path().join("report.json");
         for text in ["first", "second"] {
-            write_file(&place, text.as_bytes()).expect("written");
-            assert_eq!(std::fs::read_to_string(&place).expect("read"), text);
+            write_file(&path, text.as_bytes()).expect("written");
+            assert_eq!(std::fs::read_to_string(&path).expect("read"), text);
         }
         assert_eq!(std::fs::read_dir(&folder).expect("listed").count(), 1);
     }
 
     #[test]
-    fn missing_folder_and_folder_in_the_place_are_errors_before_and_after() {
+    fn missing_folder_or_folder_as_target_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder");
-        for place in [folder.path().join("missing/report.json"), folder.path().to_owned()] {
-            assert!(check_place(&place).is_err());
-            assert!(write_file(&place, b"x").is_err());
+        for path in [folder.path().join("missing/report.json"), folder.path().to_owned()] {
+            assert!(check_place(&path).is_err());
+            assert!(write_file(&path, b"x").is_err());
         }
         assert!(check_place(&folder.path().join("report.json")).is_ok());
         assert_eq!(std::fs::read_dir(&folder).expect("listed").count(), 0);
     }
 
     #[test]
-    fn missing_folder_is_named_and_no_temporary_file() {
+    fn missing_folder_error_names_the_folder_not_the_temporary_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let missing = folder.path().join("missing");
         let expected = format!("there is no folder {}", missing.display());
@@ -233,36 +233,36 @@ mod tests {
     }
 
     #[test]
-    fn places_are_the_same_however_they_are_written() {
+    fn same_place_recognizes_aliases_and_links() {
         let folder = tempfile::tempdir().expect("a folder");
-        let place = folder.path().join("report.json");
+        let path = folder.path().join("report.json");
         let roundabout = folder.path().join(".").join("report.json");
         for _ in ["before it is there", "after"] {
-            assert!(same_place(&place, &roundabout));
-            assert!(!same_place(&place, &folder.path().join("other.json")));
-            std::fs::write(&place, "x").expect("written");
+            assert!(same_place(&path, &roundabout));
+            assert!(!same_place(&path, &folder.path().join("other.json")));
+            std::fs::write(&path, "x").expect("written");
         }
         #[cfg(unix)]
         {
             let link = folder.path().join("latest.json");
-            std::os::unix::fs::symlink(&place, &link).expect("linked");
-            assert!(same_place(&place, &link));
+            std::os::unix::fs::symlink(&path, &link).expect("linked");
+            assert!(same_place(&path, &link));
             assert!(!same_place(Path::new("/dev/null"), Path::new("/dev/null")));
         }
     }
 
     #[cfg(unix)]
     #[test]
-    fn link_stays_a_link_and_device_stays_a_device() {
+    fn writing_through_a_link_or_device_preserves_it() {
         use std::os::unix::fs::FileTypeExt as _;
 
         let folder = tempfile::tempdir().expect("a folder");
-        let (place, link) = (folder.path().join("report.json"), folder.path().join("latest.json"));
-        write_file(&place, b"old").expect("written");
-        std::os::unix::fs::symlink(&place, &link).expect("linked");
+        let (path, link) = (folder.path().join("report.json"), folder.path().join("latest.json"));
+        write_file(&path, b"old").expect("written");
+        std::os::unix::fs::symlink(&path, &link).expect("linked");
         write_file(&link, b"new").expect("written");
         assert!(link.is_symlink());
-        assert_eq!(std::fs::read(&place).expect("read"), b"new");
+        assert_eq!(std::fs::read(&path).expect("read"), b"new");
         write_file(Path::new("/dev/null"), b"x").expect("written");
         let null = std::fs::metadata("/dev/null").expect("there");
         assert!(null.file_type().is_char_device());
@@ -284,32 +284,32 @@ mod permissions {
 
     use super::*;
 
-    fn mode(place: &Path) -> u32 {
-        std::fs::metadata(place).expect("it is there").permissions().mode() & 0o7777
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).expect("it is there").permissions().mode() & 0o7777
     }
 
     #[test]
-    fn a_replaced_file_keeps_its_permissions_and_no_copy_of_it_has_wider_ones() {
+    fn replaced_file_keeps_its_permissions_as_does_its_temporary_copy() {
         let folder = tempfile::tempdir().expect("a folder");
         for kept in [0o600, 0o640, 0o666, 0o444] {
-            let place = folder.path().join(format!("{kept:o}"));
-            std::fs::write(&place, "old").expect("written");
-            std::fs::set_permissions(&place, std::fs::Permissions::from_mode(kept)).expect("set");
-            let (mut file, whole) = WholeFile::begin(place.clone()).expect("begun");
+            let path = folder.path().join(format!("{kept:o}"));
+            std::fs::write(&path, "old").expect("written");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(kept)).expect("set");
+            let (mut file, whole) = WholeFile::begin(path.clone()).expect("begun");
             assert_eq!(mode(&whole.temporary), kept);
             file.write_all(b"new").expect("written");
             whole.land(file, true).expect("landed");
-            assert_eq!((mode(&place), std::fs::read(&place).expect("read")), (kept, b"new".to_vec()));
+            assert_eq!((mode(&path), std::fs::read(&path).expect("read")), (kept, b"new".to_vec()));
         }
     }
 
     #[test]
-    fn a_new_file_has_the_permissions_of_any_other() {
+    fn new_file_has_default_permissions() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (place, other) = (folder.path().join("new"), folder.path().join("other"));
+        let (path, other) = (folder.path().join("new"), folder.path().join("other"));
         File::create(&other).expect("made");
-        let (file, whole) = WholeFile::begin(place.clone()).expect("begun");
+        let (file, whole) = WholeFile::begin(path.clone()).expect("begun");
         whole.land(file, false).expect("landed");
-        assert_eq!(mode(&place), mode(&other));
+        assert_eq!(mode(&path), mode(&other));
     }
 }

@@ -92,7 +92,10 @@ def put(value, pointer, new):
 
 def gatewright(program, files):
     run = subprocess.run(
-        [program, "report", "validate", "--format", "json", *files], capture_output=True, text=True, encoding="utf-8"
+        [program, "report", "validate", "--strict-names", "--format", "json", *files],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
     )
     if run.returncode not in (0, 1):
         sys.exit(f"{program} failed: {run.stderr}")

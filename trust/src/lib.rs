@@ -86,18 +86,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bundled_roots_are_there_whatever_the_machine_has() {
+    fn bundled_roots_do_not_depend_on_the_machine() {
         assert!(roots(None).expect("no file to read").len() >= webpki_roots::TLS_SERVER_ROOTS.len());
     }
 
     #[test]
-    fn a_bundle_without_certificates_is_refused_and_says_why() {
+    fn bundle_without_certificates_is_rejected_with_the_reason() {
         let missing = roots(Some(Path::new("/no/such/file"))).expect_err("no such file");
         assert!(matches!(missing, BundleError::Unreadable(_)), "{missing}");
         let mut store = RootCertStore::empty();
         let text = add(&mut store, b"not PEM").expect_err("no certificate");
         assert_eq!(text, "there is no certificate in it: use a PEM file");
         let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        assert_eq!(add(&mut store, broken).expect_err("no use"), "none of its 1 certificates can be used");
+        assert_eq!(add(&mut store, broken).expect_err("unusable"), "none of its 1 certificates can be used");
     }
 }

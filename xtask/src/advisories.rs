@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_lock_is_audited_and_those_that_fail_are_named() {
+    fn every_lock_is_audited_and_failures_are_named() {
         let mut audited = Vec::new();
         let found = failures(["a/Cargo.lock", "b/package-lock.json", "c.txt"].into_iter(), |lock| {
             audited.push(lock.to_owned());

@@ -126,12 +126,19 @@ pub(crate) fn build_one_example(name: &str) -> Result<()> {
 
 /// The venv of this checkout, with what tests, linters and packages need.
 pub(crate) fn install_python_tools() -> Result<()> {
-    let requirements = [
-        "bindings-python/requirements-dev.txt",
-        "tests/tools/requirements.txt",
-        "tests/peers/requirements.txt",
-    ];
-    install(&venv(&root()), &requirements.map(|file| root().join(file)), &["--require-hashes"])
+    install_locked(&[PYTHON_TOOLS, "tests/tools/requirements.txt", "tests/peers/requirements.txt"])
+}
+
+/// The same with what the packages alone need: maturin and zig are among the tools of the Python package.
+pub(crate) fn install_packaging_tools() -> Result<()> {
+    install_locked(&[PYTHON_TOOLS])
+}
+
+const PYTHON_TOOLS: &str = "bindings-python/requirements-dev.txt";
+
+fn install_locked(requirements: &[&str]) -> Result<()> {
+    let files: Vec<_> = requirements.iter().map(|file| root().join(file)).collect();
+    install(&venv(&root()), &files, &["--require-hashes"])
 }
 
 fn set_up_python() -> Result<()> {
@@ -200,13 +207,15 @@ fn set_up_node() -> Result<()> {
     link_node_package(&root().join("examples/node"))
 }
 
-/// Lets programs in a folder import the Node package by its name, like its users.
+/// Lets programs in a folder import the Node package by its name, like its users, and zod, whose schemas it takes.
 pub(crate) fn link_node_package(folder: &Path) -> Result<()> {
     let modules = folder.join("node_modules");
-    let link = modules.join("gatewright");
     std::fs::create_dir_all(&modules)?;
-    if !link.exists() {
-        std::os::unix::fs::symlink(root().join("bindings-node"), link)?;
+    for (name, place) in [("gatewright", "bindings-node"), ("zod", "bindings-node/node_modules/zod")] {
+        let link = modules.join(name);
+        if !link.exists() {
+            std::os::unix::fs::symlink(root().join(place), link)?;
+        }
     }
     Ok(())
 }

@@ -86,7 +86,7 @@ pub(crate) struct Settings {
     /// requests take long to wake up on some machines, for all gateways alike
     #[arg(long)]
     awake: bool,
-    /// gateway: build ours with a profile of what it does, as `cargo xtask package --guided` does
+    /// gateway: build ours with a profile of what it does, as `cargo xtask package --release --guided` does
     #[arg(long)]
     guided: bool,
 }

@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_at_line_feeds_and_carriage_returns_and_the_last_line_needs_neither() {
+    fn lines_end_at_lf_cr_or_end_of_input() {
         let mut lines = Vec::new();
         for_each_line(&b"a\rb\r\nc"[..], |line| lines.push(line.to_owned())).expect("bytes can be read");
         assert_eq!(lines, ["a", "b", "", "c"]);
     }
 
     #[test]
-    fn colours_are_removed() {
+    fn colors_are_removed() {
         assert_eq!(without_colours("\x1b[1m\x1b[92m   Compiling\x1b[0m syn\x1b[K"), "   Compiling syn");
     }
 }

@@ -210,6 +210,7 @@ const TABLE: &[(&str, &[&str])] = &[
         &["format", "clippy", "rust", "nodes", "deny", "guides", "rust-guides", "console", "package"],
     ),
     ("console/test/", &["rust", "console"]),
+    ("core/ARCHITECTURE.md", &["rust", "book"]),
     ("core/tests/", RUST_TESTS),
     ("deploy/", &["rust", "nodes", "deploy", "book"]),
     ("docs/", &["codegen", "rust", "doc", "readme", "guides", "rust-guides", "book", "client-pages"]),
@@ -227,14 +228,17 @@ const TABLE: &[(&str, &[&str])] = &[
         &["format", "clippy", "examples", "console", "story", "readme", "soak", "promise", "deny"],
     ),
     ("fuzz/", &["format"]),
+    ("gateway/ARCHITECTURE.md", &["rust", "book"]),
     ("gateway/src/", GATEWAY),
     ("gateway/tests/", &["format", "clippy", "rust", "nodes", "videos", "deny"]),
     ("protocol/src/", GATEWAY),
     ("report/src/", REPORT),
     ("report/tests/", RUST_TESTS),
     ("server/", &["format", "clippy", "rust", "nodes", "deny", "package"]),
+    ("simulator/src/", GATEWAY),
     ("tests/agent/", &["checkkit", "clients", "client-pages"]),
     ("tests/clients/", &["python", "node", "guides", "rust-guides", "clients", "client-pages"]),
+    ("tests/hostile/", &["format", "clippy", "rust"]),
     ("tests/json-schema-suite/", &["rust"]),
     ("tests/migration/", &["python", "node", "guides", "rust-guides", "migration"]),
     ("tests/other-api/", &["format", "clippy", "python", "node", "other-api", "deny"]),
@@ -322,7 +326,7 @@ mod tests {
         &["codegen", "format", "build", "clippy", "rust", "python", "readme", "package", "workflows"];
 
     #[test]
-    fn steps_are_those_of_the_longest_known_beginning_in_their_order() {
+    fn longest_matching_prefix_selects_steps_in_order() {
         assert_eq!(steps_of(&["LICENSE"], ALL), ["build", "package"]);
         assert_eq!(steps_of(&["bindings-python/tests/test_client.py"], ALL), ["build", "python", "package"]);
         assert_eq!(
@@ -332,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_the_crates_breaks_no_step_that_never_sees_it() {
+    fn changes_outside_the_crates_affect_only_steps_that_use_them() {
         let all = crate::test::names();
         for (path, seen, unseen) in [
             ("console/app/main.tsx", "console", "python"),
@@ -350,16 +354,16 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_the_program_breaks_every_step_that_needs_the_build_but_those_that_never_run_it() {
+    fn cli_change_affects_every_step_that_runs_the_program() {
         let all = crate::test::names();
         let steps = steps_of(&["cli/src/lib.rs"], &all);
         let spared: Vec<_> = AFTER_BUILD.iter().filter(|step| !steps.contains(step)).collect();
         assert_eq!(spared, [&"spec", &"other-api", &"book"]);
     }
 
-    /// The ingredients of a step show whether a report or a gateway is involved.
+    /// What a step needs shows whether a report or a gateway is involved.
     #[test]
-    fn a_change_of_the_gateway_or_of_reports_spares_the_steps_that_have_none_alone() {
+    fn gateway_or_report_change_skips_steps_that_use_neither() {
         let all = crate::test::names();
         let spared = |path: &str| -> Vec<&str> {
             let steps = steps_of(&[path], &all);
@@ -404,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_belongs_to_the_package_of_the_innermost_folder() {
+    fn path_belongs_to_the_innermost_package() {
         let folders = [("gateway", "gateway"), ("tests/stores", "stores")]
             .map(|(folder, name)| (PathBuf::from(folder), name.to_owned()));
         let paths = ["gateway/src/relay.rs", "tests/stores/src/lib.rs", "tests/vectors/a.json", "README.md"];
@@ -412,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_paths_break_every_step() {
+    fn unknown_path_affects_every_step() {
         for path in [
             "core/src/lib.rs",
             "spec/openapi.yaml",
@@ -425,13 +429,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_change_or_with_one_that_breaks_nothing_there_is_no_step() {
+    fn no_or_irrelevant_change_selects_no_step() {
         assert!(steps_of(&[], ALL).is_empty());
         assert!(steps_of(&[".gitignore"], ALL).is_empty());
     }
 
     #[test]
-    fn a_page_of_the_site_breaks_the_step_that_builds_it() {
+    fn site_page_affects_the_book_step() {
         let summary = std::fs::read_to_string(root().join("docs/SUMMARY.md")).expect("the pages");
         let pages = summary.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
         for (page, _) in pages {
@@ -441,20 +445,20 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_runs_breaks_the_step_that_runs_it() {
+    fn executable_page_affects_the_step_that_runs_it() {
         for (step, pages) in [("guides", crate::guides::pages()), ("client-pages", crate::clients::pages())] {
             let pages = pages.expect("the pages");
             assert!(pages.len() > 5, "{step} runs {pages:?}");
             for page in pages {
                 let path =
-                    page.strip_prefix(root()).expect("it is of the repository").to_str().expect("text");
+                    page.strip_prefix(root()).expect("it is in the repository").to_str().expect("text");
                 assert!(steps_of(&[path], &crate::test::names()).contains(&step), "{path}");
             }
         }
     }
 
     #[test]
-    fn a_page_breaks_the_steps_that_judge_its_blocks() {
+    fn page_affects_the_steps_that_check_its_blocks() {
         for page in crate::fences::pages().expect("the pages") {
             let path = page.to_str().expect("text");
             let steps = steps_of(&[path], &crate::test::names());
@@ -463,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_names_what_exists() {
+    fn change_table_names_existing_paths_and_steps() {
         let files = output(command("git").args(["ls-files", "--cached", "--others", "--exclude-standard"]))
             .expect("git");
         for (begin, _) in TABLE {

@@ -16,7 +16,9 @@ pub(crate) fn generate(checkout: &Path, check: bool) -> Result<()> {
 
 /// Writes the clients for another specification into a folder. `home`: their place there and their imports.
 pub(crate) fn generate_clients(openapi: &Path, home: &Path, into: &Path) -> Result<()> {
-    run(generator(&root()).arg("clients").arg(openapi).arg("--home").arg(home).arg("--into").arg(into))
+    let mut call = generator(&root());
+    call.arg("clients").arg("--spec").arg(openapi).arg("--home").arg(home).arg("--out").arg(into);
+    run(&mut call)
 }
 
 /// An operation as callers name it: its place on the client, and the method there.

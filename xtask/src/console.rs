@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pictures_are_of_the_pages_what_is_done_on_them_and_the_report_that_they_show() {
+    fn picture_digest_covers_pages_their_script_and_the_report_style() {
         let shown = shown().expect("the files are there");
         let has = |path: &str| shown.contains(&root().join(path));
         for path in TAKING.into_iter().chain(["console/app/index.html", "report/src/page/style.css"]) {

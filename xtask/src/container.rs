@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_that_is_cut_is_not_whole() {
+    fn truncated_stream_is_incomplete() {
         let chunk = "data: {\"choices\":[]}\n\n";
         let whole = chunk.repeat(3) + "data: [DONE]\n\n";
         assert!(is_whole(&whole));

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::artefacts::{npm_ci, program, target, venv};
+use crate::artefacts::{npm_ci, pip_install_locked, program, python, target, venv};
 use crate::pins::unpinned_images;
-use crate::process::{command, output, root, run};
+use crate::process::{command, files_of, output, root, run};
 
 /// Maximum exposure of the unit, out of 100, as rated by systemd.
 const EXPOSURE: &str = "20";
@@ -23,6 +23,8 @@ const CLUSTERS: [&str; 2] = ["1.31", "1.37"];
 /// The resource that is not built into clusters.
 const MONITOR: &str = "service-monitor.yaml";
 const KUSTOMIZATION: &str = "kustomization.yaml";
+/// The lock of the package that carries helm.
+const HELM: &str = "tests/tools/requirements-helm.txt";
 /// How long the service may take to log a message.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Where Debian's package installs it, which is not on every user's path.
@@ -33,13 +35,15 @@ pub(crate) fn lint() -> Result<()> {
     judge_images()?;
     judge_unit()?;
     judge_compose()?;
-    judge_manifests()
+    judge_manifests()?;
+    judge_chart()
 }
 
-/// Every image is pinned by digest, except ours.
+/// Every image is pinned by digest, except ours, which is a value of the chart.
 fn judge_images() -> Result<()> {
     let mut problems = Vec::new();
-    for path in output(command("git").args(["ls-files", "deploy/*Containerfile", "deploy/*.yaml"]))?.lines() {
+    let files = ["ls-files", "deploy/*Containerfile", "deploy/*.yaml", ":!deploy/helm"];
+    for path in output(command("git").args(files))?.lines() {
         let text = fs::read_to_string(root().join(path))?;
         problems.extend(unpinned_images(&text).iter().map(|found| format!("{path}: {found}")));
     }
@@ -240,4 +244,23 @@ fn judge_manifests() -> Result<()> {
     let tools = root().join("tests/tools");
     npm_ci(&tools)?;
     run(command("node").arg(tools.join("service-monitor.mjs")).arg(folder.join(MONITOR)))
+}
+
+/// helm's linter, and what helm makes of the chart: with its defaults the manifests, and always what a cluster accepts.
+fn judge_chart() -> Result<()> {
+    if cfg!(not(all(target_os = "linux", target_arch = "x86_64"))) {
+        eprintln!("    no package has helm for this machine: the chart is not judged");
+        return Ok(());
+    }
+    let (package, rendered) = (target().join("helm/package"), target().join("helm/rendered"));
+    if !package.exists() {
+        run(python().args(pip_install_locked(HELM)).args(["--no-deps", "--target"]).arg(&package))?;
+    }
+    run(python().arg("tests/tools/chart.py").args([&package, &rendered]))?;
+    for version in CLUSTERS {
+        let judge = venv(&root()).join("bin/kubernetes-validate");
+        let files = files_of(&rendered, "yaml")?;
+        run(command(judge).args(["--strict", "--quiet", "-k", version]).args(files))?;
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@
 //! reads rustdoc's JSON, from the root along what is public.
 //!
 //! Generated methods are included: the generator writes their examples. Some items are exempt, since the example of their
-//! type covers them: fields, variants, types that belong to a trait, and the words of generated sets, which correspond to
+//! type covers them: generated setters, fields, variants, types that belong to a trait, and the words of generated sets, which correspond to
 //! variants. The documentation of a trait covers the methods of its implementations. Hidden items are not in the JSON.
 
 use std::path::Path;
@@ -177,7 +177,8 @@ fn public(document: &Value) -> Vec<Item<'_>> {
                 (child, Some(format!("{path}::{}", name.unwrap_or_default())))
             }));
         } else if KINDS.contains(&kind.as_str()) {
-            let asked = members(index, inner).filter(|(kind, member)| !is_word(*kind, member));
+            let asked =
+                members(index, inner).filter(|(kind, member)| !is_word(*kind, member) && !is_setter(member));
             items.extend(asked.map(|(kind, member)| {
                 let name = member["name"].as_str().unwrap_or_default();
                 Item::new(kind.name(), format!("{path}::{name}"), member)
@@ -229,6 +230,13 @@ fn is_word(kind: MemberKind, member: &Value) -> bool {
     kind == MemberKind::Constant && ty["borrowed_ref"]["type"]["primitive"] == "str" && is_generated(member)
 }
 
+/// Whether a member is a generated setter, whose documentation is a line and whose use the example of `new` shows.
+fn is_setter(member: &Value) -> bool {
+    let docs = member["docs"].as_str().unwrap_or_default();
+    let is_named = member["name"].as_str().is_some_and(|name| name.starts_with("with_"));
+    is_named && docs.starts_with("Sets `") && docs.lines().count() == 1
+}
+
 fn is_generated(item: &Value) -> bool {
     let file = item["span"]["filename"].as_str().unwrap_or_default();
     file.split(['/', '\\']).rev().skip(1).any(|folder| folder == "generated")
@@ -251,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crate_with_features_marks_what_needs_them_where_docs_rs_builds_it() {
+    fn crate_with_features_marks_them_on_docs_rs() {
         let package = |features: Value, arguments: Value| {
             let docs = json!({ "docs": { "rs": { "rustdoc-args": arguments } } });
             json!({ "features": features, "metadata": docs })
@@ -277,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_of_a_private_module_goes_by_the_path_that_users_write() {
+    fn reexported_item_has_its_public_path() {
         let document = document("");
         let items = public(&document);
         let told: Vec<_> =
@@ -287,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_asked_unless_it_is_of_a_foreign_trait_or_a_word_of_a_generated_set() {
+    fn members_need_examples_except_foreign_impls_and_generated_constants() {
         let at = |file: &str| json!({ "filename": file, "begin": [9, 5] });
         let text = json!({ "type": { "borrowed_ref": { "type": { "primitive": "str" } } } });
         let document = json!({ "root": 0, "index": {
@@ -313,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_trait_of_ours_declares_is_asked_but_for_its_types() {
+    fn own_trait_members_except_types_need_examples() {
         let at = |line: u32| json!({ "filename": "src/draws.rs", "begin": [line, 5] });
         let document = json!({ "root": 0, "index": {
             "0": { "name": "pens", "inner": { "module": { "items": [1] } } },
@@ -332,12 +340,12 @@ mod tests {
     }
 
     #[test]
-    fn every_published_crate_is_asked_for_examples_or_says_that_it_is_no_library_for_others() {
-        check_marks().expect("each is");
+    fn published_crates_require_examples_or_declare_themselves_internal() {
+        check_marks().expect("every crate qualifies");
     }
 
     #[test]
-    fn only_libraries_that_are_published_are_asked() {
+    fn only_published_libraries_require_examples() {
         let library =
             json!([{ "kind": ["bin"], "src_path": "main.rs" }, { "kind": ["lib"], "src_path": "lib.rs" }]);
         let package = |publish: Value, targets: &Value| json!({ "publish": publish, "targets": targets });
@@ -350,14 +358,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_counts_wherever_its_lines_break() {
+    fn internal_mark_is_found_across_line_breaks() {
         assert!(is_marked("It has no\nstable interface: it is internal."));
         assert!(is_marked(&own_docs("//! Pens.\n//!\n//! It has no stable\n//! interface.\nmod nib;\n")));
         assert!(!is_marked("A library.") && !is_marked(&own_docs("// It has no stable interface\n")));
     }
 
     #[test]
-    fn only_a_block_that_is_compiled_is_an_example() {
+    fn only_a_compiled_block_is_an_example() {
         for docs in ["A nib.\n\n```\nlet nib;\n```", "```rust,no_run\n```", "```text\n```\n\n```no_run\n```"]
         {
             assert!(has_example(docs), "{docs}");

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_says_whether_it_runs() {
+    fn block_must_declare_whether_it_runs() {
         let judged = |info: &str, text: &str| {
             judge(&Block { line: 1, info: info.to_owned(), text: text.to_owned() }).is_ok()
         };
@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn a_block_in_a_list_is_found_without_its_indentation() {
+    fn block_in_a_list_is_unindented() {
         let page = "1. One\n\n   ```sh\n   if true; then\n     true\n   fi\n   ```\n";
         let text = "if true; then\n  true\nfi\n".to_owned();
         assert_eq!(blocks(page).expect("it is closed"), [Block { line: 3, info: "sh".to_owned(), text }]);
     }
 
     #[test]
-    fn a_block_that_runs_is_of_a_page_that_runs() {
+    fn executable_blocks_are_on_executed_pages() {
         // Their blocks are those of the examples, which have their own step.
         let mut run = ["README.md", "core/README.md"].map(|page| root().join(page)).to_vec();
         run.extend(crate::guides::pages().expect("pages"));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_of_the_repository_says_whether_it_runs() {
-        check().expect("each block does");
+    fn every_repository_block_declares_whether_it_runs() {
+        check().expect("every block declares it");
     }
 }

@@ -46,9 +46,10 @@ fn client_references() -> [PathBuf; 2] {
     ["docs/reference/python-client.md", "docs/reference/node-client.md"].map(|page| root().join(page))
 }
 
-/// Pages that start a gateway, besides those in folders.
-const ON_THEIR_OWN: [&str; 2] = ["docs/tutorial.md", "cli/README.md"];
-/// Folders of pages that start a gateway.
+/// Pages that need no running gateway, besides those in folders.
+const ON_THEIR_OWN: [&str; 4] =
+    ["docs/tutorial.md", "docs/coming-from.md", "docs/docker.md", "cli/README.md"];
+/// Folders of pages that need none.
 const WALKED: [&str; 2] = ["handbook", "providers"];
 /// Pages that need a gateway, besides the cookbook's.
 const AT_A_GATEWAY: [&str; 2] = ["bindings-python/README.md", "bindings-node/README.md"];

@@ -1,4 +1,8 @@
 //! Developer commands: `cargo xtask <command>`.
+//!
+//! `test/` runs the steps of a test in parallel (decision 0066), and `changed` knows which of them a change can break. `package/`
+//! builds and checks what registries get, `release/` sets its version. `workflows` checks `.github/`, `pins` that what scripts
+//! and images fetch is pinned; `advisories` audits the lock files.
 
 #![expect(clippy::print_stderr, reason = "a command-line program reports to its user")]
 
@@ -18,6 +22,8 @@ mod demo;
 mod deny;
 mod deploy;
 mod doc_examples;
+#[cfg(test)]
+mod environment;
 mod fences;
 mod fuzz;
 mod generated_requests;
@@ -39,7 +45,10 @@ mod process;
 mod promise;
 mod providers;
 mod readme;
+mod reference;
 mod release;
+#[cfg(test)]
+mod rules;
 mod runtimes;
 #[cfg(test)]
 mod security_matrix;
@@ -56,6 +65,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use crate::package::Form;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Developer commands of Gatewright")]
@@ -132,14 +143,17 @@ enum Command {
         #[command(flatten)]
         settings: bench::Settings,
     },
-    /// Write the optimised wheel and npm tarballs to dist/
+    /// Write the wheels and npm tarballs of this checkout to dist/, compiled in minutes
     Package {
         /// Target to build for, instead of that of this machine: TRIPLE of bindings-node/platforms.json
         #[arg(long, value_name = "TRIPLE")]
         target: Option<String>,
+        /// As they are published: small and fast, compiled in about an hour of processor time, and linted
+        #[arg(long, conflicts_with = "source")]
+        release: bool,
         /// An experiment (decision 0065): build the server's program with a profile of what it does; takes more than twice as long, and needs
         /// llvm-profdata and openssl
-        #[arg(long, conflicts_with = "source")]
+        #[arg(long, requires = "release")]
         guided: bool,
         /// The source distribution and the crates instead, each built from its archive alone
         #[arg(long, conflicts_with = "target")]
@@ -158,24 +172,29 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Write docs/reference/configuration.md from the configuration of the gateway
+    Reference {
+        /// Write nothing; fail if the page differs from what would be written
+        #[arg(long)]
+        check: bool,
+    },
     /// Build the documentation as a site, and check its links
     Book {
         /// Open it in the browser
         #[arg(long)]
         open: bool,
+        /// Also put it into a folder with the sites of other versions, as the folder of this version and as latest
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
     },
     /// Take the pictures of docs/pictures anew: of reports in Debian's chromium, of commands in a terminal
     Pictures,
     /// Kill, stop and starve gateways under load, and check what their clients were told
     Torture {
-        /// How long there are faults
-        #[arg(long, default_value_t = 60)]
-        seconds: u64,
-        /// The number that faults and load follow from, to repeat a run. Default: any
-        #[arg(long)]
-        seed: Option<u64>,
+        #[command(flatten)]
+        settings: torture::TortureSettings,
         /// Judge the history of a run again, instead
-        #[arg(long, value_name = "FILE", conflicts_with_all = ["seconds", "seed"])]
+        #[arg(long, value_name = "FILE", conflicts_with = "TortureSettings")]
         history: Option<PathBuf>,
     },
 }
@@ -194,13 +213,17 @@ fn main() -> ExitCode {
         Command::Soak { requests, events, language } => soak::run_soak(requests, events, language.as_deref()),
         Command::Bench { subject, settings } => bench::run_bench(subject, &settings, pgo::program),
         Command::Package { source: true, .. } => package::run_source(),
-        Command::Package { target, guided, source: false } => package::run_package(target.as_deref(), guided),
+        Command::Package { target, release, guided, source: false } => {
+            let form = if release { Form::Published { guided } } else { Form::Local };
+            package::run_package(target.as_deref(), form)
+        }
         Command::Release { version, dry_run } => release::release(&process::root(), &version, dry_run),
         Command::Providers { check } => providers::generate(check),
-        Command::Book { open } => book::run_book(open),
+        Command::Reference { check } => reference::generate(check),
+        Command::Book { open, into } => book::run_book(open, into.as_deref()),
         Command::Pictures => pages::take_pictures(),
         Command::Torture { history: Some(history), .. } => torture::check(&history),
-        Command::Torture { seconds, seed, history: None } => torture::run_torture(seconds, seed),
+        Command::Torture { settings, history: None } => torture::run_torture(&settings),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! Tests the generator on another specification (`tests/other-api`): generates its clients in three languages, compiles
+//! Tests the generator on other specifications (`tests/other-api`): generates their clients in three languages, compiles
 //! and type-checks them, and calls every operation over a socket.
 
 mod server;
@@ -13,15 +13,24 @@ use crate::artefacts::{self, python, target, venv};
 use crate::codegen;
 use crate::process::{cargo, command, root, run};
 
-/// The modules of the Rust client, for the program that includes them.
+/// The specifications: one in this generator's style, and one as other people write theirs.
+const APIS: &[&str] = &["harbour", "library"];
+
+/// The modules of a Rust client, for the program that includes them.
 const RUST_ROOT: &str = "pub mod operations;\npub mod resources;\npub mod types;\n";
+
+/// The macros that types call, for the same program.
+const RUST_MACROS: &str = "pub(crate) mod open_enum;\npub(crate) mod setters;\n";
 
 /// Generates, compiles and calls.
 pub(crate) fn generate_and_call() -> Result<()> {
     let source = root().join("tests/other-api");
     let folder = target().join("other-api");
     std::fs::create_dir_all(&folder)?;
-    codegen::generate_clients(&source.join("openapi.yaml"), &source.join("home.json"), &folder)?;
+    for name in APIS {
+        let file = |end: &str| source.join(format!("{name}.{end}"));
+        codegen::generate_clients(&file("yaml"), &file("json"), &folder)?;
+    }
     for (language, prepare) in [
         ("Rust", prepare_rust as fn(&Path, &Path) -> Result<Command>),
         ("Python", prepare_python),
@@ -30,9 +39,7 @@ pub(crate) fn generate_and_call() -> Result<()> {
         let mut program = prepare(&source, &folder).with_context(|| format!("the clients in {language}"))?;
         let server = StubServer::start(&source.join("exchanges.json"))?;
         program.env("GATEWRIGHT_BASE_URL", server.address()).env("GATEWRIGHT_API_KEY", "key");
-        program
-            .env("EXCHANGES", source.join("exchanges.json"))
-            .env("OPERATIONS", folder.join("operations.json"));
+        program.env("EXCHANGES", source.join("exchanges.json"));
         let called = run(&mut program);
         let unexpected = server.unexpected();
         if !unexpected.is_empty() {
@@ -50,7 +57,10 @@ pub(crate) fn generate_and_call() -> Result<()> {
 
 fn prepare_rust(_: &Path, folder: &Path) -> Result<Command> {
     let generated = folder.join("rust");
-    std::fs::write(generated.join("mod.rs"), RUST_ROOT)?;
+    for name in APIS {
+        std::fs::write(generated.join(name).join("mod.rs"), RUST_ROOT)?;
+        std::fs::write(generated.join(name).join("api/mod.rs"), RUST_MACROS)?;
+    }
     let arguments = ["rustc", "-p", "gatewright-other-api", "--bin", "other_api", "--", "--cfg", "other_api"];
     run(cargo().env("OTHER_API", &generated).args(arguments))?;
     Ok(command(target().join("debug/other_api")))

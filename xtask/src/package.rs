@@ -1,7 +1,7 @@
 //! `cargo xtask package`: what the registries get. The wheel and the npm tarballs for a target, or the source distribution
 //! and the crates; and the test that installs them into clean environments.
 
-mod as_told;
+mod as_documented;
 mod crates;
 mod included;
 mod node;
@@ -12,18 +12,59 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::artefacts::{self, Examples, create_venv, install_python_tools, target};
+use crate::artefacts::{self, Examples, SERVER, create_venv, install_python_tools, target};
 use crate::building;
 use crate::pgo;
 use crate::process::{cargo, command, files_of, host, output, root, run, step, tests_at_once};
 use zig::Zig;
 
-/// Writes `dist/*.whl` and `dist/*.tgz` for a target, optimized. `guided`: the server's program uses a
-/// profile.
-pub(crate) fn run_package(target: Option<&str>, guided: bool) -> Result<()> {
-    install_python_tools()?;
+/// How packages are compiled (decision 0084).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// In minutes, for whoever uses what a checkout contains.
+    Local,
+    /// As small and as fast as possible. `guided`: the server's program uses a profile of what it does.
+    Published { guided: bool },
+}
+
+impl Form {
+    /// The cargo profile.
+    fn profile(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Published { .. } => "dist",
+        }
+    }
+
+    /// Makes the client's packages of the same dependencies as the server's.
+    fn client_features(self) -> &'static [&'static str] {
+        match self {
+            Self::Local => &["--features", "beside-server"],
+            Self::Published { .. } => &[],
+        }
+    }
+
+    /// Options of maturin for the wheel of a crate.
+    fn wheel_options(self, manifest: &str) -> &'static [&'static str] {
+        match self {
+            Self::Local if manifest == python::CLIENT => self.client_features(),
+            Self::Local => &[],
+            Self::Published { .. } => &["--compression-level", "9"],
+        }
+    }
+}
+
+/// Writes `dist/*.whl` and `dist/*.tgz` for a target.
+pub(crate) fn run_package(target: Option<&str>, form: Form) -> Result<()> {
+    match form {
+        Form::Local => artefacts::install_packaging_tools()?,
+        Form::Published { .. } => install_python_tools()?,
+    }
     let made = empty_folder("packages")?;
-    build_to_publish(target, guided, &made)?;
+    build_packages(target, form, &made)?;
+    if form == Form::Local {
+        return hand_over(&made);
+    }
     step("check the wheels", || python::check_metadata(&files_of(&made, "whl")?))?;
     step("lint the tarballs", || node::lint(&made))?;
     hand_over(&made)?;
@@ -57,7 +98,7 @@ fn check_sizes(made: &Path) -> Result<()> {
 pub(crate) fn run_source() -> Result<()> {
     install_python_tools()?;
     let made = empty_folder("packages")?;
-    write_manual()?;
+    write_manual_as_tested()?;
     step("pack the source distribution", || python::write_sdist(&made))?;
     step("build it in a clean environment", || python::build_sdist(&made))?;
     step("build the crates from their archives", || crates::build_each(&made))?;
@@ -99,7 +140,7 @@ pub(crate) fn check_installed() -> Result<()> {
     step("use the installed tarballs", || use_tarballs(&place))?;
     step("use the wheel without the gateway, alone and with the server", || use_lean_wheel(&place))?;
     step("use the tarballs without the gateway, alone and with the server", || use_lean_tarballs(&place))?;
-    step("install as the README and the tutorial tell", || as_told::install(&place))
+    step("install as the README and the tutorial tell", || as_documented::install(&place))
 }
 
 fn use_wheel(place: &Path) -> Result<()> {
@@ -217,35 +258,43 @@ fn create_project(folder: &Path) -> Result<()> {
 const INSTALLED: &str =
     "import sys, gatewright; assert gatewright.__file__.startswith(sys.argv[1]), gatewright.__file__";
 
-/// Builds both optimized, linked against an old C library, so that they work on other machines.
-fn build_to_publish(target: Option<&str>, guided: bool, into: &Path) -> Result<()> {
-    write_manual()?;
+/// Builds the packages of the server and of the client, linked against an old C library, so that they work on other machines.
+/// The server's program is built first: it writes the manual of all commands, which the client's packages contain.
+fn build_packages(target: Option<&str>, form: Form, into: &Path) -> Result<()> {
     let zig = Zig::new(&target.map_or_else(host, |target| Ok(target.to_owned()))?)?;
     let platform = node::platform_of(&zig.target)?;
+    let profile = form.profile();
     let package_wheel = |manifest, flags: &[String]| {
         let mut wheel = python::maturin("build", manifest, into);
-        wheel.args(["--profile", "dist", "--compatibility", zig.policy, "--target", &zig.target]);
-        let wheel = zig.links(wheel.args(["--compression-level", "9"]))?;
-        building::build(pgo::with_flags(wheel, &zig.target, flags))
+        wheel.args(["--profile", profile, "--compatibility", zig.policy, "--target", &zig.target]);
+        wheel.args(form.wheel_options(manifest));
+        building::build(pgo::with_flags(zig.links(&mut wheel)?, &zig.target, flags))
     };
+    let flags =
+        if form == (Form::Published { guided: true }) { pgo::flags(&zig.target)? } else { Vec::new() };
+    let built = format!("{}/{profile}", zig.target);
+    let programs = artefacts::target().join(&built);
+    step("package the server's wheel", || package_wheel(python::SERVER, &flags))?;
+    if zig.target == host()? {
+        step("write the manual", || write_manual(&programs.join(SERVER)))?;
+    } else {
+        write_manual_as_tested()?;
+    }
     step("package the wheel", || package_wheel(python::CLIENT, &[]))?;
     step("package the tarballs", || {
         // The wheel's build has built the dependencies, with the same features.
         let mut addon = cargo();
-        addon.args(["build", "-p", "gatewright-node", "--profile", "dist", "--target", &zig.target]);
+        addon.args(["build", "-p", "gatewright-node", "--profile", profile, "--target", &zig.target]);
+        addon.args(form.client_features());
         building::build(zig.links(&mut addon)?)?;
-        node::pack(&format!("{}/dist", zig.target), &platform, into)
-    })?;
-    let flags = if guided { pgo::flags(&zig.target)? } else { Vec::new() };
-    step("package the server", || {
-        package_wheel(python::SERVER, &flags)?;
-        node::pack_server(&artefacts::target().join(&zig.target).join("dist"), &platform, into)
+        node::pack(&built, &platform, into)?;
+        node::pack_server(&programs, &platform, into)
     })
 }
 
 /// Builds both from the artifacts of the tests.
 fn build_as_tested(into: &Path) -> Result<()> {
-    write_manual()?;
+    write_manual_as_tested()?;
     step("package the wheel", || {
         building::build(python::maturin("build", python::CLIENT, into).args([
             "--profile",
@@ -259,19 +308,24 @@ fn build_as_tested(into: &Path) -> Result<()> {
     })
 }
 
-/// Makes the program write its manual where the wheel and the tarball take it from.
-fn write_manual() -> Result<()> {
+/// Makes the program of the tests write its manual.
+fn write_manual_as_tested() -> Result<()> {
     step("write the manual", || {
         artefacts::build_programs(&[artefacts::PROGRAM])?;
-        let folders = [root().join("bindings-python").join(python::MANUAL), root().join("bindings-node/man")];
-        for folder in folders {
-            if folder.exists() {
-                std::fs::remove_dir_all(&folder)?;
-            }
-            run(command(artefacts::program()).arg("man").arg(folder))?;
-        }
-        Ok(())
+        write_manual(&artefacts::program())
     })
+}
+
+/// Makes a program with all commands write its manual where the wheel and the tarball take it from.
+fn write_manual(program: &Path) -> Result<()> {
+    let folders = [root().join("bindings-python").join(python::MANUAL), root().join("bindings-node/man")];
+    for folder in folders {
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder)?;
+        }
+        run(command(program).arg("man").arg(folder))?;
+    }
+    Ok(())
 }
 
 /// Fails unless the manual is among the installed files.
@@ -304,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_of_the_client_that_takes_too_much_is_refused_on_every_platform() {
+    fn oversized_client_package_is_rejected_on_every_platform() {
         let said = refused(&[
             ("gatewright-0.1.0-cp310-abi3-any.whl", LARGEST),
             ("gatewright-0.1.0.tgz", 1),
@@ -317,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_that_is_not_there_is_named_before_any_is_installed() {
+    fn missing_package_is_reported_before_installation() {
         let said = refused(&[("gatewright-0.1.0-cp310-abi3-any.whl", 1), ("gatewright-0.1.0.tgz", 1)]);
         assert!(said.contains("linux-x64-gnu: one file is expected"), "{said}");
         assert!(said.contains("gatewright-linux-x64-gnu-*.tgz"), "{said}");

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_of_what_makes_a_page_is_seen() {
+    fn changed_page_source_changes_the_digest() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("page.rs");
         std::fs::write(&file, "one").expect("it is written");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_made_of_their_code_and_their_style() {
+    fn page_sources_include_code_and_style() {
         let names: Vec<_> =
             sources().expect("files").iter().filter_map(|file| Some(file.file_name()?.to_owned())).collect();
         for name in ["page.rs", "report.rs", "trend.rs", "diff.rs", "style.css", "pictures.mjs"] {

@@ -46,13 +46,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pictures_of_a_page_are_those_that_it_links() {
+    fn pictures_of_a_page_are_its_links() {
         let page = "![one\nline](../pictures/a-b.svg) and [c](pictures/c.png), not `pictures/d.png` or [e](pictures/)";
         assert_eq!(named(page), ["a-b.svg", "c.png"]);
     }
 
     #[test]
-    fn each_picture_is_there_and_shown() {
-        check().expect("they are");
+    fn every_picture_exists_and_is_linked() {
+        check().expect("every picture exists and is linked");
     }
 }

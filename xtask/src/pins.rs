@@ -1,4 +1,5 @@
-//! What workflows, scripts and images fetch is pinned: programs by version and lock file or hash, images by digest.
+//! What workflows, scripts and container files install or run is pinned: programs by version and lock file or hash, images by
+//! digest.
 
 /// The image that `deploy/Containerfile` builds.
 const OWN_IMAGE: &str = "gatewright";
@@ -27,7 +28,7 @@ fn advice(command: &str) -> Option<&'static str> {
         Some("is not pinned: npm ci, or npm install --offline for files")
     } else if latest || runs(["npm", "exec"]) || runs(["uv", "tool"]) || runs(["cargo", "binstall"]) {
         Some("runs the newest version: install from a lock file, and run the program")
-    } else if (runs(["docker", "run"]) || runs(["podman", "run"]))
+    } else if ["docker", "podman"].iter().any(|program| runs([program, "run"]) || runs([program, "pull"]))
         && !words.iter().any(|word| has_digest(word))
     {
         Some("is not pinned: NAME:TAG@sha256:DIGEST")
@@ -38,15 +39,20 @@ fn advice(command: &str) -> Option<&'static str> {
 
 /// Images of a container file, a compose file or a manifest that are not named by digest.
 pub(crate) fn unpinned_images(text: &str) -> Vec<String> {
-    let mut problems = Vec::new();
+    let (mut problems, mut stages) = (Vec::new(), Vec::new());
     for (number, line) in text.lines().enumerate() {
         let mut words = line.split_whitespace().skip_while(|word| *word == "-");
         if let (Some("FROM" | "image:"), Some(image)) =
             (words.next(), words.find(|word| !word.starts_with("--")))
-            && image != OWN_IMAGE
-            && !has_digest(image)
         {
-            problems.push(format!("line {}: {image} is not pinned: NAME:TAG@sha256:DIGEST", number + 1));
+            let image = image.trim_matches(['"', '\'']);
+            if image != OWN_IMAGE && !stages.contains(&image) && !has_digest(image) {
+                problems.push(format!("line {}: {image} is not pinned: NAME:TAG@sha256:DIGEST", number + 1));
+            }
+            // An earlier stage of the same file.
+            stages.extend(
+                words.next().filter(|word| word.eq_ignore_ascii_case("as")).and_then(|_| words.next()),
+            );
         }
     }
     problems
@@ -66,7 +72,7 @@ mod tests {
     const DIGEST: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
     #[test]
-    fn tool_without_a_version_and_a_lock_or_hashes_is_a_problem() {
+    fn tool_without_a_pinned_version_is_reported() {
         for command in [
             "cargo install --locked cargo-nextest",
             "cargo install cargo-nextest --version 1.2.3",
@@ -77,6 +83,7 @@ mod tests {
             "npx publint",
             "uv tool install ruff",
             "docker run --rm alpine:3.22 true",
+            "docker pull alpine:3.22",
             "docker run --rm alpine:3.22@sha256:0123 true",
         ] {
             let script = format!("set -e\nneed tool || {command}\n");
@@ -86,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn pinned_tools_and_local_files_are_no_problem() {
+    fn pinned_tools_and_local_files_pass() {
         let script = format!(
             "# npx publint\ncargo install --locked a \\\n  --version 1.2.3 && npm ci\npip install --require-hashes -r a.txt\n\
              python -m pip install --no-index a.whl\n(cd a; npm install --offline ./a.tgz)\n\
@@ -96,17 +103,19 @@ mod tests {
     }
 
     #[test]
-    fn an_option_on_the_next_line_belongs_to_the_command() {
+    fn option_on_a_continuation_line_belongs_to_the_command() {
         assert_eq!(unpinned_commands("cargo install --locked a \\\n  --path b\n").len(), 1);
     }
 
     #[test]
-    fn image_without_a_tag_and_a_digest_is_a_problem() {
+    fn image_without_a_tag_and_a_digest_is_reported() {
         let pinned = format!("debian:13@sha256:{DIGEST}");
         let text =
             |image: &str| format!("FROM --platform=a {image} AS build\nservices:\n  - image: {image}\n");
         assert_eq!(unpinned_images(&text(&pinned)), [""; 0]);
         assert_eq!(unpinned_images(&text("gatewright")), [""; 0]);
+        assert_eq!(unpinned_images(&text(&format!("\"{pinned}\""))), [""; 0]);
+        assert_eq!(unpinned_images(&format!("FROM {pinned} AS build\nFROM build\n")), [""; 0]);
         let short = pinned.trim_end_matches('f');
         let untagged = pinned.replace(":13", "");
         for image in ["debian", "debian:13", short, &untagged, "gatewright:latest"] {

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_do_not_get_what_cargo_sets_for_this_one() {
+    fn child_processes_do_not_inherit_cargo_package_variables() {
         for (variable, is_removed) in [
             ("CARGO_PKG_NAME", true),
             ("CARGO_MANIFEST_DIR", true),

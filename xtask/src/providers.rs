@@ -26,6 +26,7 @@ struct Provider {
     /// All keys of an upstream, as TOML.
     upstream: String,
     models: Vec<String>,
+    embedding_models: Vec<String>,
     notes: Vec<String>,
     sources: BTreeMap<String, String>,
     /// Keys that no documentation page confirms.
@@ -36,8 +37,8 @@ struct Provider {
 pub(crate) fn generate(check: bool) -> Result<()> {
     artefacts::build_programs(&[PROGRAM])?;
     let listed = output(command(artefacts::program()).args(["providers", "--json"]))?;
-    let providers: Vec<Provider> =
-        serde_json::from_str(&listed).context("the program lists providers in another form")?;
+    let providers: Vec<Provider> = serde_json::from_str(&listed)
+        .context("could not parse the list of providers that the program printed")?;
     let folder = root().join("docs/providers");
     let mut pages: BTreeMap<PathBuf, String> = providers
         .iter()
@@ -56,9 +57,7 @@ pub(crate) fn generate(check: bool) -> Result<()> {
         if !different.is_empty() {
             let names = different.iter().filter_map(|path| path.file_name()?.to_str());
             let names = names.collect::<Vec<_>>().join(", ");
-            bail!(
-                "docs/providers is not made of gateway/providers as it is: {names}; run cargo xtask providers"
-            );
+            bail!("docs/providers is out of date with gateway/providers: {names}; run cargo xtask providers");
         }
         return Ok(());
     }
@@ -74,17 +73,17 @@ pub(crate) fn generate(check: bool) -> Result<()> {
 /// The page that lists all others.
 fn index(providers: &[Provider]) -> String {
     let mut page = format!(
-        "# Providers\n\n{GENERATED}\n\nAn upstream that names its provider needs no more than the provider's key, in the variable below. What \
-         stands beside\n`provider` goes before what is known of it, in the words of the [configuration](../guides/configuration.md).\n\n\
-         | `provider` | | kind | variable of the key |\n|---|---|---|---|\n"
+        "# Providers\n\n{GENERATED}\n\nAn upstream that names its provider needs only the provider's key, in the variable below. Other keys of \
+         the\n[configuration](../guides/configuration.md) that you set next to `provider` override the provider's defaults.\n\n\
+         | `provider` | | kind | key variable |\n|---|---|---|---|\n"
     );
     for Provider { name, title, kind, key_variable, .. } in providers {
         let variable = key_variable.as_ref().map_or_else(|| "none".to_owned(), |name| format!("`{name}`"));
         _ = writeln!(page, "| [`{name}`]({name}.md) | {title} | `{kind}` | {variable} |");
     }
-    page += "\n`gatewright providers` prints this list, and `gatewright providers NAME` what is known of one, as TOML to copy. What could not\n\
-             be found out is the default of the kind. None of it was tried with an account of a provider: it is what the pages say that each\n\
-             page here names.\n";
+    page += "\n`gatewright providers` prints this list. `gatewright providers NAME` prints the keys of one provider, as TOML to copy. A key that\n\
+             we found no value for has the default of its kind. The values come from the documentation that each page here links to. We\n\
+             have not tested them with an account of the provider.\n";
     page
 }
 
@@ -96,7 +95,7 @@ impl Provider {
             Some(variable) => {
                 _ = writeln!(
                     page,
-                    "Put the key into the variable `{variable}`, and write `gatewright.toml`:\n"
+                    "Set the variable `{variable}` to your key, and write `gatewright.toml`:\n"
                 );
             }
             None => page += "Write `gatewright.toml`:\n\n",
@@ -107,14 +106,19 @@ impl Provider {
         }
         let model = self.models.first().map_or("my-model", String::as_str);
         let target = if self.models.is_empty() { ", model = \"NAME-THERE\"" } else { "" };
-        _ = write!(page, "\n[models.\"{model}\"]\ntargets = [{{ upstream = \"{name}\"{target} }}]\n```\n\n");
+        _ = write!(page, "\n[models.\"{model}\"]\ntargets = [{{ upstream = \"{name}\"{target} }}]\n");
+        if let Some(model) = self.embedding_models.first() {
+            let target = format!("targets = [{{ upstream = \"{name}\" }}]");
+            _ = write!(page, "\n[models.\"{model}\"]\nkind = \"embedding\"\n{target}\n");
+        }
+        page += "```\n\n";
         _ = write!(
             page,
-            "Then:\n\n```sh fragment\ngatewright config check\ngatewright config models   # what the provider offers\ngatewright \
+            "Then:\n\n```sh fragment\ngatewright config check\ngatewright config models   # lists the provider's models\ngatewright \
              serve --config gatewright.toml\ngatewright chat -m {model} 'Say hello.'\n```\n\n"
         );
         if !self.notes.is_empty() {
-            page += "## What to know\n\n";
+            page += "## Notes\n\n";
             for note in &self.notes {
                 _ = writeln!(page, "- {note}");
             }
@@ -122,21 +126,21 @@ impl Provider {
         }
         _ = write!(
             page,
-            "## What `provider = \"{name}\"` stands for\n\n```toml fragment\n{}```\n",
+            "## Keys that `provider = \"{name}\"` sets\n\n```toml fragment\n{}```\n",
             self.upstream
         );
         if self.base_url.is_none() {
-            page += "\n`base_url` is yours to write.\n";
+            page += "\nYou must set `base_url` yourself.\n";
         }
         if !self.sources.is_empty() {
-            page += "\n| key | page that says so |\n|---|---|\n";
+            page += "\n| key | source |\n|---|---|\n";
             for (key, source) in &self.sources {
                 _ = writeln!(page, "| `{key}` | <{source}> |");
             }
         }
         if !self.unconfirmed.is_empty() {
             let keys = self.unconfirmed.join("`, `");
-            _ = writeln!(page, "\nGenerally known, without a page that we have read: `{keys}`.");
+            _ = writeln!(page, "\nCommon knowledge; we read no documentation for: `{keys}`.");
         }
         page
     }

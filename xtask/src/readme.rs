@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_operation_that_no_row_names_is_told() {
+    fn operation_missing_from_the_table_is_reported() {
         let page = "| place | methods |\n| --- | --- |\n| `client.pens`  | `create`, `list` |\nalso `client.pens.delete`\n";
         let operation = |method: &str| ("client.pens".to_owned(), method.to_owned());
         let operations = ["create", "list", "lis", "delete"].map(operation);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn readmes_of_the_packages_name_every_operation() {
-        check_operations().expect("they do");
+    fn package_readmes_list_every_operation() {
+        check_operations().expect("every operation is listed");
     }
 }

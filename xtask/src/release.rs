@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn release_writes_one_version_everywhere_dates_the_changelog_commits_and_tags() {
+    fn release_sets_versions_dates_the_changelog_commits_and_tags() {
         let clone = Clone::new();
         let version = clone.next();
         release(clone.root(), &version, false).expect("a release");
@@ -158,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn tree_with_changes_is_not_released() {
+    fn dirty_tree_is_not_released() {
         let clone = Clone::new();
         clone.write("new.txt", "");
         assert!(clone.refusal(&clone.next()).contains("new.txt"));
     }
 
     #[test]
-    fn version_that_is_not_above_the_last_one_is_refused_and_the_first_one_is_not() {
+    fn version_must_exceed_the_last_release_unless_it_is_the_first() {
         let clone = Clone::new();
         let present = places::version(clone.root()).expect("the places agree");
         let older = Version::parse(&format!("{present}-rc.1")).expect("a version");

@@ -21,7 +21,8 @@ pub(crate) fn test_node_package() -> Result<()> {
     let [node_22, node_24, bun, deno] = binaries()?;
     // Each by name: `node --test` of release 22 takes no folder.
     let tests = files_of(&root().join("bindings-node/test"), "mjs")?;
-    let node_test = ["--test", "--test-reporter=dot", "--test-concurrency", &tests_at_once()?];
+    let deadline = "--import=./test/support/deadline.mjs";
+    let node_test = [deadline, "--test", "--test-reporter=dot", "--test-concurrency", &tests_at_once()?];
     on(&node_22, &node_test, &tests)?;
     on(&node_24, &node_test, &tests)?;
     on(&bun, &["test", "--timeout", BUN_TEST_TIMEOUT_MS, "--only-failures"], &tests)?;

@@ -86,7 +86,7 @@ fn threats(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_test_has_the_attribute_of_one_or_stands_in_the_list_of_every_store() {
+fn tests_are_found_by_attribute_or_in_every_store_lists() {
     let text = "
         #[test]
         #[expect(clippy::too_many_lines, reason = \"a\")]
@@ -108,7 +108,7 @@ fn a_test_has_the_attribute_of_one_or_stands_in_the_list_of_every_store() {
 }
 
 #[test]
-fn every_test_that_the_table_of_threats_names_is_there() {
+fn tests_named_in_the_threat_table_exist() {
     let (text, there) = (table(), functions());
     let rows = text.lines().filter(|line| line.starts_with('|'));
     let named: BTreeSet<&str> = rows.flat_map(|row| row.split('`')).filter(|word| is_name(word)).collect();
@@ -118,7 +118,7 @@ fn every_test_that_the_table_of_threats_names_is_there() {
 }
 
 #[test]
-fn every_threat_names_a_test_a_file_of_tests_or_a_step_that_is_there() {
+fn every_threat_names_an_existing_test_file_or_step() {
     let (text, functions, scripts) = (table(), functions(), scripts());
     let is_there = |name: &str| {
         functions.contains(name)

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_machine_lacks_is_installed_and_nothing_is_tested() {
+    fn setup_installs_missing_tools_and_runs_no_tests() {
         let machine = Machine::of_debian(&[CARGO, NODE, PYTHON_ALONE]);
         let output = machine.set_up();
         assert!(output.status.success(), "{output:?}");
@@ -129,13 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn machine_without_debians_packages_is_told_what_it_lacks() {
+    fn machine_without_apt_gets_a_list_of_missing_tools() {
         let said = complaint(&Machine::new(&["cc", "c++", "git"], &[]));
         assert!(said.contains("lacks") && said.contains("nodejs") && said.contains("python3-venv"), "{said}");
     }
 
     #[test]
-    fn components_that_a_minimal_rust_lacks_are_added() {
+    fn missing_rust_components_are_added() {
         let machine = Machine::of_debian(&[RUST_ALONE, NODE, PYTHON, ("rustup", "true")]);
         let output = machine.set_up();
         assert!(output.status.success(), "{output:?}");
@@ -143,13 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn rust_without_rustup_and_components_is_told_which() {
+    fn missing_components_without_rustup_are_listed() {
         let said = complaint(&Machine::of_debian(&[RUST_ALONE, NODE, PYTHON]));
         assert!(said.contains("lacks clippy rustfmt for its Rust"), "{said}");
     }
 
     #[test]
-    fn versions_that_are_too_old_are_named_with_what_is_needed_and_what_to_do() {
+    fn outdated_versions_are_reported_with_the_minimum_and_the_fix() {
         let (node, python) = (("node", "echo v18.19.0"), ("python3", "echo Python 3.9.2"));
         let machine = Machine::of_debian(&[CARGO, node, python]);
         assert_eq!(
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_not_say_its_version_is_named() {
+    fn program_without_a_version_is_reported() {
         let said = complaint(&Machine::of_debian(&[CARGO, PYTHON, ("node", "false")]));
         assert!(said.contains("Node does not say its version here"), "{said}");
     }

@@ -153,6 +153,7 @@ impl Terminal {
         let mut called: Command = command(program);
         called.env_clear().current_dir(home).args(arguments);
         called.env("TERM", "xterm-256color").env("HOME", home).env("XDG_STATE_HOME", home.join("state"));
+        called.env("XDG_RUNTIME_DIR", home.join("runtime"));
         called.env("GATEWRIGHT_BASE_URL", format!("http://{address}")).env("GATEWRIGHT_API_KEY", KEY);
         let process = PtyProcess::new(called).context("there is no terminal")?;
         let mut terminal = process.get_file_handle()?;
@@ -215,18 +216,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_not_shown() {
+    fn secrets_are_masked() {
         assert_eq!(without_secrets("A=whsec_abc+/=\nB"), "A=whsec_…\nB");
     }
 
     #[test]
-    fn what_was_overwritten_is_not_shown() {
+    fn overwritten_text_is_not_shown() {
         assert_eq!(on_screen("[1/9] models …\r\u{1b}[2KPASS\r"), "PASS\n");
         assert_eq!(on_screen("one\r"), "one\n");
     }
 
     #[test]
-    fn times_and_what_they_move_are_no_difference() {
+    fn times_and_alignment_are_ignored_in_comparison() {
         let picture = |text: &str| shape(&format!("<tspan x=\"10px\">{text}</tspan>"));
         assert_eq!(picture("pass 3.1 ms  pass 12 ms"), picture("pass 1.2 s   pass 4 ms"));
         assert_ne!(picture("pass 3 ms"), picture("fail 3 ms"));

@@ -64,7 +64,7 @@ const STEPS: &[Step] = &[
     step_of("workflows", "workflows and shell scripts pass their linters", Needs::Build, workflows::check),
     step_of(
         "deploy",
-        "the unit, the container file, compose and the manifests pass their linters",
+        "the unit, the container file, compose, the manifests and the chart pass their linters",
         Needs::Build,
         deploy::lint,
     ),
@@ -94,7 +94,7 @@ const STEPS: &[Step] = &[
     step_of("features", "the core builds without its client", Needs::Compiler, check_features),
     step_of(
         "other-api",
-        "generated clients of another specification call its operations",
+        "generated clients of other specifications call their operations",
         Needs::Compiler,
         other_api::generate_and_call,
     ),
@@ -280,9 +280,10 @@ fn lint_spec() -> Result<()> {
         "--config",
         "redocly.yaml",
         "openapi.yaml",
+        "admin.yaml",
     ]))?;
     let bin = venv(&root()).join("bin");
-    run(command(bin.join("openapi-spec-validator")).arg("spec/openapi.yaml"))?;
+    run(command(bin.join("openapi-spec-validator")).args(["spec/openapi.yaml", "spec/admin.yaml"]))?;
     run(command(bin.join("check-jsonschema")).args([
         "--check-metaschema",
         "spec/report.schema.json",
@@ -371,6 +372,7 @@ fn python_tests() -> Result<()> {
         "../tests/clients",
         "../tests/other-api",
         "../tests/requests",
+        "../tests/tools",
         "../bench/python",
     ];
     run(in_package("ruff").args(["check", "."]).args(scripts))?;

@@ -1,9 +1,10 @@
 //! `cargo xtask torture`: gateways under load and faults, and a checker of the responses to their clients. The program
 //! is `tests/torture`; this builds it and the gateway.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use clap::Args;
 
 use crate::artefacts::{PROGRAM, build_programs, program, target};
 use crate::process::{command, run};
@@ -17,19 +18,47 @@ const SHORT_SEED: u64 = 1;
 /// The torture test's package and program.
 pub(crate) const TORTURE: (&str, &str) = ("gatewright-test-torture", "gatewright-test-torture");
 
-/// The run that is part of `cargo xtask test`.
-pub(crate) fn run_short() -> Result<()> {
-    run_torture(SHORT_SECONDS, Some(SHORT_SEED))
+/// How to run it.
+#[derive(Args)]
+pub(crate) struct TortureSettings {
+    /// How long there are faults
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// The number that faults and load follow from, to repeat a run. Default: any
+    #[arg(long)]
+    seed: Option<u64>,
+    /// For how many seconds counters and bucket are also away at a time. Default: never longer than four
+    #[arg(long, value_name = "SECONDS")]
+    absent: Option<u64>,
+    /// A built gatewright to torture, such as the one that was published. Default: a debug build, whose clocks can also be wrong
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
 }
 
-/// Runs for some time. `seed`: determines faults and load; random if not given.
-pub(crate) fn run_torture(seconds: u64, seed: Option<u64>) -> Result<()> {
-    build_all()?;
+/// The run that is part of `cargo xtask test`.
+pub(crate) fn run_short() -> Result<()> {
+    run_torture(&TortureSettings {
+        seconds: SHORT_SECONDS,
+        seed: Some(SHORT_SEED),
+        absent: None,
+        program: None,
+    })
+}
+
+/// Runs for some time.
+pub(crate) fn run_torture(settings: &TortureSettings) -> Result<()> {
+    match settings.program {
+        Some(_) => build_programs(&[TORTURE])?,
+        None => build_all()?,
+    }
     let mut torture = command(target().join("debug").join(TORTURE.1));
-    torture.args(["run", "--seconds", &seconds.to_string(), "--program"]).arg(program());
+    torture.args(["run", "--seconds", &settings.seconds.to_string(), "--program"]);
+    torture.arg(settings.program.clone().unwrap_or_else(program));
     torture.arg("--folder").arg(target().join("torture"));
-    if let Some(seed) = seed {
-        torture.args(["--seed", &seed.to_string()]);
+    for (name, number) in [("--seed", settings.seed), ("--absent", settings.absent)] {
+        if let Some(number) = number {
+            torture.args([name, &number.to_string()]);
+        }
     }
     run(&mut torture)
 }

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_cut_from_what_they_print() {
+    fn transcript_is_split_into_commands_and_output() {
         let found = commands("$ one \\\n  more\nA\nB\n$ two\n");
         let expected = [("one \\\n  more", "A\nB\n"), ("two", "")];
         let expected = expected
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_open_may_be_anything() {
+    fn ellipsis_matches_any_output() {
         assert!(agrees("ok  name  is … (… ms)\n", "ok  name  is 1.2.3.4 (3.1 ms)\n\n"));
         assert!(agrees("a\n…\nz\n", "a\nb\nc\nz\n") && agrees("a\n…\n", "a\n"));
         for (said, printed) in [("a\n", "b\n"), ("a\n", "a\nb\n"), ("a\nb\n", "a\n"), ("a … c\n", "a b d\n")]

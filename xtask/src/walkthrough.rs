@@ -187,7 +187,10 @@ pub(crate) fn run_blocks(
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit());
     bash.env("PATH", std::env::join_paths(folders)?).env("HOME", work.join("home"));
-    for variable in ["GATEWRIGHT_BASE_URL", "GATEWRIGHT_API_KEY", "GATEWRIGHT_SERVE_KEY"] {
+    // Of the folders below, too: what a page starts and keeps is its own.
+    let folders = ["XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_DATA_HOME"];
+    let settings = ["GATEWRIGHT_BASE_URL", "GATEWRIGHT_API_KEY", "GATEWRIGHT_SERVE_KEY"];
+    for variable in folders.into_iter().chain(settings) {
         bash.env_remove(variable);
     }
     if let Some(gateway) = gateway {
@@ -209,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_becomes_one_script_with_the_lines_of_its_blocks() {
+    fn page_becomes_one_script_with_line_numbers() {
         let page = "# A\n```sh\nexport A=1\n```\n```toml conf/a.toml\nb = 2\n```\n```python\nprint(3)\n```\n";
         let script = script(page, BlockFilter::All)
             .expect("the fences are closed")
@@ -224,13 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn blocks_with_another_word_and_of_other_languages_are_not_run() {
+    fn fragments_and_other_languages_are_not_run() {
         let page = "```sh fragment\nfalse\n```\n```json\n{}\n```\n```rust\nx\n```\n";
         assert_eq!(script(page, BlockFilter::All).expect("the fences are closed"), None);
     }
 
     #[test]
-    fn a_fence_that_is_not_closed_is_named() {
+    fn unclosed_fence_is_reported() {
         let error = script("# A\n\n```sh\ntrue\n", BlockFilter::All).expect_err("it is not closed");
         assert_eq!(error.to_string(), "the fence of line 3 is not closed");
     }
@@ -245,22 +248,22 @@ mod tests {
         use super::*;
 
         #[test]
-        fn sql_of_a_page_is_run_by_a_server_and_fails_where_it_refuses() {
+        fn sql_blocks_run_on_a_server_and_report_errors() {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("a-page-with-sql.md");
             let made = "```sql\nCREATE USER one PASSWORD '…';\nCREATE DATABASE two OWNER one;\n```\n";
             let asked =
                 "```console\n$ psql -XAt -c \"SELECT 1 FROM pg_database WHERE datname = 'two'\"\n1\n```\n";
             std::fs::write(&path, format!("{made}{asked}")).expect("it is written");
-            run_page(&path, &bare(folder.path()), None).expect("the server knows both");
+            run_page(&path, &bare(folder.path()), None).expect("both statements run");
             std::fs::write(&path, "```sql\nCREATE DATABASE;\n```\n").expect("it is written");
-            let error = run_page(&path, &bare(folder.path()), None).expect_err("it is no SQL");
+            let error = run_page(&path, &bare(folder.path()), None).expect_err("invalid SQL");
             assert!(format!("{error:#}").contains("a block failed"), "{error:#}");
         }
     }
 
     #[test]
-    fn a_page_fails_where_a_block_fails_or_a_command_prints_something_else() {
+    fn page_fails_on_a_failing_block_or_unexpected_output() {
         let folder = tempfile::tempdir().expect("a folder");
         let bare = bare(folder.path());
         for (page, complaint) in [

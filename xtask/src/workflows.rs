@@ -187,12 +187,12 @@ mod tests {
                          - uses: a/b@0123456789012345678901234567890123456789 # v1.2.3\n      - uses: ./.github/c\n";
 
     #[test]
-    fn workflow_with_pins_rights_and_times_has_no_problem() {
+    fn workflow_with_pins_permissions_and_timeouts_passes() {
         assert_eq!(problems(SOUND), [""; 0]);
     }
 
     #[test]
-    fn action_without_the_hash_of_a_commit_and_its_version_is_a_problem() {
+    fn action_without_a_commit_hash_and_version_is_reported() {
         for pin in ["v1", "v1.2.3", "0123456789012345678901234567890123456789", "01234 # v1.2.3"] {
             let text = SOUND.replace("0123456789012345678901234567890123456789 # v1.2.3", pin);
             assert!(problems(&text)[0].starts_with("line 7: a/b@"), "{pin}");
@@ -200,13 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn job_without_an_end_and_workflow_with_all_rights_are_problems() {
+    fn missing_timeout_and_write_permissions_are_reported() {
         assert!(problems(&SOUND.replace("timeout-minutes: 5", "runs-on: here"))[0].contains("the job one"));
         assert!(problems(&SOUND.replace("contents: read", "contents: write"))[0].contains("permissions"));
     }
 
     #[test]
-    fn steps_that_a_page_shows_are_a_sound_workflow() {
+    fn documented_steps_form_a_valid_workflow() {
         let text = workflow_of("- run: |\n    true\n- run: echo\n");
         assert_eq!(problems(&text), [""; 0]);
         let workflow: Value = yaml_serde::from_str(&text).expect("YAML");
@@ -214,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_judged_with_their_expressions_filled_in() {
+    fn scripts_are_checked_with_expressions_filled_in() {
         let workflow =
             serde_json::json!({ "jobs": { "one": { "steps": [{ "run": "echo ${{ a }}-${{ b }}." }] } } });
         assert_eq!(scripts_of(&workflow), [format!("echo {FILLED_IN}-{FILLED_IN}.")]);
     }
 
     #[test]
-    fn platform_that_only_one_side_knows_is_named() {
+    fn platform_missing_on_one_side_is_reported() {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let found = differences(&set(&["a", "b"]), &set(&["b", "c"]));
         assert_eq!(found.len(), 2);
@@ -252,13 +252,13 @@ mod tests {
     }
 
     #[test]
-    fn every_night_advisories_are_looked_up() {
+    fn nightly_workflow_checks_advisories() {
         let nightly = scripts_of(&read(".github/workflows/nightly.yml"));
         assert!(nightly.iter().any(|script| script == "cargo xtask test advisories"), "{nightly:?}");
     }
 
     #[test]
-    fn updates_are_proposed_of_every_workspace_and_ecosystem() {
+    fn dependabot_covers_every_workspace_and_ecosystem() {
         let dependabot = read(DEPENDABOT);
         let updates = dependabot["updates"].as_array().expect("updates");
         let ecosystems: BTreeSet<_> =
@@ -276,13 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_installed_and_used_where_they_are_built() {
+    fn packages_are_installed_and_used_on_their_build_machine() {
         let release = read(RELEASE);
         let steps = release["jobs"]["engine"]["steps"].as_array().expect("steps");
         let runs = |step: &Value, script: &str| step["run"].as_str().is_some_and(|run| run.contains(script));
         let place = |script: &str| steps.iter().position(|step| runs(step, script)).expect(script);
         let upload = steps.iter().position(|step| step["with"]["name"] == "built-${{ matrix.platform }}");
-        // What only one machine keeps is there for all to install.
+        // Files that only one machine uploads exist on all machines until then.
         let removed = steps.iter().position(|step| runs(step, "-delete")).expect("a step that removes");
         for script in [".ci/installed dist \"$PLATFORM\"", ".ci/in-alpine .ci/installed dist \"$PLATFORM\""] {
             assert!(place(script) < removed && Some(removed) < upload, "{script}");

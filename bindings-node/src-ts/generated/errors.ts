@@ -4,7 +4,7 @@ import { type ErrorDetails, GatewrightError } from "../error";
 
 /** Anything that went wrong while talking to a gateway. */
 export class APIError extends GatewrightError {
-  declare readonly kind: "bad_request" | "authentication" | "permission_denied" | "not_found" | "request_timeout" | "conflict" | "payload_too_large" | "unprocessable_entity" | "rate_limit" | "internal_server" | "not_implemented" | "status" | "connection" | "timeout" | "pool_timeout" | "decode" | "stream_truncated" | "stream" | "task_failed" | "cancelled";
+  declare readonly kind: "bad_request" | "authentication" | "permission_denied" | "not_found" | "request_timeout" | "conflict" | "payload_too_large" | "unprocessable_entity" | "rate_limit" | "internal_server" | "not_implemented" | "status" | "connection" | "timeout" | "pool_timeout" | "decode" | "stream_truncated" | "stream" | "task_failed" | "structured_output" | "tool_loop" | "cancelled";
 }
 
 /** Any other unsuccessful status. */
@@ -154,6 +154,16 @@ export class TaskFailedError extends APIError {
   declare readonly kind: "task_failed";
 }
 
+/** The answer holds no value of the type that the caller asked for; the error contains the whole answer. */
+export class StructuredOutputError extends APIError {
+  declare readonly kind: "structured_output";
+}
+
+/** A loop of tool calls ended without an answer; the error contains the conversation. */
+export class ToolLoopError extends APIError {
+  declare readonly kind: "tool_loop";
+}
+
 /** The caller cancelled the request. */
 export class CancelledError extends APIError {
   declare readonly kind: "cancelled";
@@ -205,6 +215,8 @@ export type ErrorKind =
   | "stream_truncated"
   | "stream"
   | "task_failed"
+  | "structured_output"
+  | "tool_loop"
   | "cancelled"
   | "invalid_request"
   | "configuration"
@@ -233,6 +245,8 @@ export const errorClasses = {
   stream_truncated: StreamTruncatedError,
   stream: StreamError,
   task_failed: TaskFailedError,
+  structured_output: StructuredOutputError,
+  tool_loop: ToolLoopError,
   cancelled: CancelledError,
   invalid_request: InvalidRequestError,
   configuration: ConfigurationError,

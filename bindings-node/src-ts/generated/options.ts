@@ -193,7 +193,10 @@ export interface CheckOptions {
   apiKey?: string | undefined;
   /** Path of the API below the base URL. Default: `/v1`. */
   basePath?: string | undefined;
-  /** Models to check, in order. Default: all of the profile. */
+  /**
+   * Models to check, in order. A deployment's own models need no profile. Default: those of the profile, else
+   * of the specification, else the first text models that the service lists.
+   */
   models?: readonly string[] | undefined;
   /**
    * Run every check on every model; by default, the stream and function tool checks run on the first model

@@ -14,6 +14,8 @@ import type {
   CountTokensRequest,
   CountTokensResponse,
   DeletedResponse,
+  EmbeddingRequest,
+  EmbeddingResponse,
   GenerateContentRequest,
   GenerateContentResponse,
   ImageGenerationRequest,
@@ -420,6 +422,31 @@ export class MessagesResource extends Resource {
   }
 }
 
+/** `client.embeddings` */
+export class EmbeddingsResource extends Resource {
+  /**
+   * Create embeddings
+   *
+   * Turns each input into a vector, so that inputs of similar meaning have vectors of similar direction. The response has one vector per input, in the same order. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - What is sent. Required: `model`, `input`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `EmbeddingResponse`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.embeddings.create({ model: "embedding_model_1", input: "A boat on a lake.", dimensions: 8 });
+   * console.log(answer);
+   * ```
+   */
+  create(params: EmbeddingRequest, options?: RequestOptions): ApiPromise<EmbeddingResponse> {
+    return this.send(operations.create_embedding, [], params, options);
+  }
+}
+
 /** `client.models` */
 export class ModelsResource extends Resource {
   /**
@@ -671,6 +698,8 @@ export class ClientResources extends Resource {
   readonly responses: ResponsesResource = new ResponsesResource(this.connection);
   /** The operations of `client.messages`. */
   readonly messages: MessagesResource = new MessagesResource(this.connection);
+  /** The operations of `client.embeddings`. */
+  readonly embeddings: EmbeddingsResource = new EmbeddingsResource(this.connection);
   /** The operations of `client.models`. */
   readonly models: ModelsResource = new ModelsResource(this.connection);
   /** The operations of `client.native`. */

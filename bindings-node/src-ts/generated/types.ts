@@ -3114,9 +3114,9 @@ export interface Model {
   created: number;
   /** The provider family. */
   owned_by: string;
-  /** Output of the model: text, image or video. Not every server reports it. */
+  /** Output of the model: text, embedding, image or video. Not every server reports it. */
   kind?: string;
-  /** The protocols that serve it, out of chat, responses, messages, native and media. Not every server reports them. */
+  /** The protocols that serve it, out of chat, responses, messages, native, embeddings and media. Not every server reports them. */
   protocols?: string[];
 }
 
@@ -3598,6 +3598,99 @@ export interface NativeModel {
   outputTokenLimit?: number;
   /** Methods the model serves. */
   supportedGenerationMethods?: string[];
+}
+
+/**
+ * Embedding request.
+ *
+ * Ours: not in the source specification.
+ */
+export interface EmbeddingRequest {
+  /**
+   * An embedding model id; see the catalog.
+   *
+   * At least 1 character.
+   */
+  model: string;
+  /** What to embed: a text, a list of up to 2,048 texts, the tokens of a text, or a list of up to 2,048 lists of tokens. Token numbers are those of the model, and not every provider accepts them. */
+  input: string | string[] | number[] | number[][];
+  /**
+   * Whether a vector is returned as a list of numbers, or as base64 of its 32-bit floats, little-endian.
+   *
+   * Default: `"float"`.
+   */
+  encoding_format?: "float" | "base64" | null;
+  /**
+   * Length of the vectors; not every model can shorten them.
+   *
+   * At least 1.
+   */
+  dimensions?: number | null;
+  /** Identifies the end user to the provider. */
+  user?: string | null;
+}
+
+/**
+ * The vectors of the inputs.
+ *
+ * Ours: not in the source specification.
+ */
+export interface EmbeddingResponse {
+  /** Kind of the record. */
+  object: "list";
+  /** One vector per input, in the order of the inputs. */
+  data: Embedding[];
+  /** Model id used. */
+  model: string;
+  /** Tokens of the inputs. */
+  usage: EmbeddingUsage;
+  /** The items of `data`. Added by the client. */
+  [Symbol.iterator](): IterableIterator<Embedding>;
+}
+
+/**
+ * The vector of one input.
+ *
+ * Ours: not in the source specification.
+ */
+export interface Embedding {
+  /** Kind of the record. */
+  object: "embedding";
+  /**
+   * Index of the input.
+   *
+   * At least 0.
+   */
+  index: number;
+  /** A vector; text if encoding_format is base64. */
+  embedding: EmbeddingVector;
+}
+
+/**
+ * A vector; text if encoding_format is base64.
+ *
+ * Ours: not in the source specification.
+ */
+export type EmbeddingVector = number[] | string;
+
+/**
+ * Tokens of the inputs.
+ *
+ * Ours: not in the source specification.
+ */
+export interface EmbeddingUsage {
+  /**
+   * Tokens of the inputs.
+   *
+   * At least 0.
+   */
+  prompt_tokens: number;
+  /**
+   * The same; vectors have no tokens.
+   *
+   * At least 0.
+   */
+  total_tokens: number;
 }
 
 /**

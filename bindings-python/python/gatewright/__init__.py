@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from gatewright import middleware, report, types, webhooks
     from gatewright._check import CheckOptions, CheckResult, check, check_async
+    from gatewright._jsonable import to_jsonable
+    from gatewright._parsed import ParsedAnswer, ParsedChatCompletion, ParsedContent, ParsedResponse
+    from gatewright._tools import Tool, ToolRun
 
 __all__ = [
     "NOT_GIVEN",
@@ -36,11 +39,17 @@ __all__ = [
     "CheckResult",
     "Client",
     "NotGiven",
+    "ParsedAnswer",
+    "ParsedChatCompletion",
+    "ParsedContent",
+    "ParsedResponse",
     "RawEvent",
     "Record",
     "ResponseInfo",
     "SaveOptions",
     "Stream",
+    "Tool",
+    "ToolRun",
     "WaitOptions",
     "__version__",
     "check",
@@ -48,6 +57,7 @@ __all__ = [
     "middleware",
     "report",
     "response_of",
+    "to_jsonable",
     "types",
     "webhooks",
     "with_response",
@@ -62,6 +72,18 @@ def __getattr__(name: str) -> Any:
         from gatewright import _check
 
         return getattr(_check, name)
+    if name == "to_jsonable":
+        from gatewright._jsonable import to_jsonable
+
+        return to_jsonable
+    if name in ("Tool", "ToolRun"):
+        from gatewright import _tools
+
+        return getattr(_tools, name)
+    if name in ("ParsedAnswer", "ParsedChatCompletion", "ParsedContent", "ParsedResponse"):
+        from gatewright._view import View
+
+        return View
     if name in ("middleware", "report", "types", "webhooks"):
         import importlib
 

@@ -42,6 +42,26 @@ class _Configured(ClientArguments):
 
     _engine: EngineClient
 
+    if not TYPE_CHECKING:
+
+        def __init__(self, *positional, **arguments):
+            # Python's own message would name a class that callers do not know.
+            known = ClientArguments.__init__.__code__.co_varnames
+            known = known[1 : known.index("pickle_key") + 1]
+            for name in arguments:
+                if name not in known:
+                    from gatewright._mistakes import refused
+
+                    raise refused(type(self).__name__, name, known)
+            super().__init__(*positional, **arguments)
+
+        __init__.__wrapped__ = ClientArguments.__init__
+
+        def __getattr__(self, name):
+            from gatewright._mistakes import missing
+
+            raise missing(self, name)
+
     def _configure(
         self,
         settings: dict[str, Any],
@@ -50,6 +70,11 @@ class _Configured(ClientArguments):
         middleware: Sequence[Before | After],
         pickle_key: bool,
     ) -> None:
+        if not isinstance(settings.get("timeout"), (int, float, type(None))):
+            from gatewright._mistakes import is_timeout, with_timeouts
+
+            if is_timeout(settings["timeout"]):
+                settings = with_timeouts(settings, of_call=False)
         self._settings = settings
         self._pickle_key = pickle_key
         # A key as text stays out of what can be looked at and pickled; a callable is no secret.
@@ -60,6 +85,14 @@ class _Configured(ClientArguments):
     def _make(self, key: str | None) -> EngineClient:
         settings = {**self._settings, "user_agent": _user_agent()}
         return EngineClient(settings, key, self._callbacks, keep_key=self._pickle_key)
+
+    def _mended(
+        self, error: TypeError, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The options of a call that has been refused; raises the error, or a better one."""
+        from gatewright._mistakes import mended
+
+        return mended(error, self, parameters, body, options)
 
     @property
     def base_url(self) -> str:
@@ -78,7 +111,16 @@ class _Configured(ClientArguments):
         >>> answer = patient.models.list()
         """
         twin = self.__copy__()
-        twin._engine = self._engine.with_options(dict(options))
+        given: dict[str, Any] = dict(options)
+        try:
+            twin._engine = self._engine.with_options(given)
+        except TypeError as error:
+            from gatewright._mistakes import CALL_OPTIONS, mended, refused
+
+            for name in given:
+                if name not in CALL_OPTIONS:
+                    raise refused("with_options", name, CALL_OPTIONS) from None
+            twin._engine = self._engine.with_options(mended(error, self, (), None, given))
         return twin
 
     def __copy__(self) -> Self:
@@ -144,7 +186,12 @@ class Client(_Configured, Resources):
     def _call(
         self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
     ) -> Any:
-        return self._engine.call(operation, parameters, body, options)
+        try:
+            return self._engine.call(operation, parameters, body, options)
+        except TypeError as error:
+            return self._engine.call(
+                operation, parameters, body, self._mended(error, parameters, body, options)
+            )
 
     def _open(
         self,
@@ -154,7 +201,11 @@ class Client(_Configured, Resources):
         options: dict[str, Any],
         stream: type[_Streaming],
     ) -> _Streaming:
-        return stream(self._engine.open(operation, parameters, body, options))
+        try:
+            return stream(self._engine.open(operation, parameters, body, options))
+        except TypeError as error:
+            options = self._mended(error, parameters, body, options)
+            return stream(self._engine.open(operation, parameters, body, options))
 
 
 class AsyncClient(_Configured, AsyncResources):
@@ -191,7 +242,12 @@ class AsyncClient(_Configured, AsyncResources):
     def _call(
         self, operation: str, parameters: _Parameters, body: dict[str, Any] | None, options: dict[str, Any]
     ) -> Awaitable[Any]:
-        return finish(self._engine.call_async(operation, parameters, body, options, running_loop()))
+        loop = running_loop()
+        try:
+            return finish(self._engine.call_async(operation, parameters, body, options, loop))
+        except TypeError as error:
+            options = self._mended(error, parameters, body, options)
+            return finish(self._engine.call_async(operation, parameters, body, options, loop))
 
     async def _open(
         self,
@@ -201,7 +257,12 @@ class AsyncClient(_Configured, AsyncResources):
         options: dict[str, Any],
         stream: type[_AsyncStreaming],
     ) -> _AsyncStreaming:
-        opening = self._engine.open_async(operation, parameters, body, options, running_loop())
+        loop = running_loop()
+        try:
+            opening = self._engine.open_async(operation, parameters, body, options, loop)
+        except TypeError as error:
+            options = self._mended(error, parameters, body, options)
+            opening = self._engine.open_async(operation, parameters, body, options, loop)
         return stream(await finish(opening))
 
 

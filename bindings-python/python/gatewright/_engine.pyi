@@ -37,6 +37,25 @@ class Record(Mapping[str, Any]):
         """A copy as plain dicts and lists."""
     def to_json(self) -> str:
         """The record as compact JSON text."""
+    def model_dump(
+        self,
+        *,
+        mode: str = ...,
+        exclude_none: bool = ...,
+        exclude_unset: bool = ...,
+        by_alias: bool | None = ...,
+    ) -> dict[str, Any]:
+        """A copy as plain dicts and lists, for programs that know pydantic's models. A record has only what
+        arrived, under the names of the wire: `exclude_none` alone changes anything."""
+    def model_dump_json(
+        self,
+        *,
+        indent: int | None = ...,
+        exclude_none: bool = ...,
+        exclude_unset: bool = ...,
+        by_alias: bool | None = ...,
+    ) -> str:
+        """The record as JSON text, compact without `indent`."""
     @property
     def _response(self) -> ResponseInfo | None:
         """Metadata of the response; None on an inner record."""
@@ -239,6 +258,7 @@ class ReportValidator:
         self,
         *,
         strict: bool = ...,
+        own_names: bool = ...,
         models: Sequence[str] | None = ...,
         kit_name: str | None = ...,
         max_bytes: int | None = ...,
@@ -290,7 +310,7 @@ class CheckRun:
 
     def __init__(self, options: str, api_key: str) -> None: ...
     def next(self, wait_ms: int) -> tuple[bool, str | None]:
-        """Whether the run goes on, and the next event as JSON if one came within so many milliseconds."""
+        """Whether the run continues, and the next event as JSON, if one arrives within this time."""
     def cancel(self) -> None: ...
     def result(self) -> tuple[str, str, bool]:
         """Report and evidence as JSON, and whether the run was cut short."""
@@ -299,6 +319,9 @@ class CheckRun:
 
 __version__: str
 """The version of the package."""
+
+def register_operations(json: str) -> None:
+    """Adds operations of another API, which a generated package does when it is imported."""
 
 def is_secret_name(name: str) -> bool:
     """Whether a header or query parameter of this name is treated as a secret."""

@@ -36,6 +36,8 @@ class Failure(Exception):
         partial: Any = None,
         received: Received | None = None,
         response: ResponseInfo | None = None,
+        answer: Any = None,
+        messages: list[Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -70,6 +72,16 @@ class Failure(Exception):
         self.response = response
         """The response that caused the error, if there was one: status, headers, request id,
         attempts."""
+        self.answer = answer
+        """For an answer that is not what was asked for (`StructuredOutputError`), and for a loop of tool
+        calls (`ToolLoopError`): the whole answer, a `ChatCompletion` or a `Response`."""
+        self.messages = messages
+        """For a loop of tool calls: the conversation so far, including the last answer."""
+
+    @property
+    def completion(self) -> Any:
+        """The same as `answer`."""
+        return self.answer
 
     @property
     def headers(self) -> dict[str, str] | None:

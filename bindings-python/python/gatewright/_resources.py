@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from gatewright._chat import AsyncChat, Chat
+from gatewright._messages import AsyncMessages, Messages
+from gatewright._response_resource import AsyncResponses, Responses
 from gatewright.generated import resources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gatewright._images import AsyncImages, Images
+    from gatewright._native import AsyncNative, Native
     from gatewright._videos import AsyncVideos, Videos
     from gatewright.webhooks import Webhooks
 
@@ -23,7 +27,29 @@ class _Webhooks:
 class Resources(_Webhooks, resources.Resources):
     """All resources of a Client."""
 
-    # Imported when they are first used: most programs use neither.
+    @property
+    def chat(self) -> Chat:
+        """client.chat."""
+        return Chat(self)
+
+    @property
+    def responses(self) -> Responses:
+        """client.responses."""
+        return Responses(self)
+
+    @property
+    def messages(self) -> Messages:
+        """client.messages."""
+        return Messages(self)
+
+    # Imported when they are first used: most programs use none of them.
+    @property
+    def native(self) -> Native:
+        """client.native."""
+        from gatewright._native import Native
+
+        return Native(self)
+
     @property
     def videos(self) -> Videos:
         """client.videos."""
@@ -41,6 +67,28 @@ class Resources(_Webhooks, resources.Resources):
 
 class AsyncResources(_Webhooks, resources.AsyncResources):
     """All resources of an AsyncClient."""
+
+    @property
+    def chat(self) -> AsyncChat:
+        """client.chat."""
+        return AsyncChat(self)
+
+    @property
+    def responses(self) -> AsyncResponses:
+        """client.responses."""
+        return AsyncResponses(self)
+
+    @property
+    def messages(self) -> AsyncMessages:
+        """client.messages."""
+        return AsyncMessages(self)
+
+    @property
+    def native(self) -> AsyncNative:
+        """client.native."""
+        from gatewright._native import AsyncNative
+
+        return AsyncNative(self)
 
     @property
     def videos(self) -> AsyncVideos:

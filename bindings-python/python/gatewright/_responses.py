@@ -27,8 +27,8 @@ def response_of(result: Record | Stream[Any] | AsyncStream[Any]) -> ResponseInfo
     >>> gatewright.response_of(client.models.list()).status_code
     200
     """
-    if isinstance(result, Record):
-        return result._response
+    if isinstance(result, Record) or hasattr(result, "_record"):
+        return result._response  # type: ignore[union-attr]
     if isinstance(result, (Stream, AsyncStream)):
         return result.response
     kind = type(result).__name__

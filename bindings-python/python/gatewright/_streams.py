@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gatewright._asyncio import finish, running_loop
 from gatewright._engine import EngineStream
+from gatewright.generated.errors import ConfigurationError, GatewrightError, StreamError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +27,83 @@ else:
 
     _Event = Any = None
 
+# Why there is nothing to read any more.
+_COMPLETE = "it has been read to its end"
+_FAILED = "it ended with an error, which was raised"
+_CLOSED = "it has been closed"
+_LEFT = "the loop over it was left early, which closed it; next(stream) reads one event and goes on later"
+_DOCUMENT = "its rest was read as the whole document, by get_final_…()"
 
-class Stream(Generic[_Event]):
+# What does not surprise whoever is reading. Nobody else may take it for a complete stream.
+_ENDS = (_COMPLETE, _FAILED, _CLOSED)
+
+
+class _Reading(Generic[_Event]):
+    """What a stream has read, and why it ended."""
+
+    def __init__(self, engine: EngineStream) -> None:
+        self._engine = engine
+        # What is next stands last. One operation puts events in and one takes one out, so that threads may
+        # share a stream and each event is given once.
+        self._ready: list[_Event] = []
+        self._final: Any = None
+        self._level: str | None = None
+        self._end: str | None = None
+
+    @property
+    def response(self) -> ResponseInfo:
+        """Status, headers, request id and attempts."""
+        return self._engine.response
+
+    def _begin(self) -> None:
+        """Raises where a loop begins on a stream that is over: having no events, it would look complete."""
+        if self._end is not None:
+            raise self._refusal()
+
+    def _choose(self, level: str) -> None:
+        """The first read chooses the level; raises at another one."""
+        if self._level is not None:
+            raise ConfigurationError(f"the stream is being read by {self._level}(), no longer by {level}()")
+        self._level = level
+
+    def _refusal(self) -> ConfigurationError:
+        return ConfigurationError(f"the stream cannot be read here: {self._end}")
+
+    def _is_over(self) -> bool:
+        """Notes that there are no more events; raises if the reader cannot have had all of them."""
+        if self._end is None:
+            self._end = _COMPLETE
+        if self._end not in _ENDS:
+            raise self._refusal()
+        return True
+
+    def _failed(self, error: GatewrightError) -> None:
+        # A wrong use does not end the stream.
+        if self._end is None and not isinstance(error, ConfigurationError):
+            self._end = _FAILED
+
+    def _shut(self, reason: str) -> None:
+        if self._end is None:
+            self._end = reason
+        self._ready.clear()
+        self._engine.close()
+
+    def _may_have_failed(self) -> bool:
+        """Whether a complete stream may be that of an answer that failed, which only its status tells."""
+        return self._end is _COMPLETE and hasattr(self, "get_final_response")
+
+    def _judge(self, final: Any) -> None:
+        """Raises if the answer failed: whoever reads its text alone would not learn it."""
+        if final.get("status") != "failed":
+            return
+        self._end = _FAILED
+        error = final.error
+        message = (error and error.message) or "the answer failed; the gateway does not say why"
+        code = error and error.code
+        raise StreamError(message, code=code, partial=final, request_id=self.response.request_id)
+
+
+class Stream(_Reading[_Event]):
     """The events of one response, in order, once: `for event in stream`.
 
     Or, in place of the events, `raw_events()` or `text()`: the first read chooses. The whole document can be
@@ -35,6 +111,9 @@ class Stream(Generic[_Event]):
 
     Leaving the loop early closes the connection, as do `close()`, the end of a `with` block and the last
     reference going away. To stop and go on later, use `next(stream)`.
+
+    A loop gets all events that are left, or raises. A second loop raises ConfigurationError, and so does one
+    whose events `get_final_…()` has read meanwhile. Threads may share a loop: each event is given once.
 
     >>> import gatewright
     >>> client = gatewright.Client()
@@ -45,18 +124,6 @@ class Stream(Generic[_Event]):
     >>> stream.get_final_completion().choices[0].finish_reason
     'stop'
     """
-
-    def __init__(self, engine: EngineStream) -> None:
-        self._engine = engine
-        # What is next stands last. One operation puts events in and one takes one out, so that threads may
-        # share a stream and each event is given once.
-        self._ready: list[_Event] = []
-        self._final: Any = None
-
-    @property
-    def response(self) -> ResponseInfo:
-        """Status, headers, request id and attempts."""
-        return self._engine.response
 
     def __iter__(self) -> Iterator[_Event]:
         return _Loop(self)
@@ -80,9 +147,8 @@ class Stream(Generic[_Event]):
         return _Level(self, "text")
 
     def close(self) -> None:
-        """Closes the connection; discards unread events."""
-        self._ready.clear()
-        self._engine.close()
+        """Closes the connection; discards unread events. A loop in progress ends."""
+        self._shut(_CLOSED)
 
     def __enter__(self) -> Self:
         return self
@@ -94,13 +160,22 @@ class Stream(Generic[_Event]):
 
     def _batch(self, level: str) -> list[Any]:
         """At least one event of a level, the last one first; StopIteration once there are no more."""
-        events = self._engine.next(level)
-        if events is None:
+        if level != self._level:
+            self._choose(level)
+        try:
+            events = self._engine.next(level)
+        except GatewrightError as error:
+            self._failed(error)
+            raise
+        if events is None and self._is_over():
+            if level == "text" and self._may_have_failed():
+                self._judge(self._get_final())
             raise StopIteration
-        return events
+        return events or []
 
     def _get_final(self) -> Any:
         if self._final is None:
+            self._end = self._end or _DOCUMENT
             self._ready.clear()
             self._final = self._engine.finish()
         return self._final
@@ -110,6 +185,7 @@ class _Loop(Generic[_Event]):
     """One `for` loop over a stream; it is freed with the loop, however that is left."""
 
     _level = "events"
+    _begins = True
 
     def __init__(self, stream: Stream[_Event]) -> None:
         self._stream = stream
@@ -126,10 +202,13 @@ class _Loop(Generic[_Event]):
                     return self._ready.pop()
                 except IndexError:  # Another thread was faster.
                     pass
+            if self._begins:
+                self._stream._begin()
+                self._begins = False
             self._ready[:0] = self._stream._batch(self._level)
 
     def __del__(self) -> None:
-        self._stream.close()
+        self._stream._shut(_LEFT)
 
 
 class _Level(_Loop[Any]):
@@ -141,7 +220,7 @@ class _Level(_Loop[Any]):
         self._ready = []
 
 
-class AsyncStream(Generic[_Event]):
+class AsyncStream(_Reading[_Event]):
     """The events of one response, in order, once: `async for event in stream`.
 
     Levels, final document and closing work as in `Stream`. To stop and go on later, use `anext(stream)`.
@@ -158,18 +237,6 @@ class AsyncStream(Generic[_Event]):
     >>> asyncio.run(ask())
     'one two'
     """
-
-    def __init__(self, engine: EngineStream) -> None:
-        self._engine = engine
-        # What is next stands last. One operation puts events in and one takes one out, so that threads may
-        # share a stream and each event is given once.
-        self._ready: list[_Event] = []
-        self._final: Any = None
-
-    @property
-    def response(self) -> ResponseInfo:
-        """Status, headers, request id and attempts."""
-        return self._engine.response
 
     def __aiter__(self) -> AsyncIterator[_Event]:
         return _AsyncLoop(self)
@@ -195,12 +262,8 @@ class AsyncStream(Generic[_Event]):
         return _AsyncLevel(self, "text")
 
     async def close(self) -> None:
-        """Closes the connection; discards unread events."""
-        self._close()
-
-    def _close(self) -> None:
-        self._ready.clear()
-        self._engine.close()
+        """Closes the connection; discards unread events. A loop in progress ends."""
+        self._shut(_CLOSED)
 
     async def __aenter__(self) -> Self:
         return self
@@ -208,24 +271,37 @@ class AsyncStream(Generic[_Event]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close()
+        self._shut(_CLOSED)
 
     def _more(self, ready: list[Any], level: str) -> Awaitable[None] | None:
         """Adds the events of a level that are ready, or returns what to await.
 
         StopAsyncIteration once there are no more.
         """
+        if level != self._level:
+            self._choose(level)
         # First without waiting: a hop over the event loop costs more than many events.
-        events = self._engine.take(level)
-        if events is None:
+        try:
+            events = self._engine.take(level)
+        except GatewrightError as error:
+            self._failed(error)
+            raise
+        if events is None and self._is_over():
+            if level == "text" and self._may_have_failed():
+                return self._judge_later()
             raise StopAsyncIteration
         if not events:
             return self._engine.readable(running_loop())
         ready[:0] = events
         return None
 
+    async def _judge_later(self) -> None:
+        self._judge(await self._get_final())
+        raise StopAsyncIteration
+
     async def _get_final(self) -> Any:
         if self._final is None:
+            self._end = self._end or _DOCUMENT
             self._ready.clear()
             self._final = await finish(self._engine.finish_async(running_loop()))
         return self._final
@@ -235,6 +311,7 @@ class _AsyncLoop(Generic[_Event]):
     """One `async for` loop over a stream; it is freed with the loop, however that is left."""
 
     _level = "events"
+    _begins = True
 
     def __init__(self, stream: AsyncStream[_Event]) -> None:
         self._stream = stream
@@ -251,12 +328,15 @@ class _AsyncLoop(Generic[_Event]):
                     return self._ready.pop()
                 except IndexError:  # Another thread was faster.
                     pass
+            if self._begins:
+                self._stream._begin()
+                self._begins = False
             waiting = self._stream._more(self._ready, self._level)
             if waiting is not None:
                 await waiting
 
     def __del__(self) -> None:
-        self._stream._close()
+        self._stream._shut(_LEFT)
 
 
 class _AsyncLevel(_AsyncLoop[Any]):

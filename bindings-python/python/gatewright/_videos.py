@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     OnProgress: TypeAlias = Callable[[VideoTask], object] | None
 
 
+def _check(options: Mapping[str, object]) -> None:
+    for name in options:
+        if name not in WAITS:
+            from gatewright._mistakes import refused
+
+            raise refused("videos.generations.wait", name, WAITS)
+
+
 class Videos(resources.Videos):
     """client.videos."""
 
@@ -67,6 +75,7 @@ class VideosGenerations(resources.VideosGenerations):
             TaskFailedError: The task failed. Message and body are those of the task.
             APITimeoutError: The task was not completed in time.
         """
+        _check(options)
         on_progress = options.pop("on_progress", None)
         return _last(VideoWatch(self._client._engine, task_id, dict(options)), on_progress)
 
@@ -153,6 +162,7 @@ class AsyncVideosGenerations(resources.AsyncVideosGenerations):
         >>> asyncio.run(film())
         'completed'
         """
+        _check(options)
         on_progress = options.pop("on_progress", None)
         return await _last_async(VideoWatch(self._client._engine, task_id, dict(options)), on_progress)
 

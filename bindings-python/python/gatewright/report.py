@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gatewright._engine import (
@@ -47,8 +48,9 @@ __all__ = [
 ]
 __all__ += generated.__all__
 
-Document: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str]"
-"""A document: its bytes, its text, or as a path the file that holds it.
+Document: TypeAlias = "bytes | bytearray | memoryview | str | os.PathLike[str] | Mapping[str, Any]"
+"""A document: its bytes, its text, as a path the file that holds it, or as a mapping what its JSON says, such
+as the `report` of a `CheckResult`.
 
 What takes many, `validate_many`, takes a `str` for a path: lists of files are what there are many of.
 """
@@ -103,6 +105,8 @@ class Validator:
 
     Args:
         strict: Whether advisories make a document invalid.
+        own_names: Whether a report may have other names than those of the specification: the kit name and the
+            models that it declares itself. Without effect beside `models` and `kit_name`.
         models: Ids that replace the tested models of the specification.
         kit_name: Name that replaces the kit's.
         max_bytes: Maximum size of a document in bytes. Default 16 MiB.
@@ -114,6 +118,7 @@ class Validator:
         self,
         *,
         strict: bool = False,
+        own_names: bool = False,
         models: Sequence[str] | None = None,
         kit_name: str | None = None,
         max_bytes: int | None = None,
@@ -121,6 +126,7 @@ class Validator:
     ) -> None:
         self._options: dict[str, Any] = {
             "strict": strict,
+            "own_names": own_names,
             "models": models,
             "kit_name": kit_name,
             "max_bytes": max_bytes,
@@ -135,7 +141,7 @@ class Validator:
         return _bytes_of(document, self._engine.max_bytes)
 
     def validate(self, document: Document) -> Outcome:
-        """Validates one document: its bytes, its text, or as a path the file that holds it.
+        """Validates one document: its bytes, its text, as a path the file that holds it, or as a mapping.
 
         Raises:
             FileError: The file cannot be read.
@@ -163,9 +169,10 @@ class Validator:
             ordered: Whether results come in the order of the documents, or as they are ready.
             threads: How many, at most 64; 0 for one per core.
         """
-        if isinstance(documents, (str, bytes, bytearray, memoryview, os.PathLike)):
+        if isinstance(documents, (str, bytes, bytearray, memoryview, os.PathLike, Mapping)):
             raise TypeError(
-                f"validate_many takes an iterable of documents, not one {type(documents).__name__}"
+                f"validate_many takes an iterable of documents, not one {type(documents).__name__}: "
+                "validate takes one, and a file as a pathlib.Path"
             )
         pool = ReportPool(self._engine, threads, ordered)
         sources: dict[int, tuple[int, Document]] = {}
@@ -245,7 +252,8 @@ class Validator:
         slower_ms: int = SLOWER_MS,
     ) -> dict[str, Any]:
         """What changed: lists of cells under `worse`, `better`, `hidden` (failed, and was not run now),
-        `fails_otherwise`, `slower`, `faster`, `other_model`; and `old`, `new`, `settings`, `thresholds`.
+        `not_run` (passed, and the new run was not asked for it), `fails_otherwise`, `slower`, `faster`,
+        `other_model`; and `old`, `new`, `settings`, `thresholds`.
 
         Args:
             old: A valid report.
@@ -311,18 +319,22 @@ def _validator(options: dict[str, Any]) -> Validator:
     return Validator(**options)
 
 
-_default: dict[bool, Validator] = {}
+_default: dict[tuple[bool, bool], Validator] = {}
 
 
 def _standard(
-    strict: bool = False, models: Sequence[str] | None = None, kit_name: str | None = None
+    strict: bool = False,
+    own_names: bool = False,
+    models: Sequence[str] | None = None,
+    kit_name: str | None = None,
 ) -> Validator:
-    """A validator with these options; those of the specification are kept."""
+    """A validator with these options; one without names is created once."""
     if models is not None or kit_name is not None:
         return Validator(strict=strict, models=models, kit_name=kit_name)
-    validator = _default.get(strict)
+    options = (strict, own_names)
+    validator = _default.get(options)
     if validator is None:
-        validator = _default[strict] = Validator(strict=strict)
+        validator = _default[options] = Validator(strict=strict, own_names=own_names)
     return validator
 
 
@@ -330,25 +342,28 @@ def validate(
     document: Document,
     *,
     strict: bool = False,
+    own_names: bool = False,
     models: Sequence[str] | None = None,
     kit_name: str | None = None,
 ) -> Outcome:
     """Validates one document; see `Validator` for the options and `Validator.validate` for the argument.
 
-    A `str` is the document's text here: give `pathlib.Path(name)` for a file.
+    A `str` is the document's text here: give `pathlib.Path(name)` for a file. The `report` of a `CheckResult`
+    is taken as it is.
 
     >>> from pathlib import Path
     >>> from gatewright import report
     >>> report.validate(Path("runs/good.json")).valid
     True
     """
-    return _standard(strict, models, kit_name).validate(document)
+    return _standard(strict, own_names, models, kit_name).validate(document)
 
 
 def validate_many(
     documents: Iterable[Document],
     *,
     strict: bool = False,
+    own_names: bool = False,
     models: Sequence[str] | None = None,
     kit_name: str | None = None,
     ordered: bool = False,
@@ -364,7 +379,7 @@ def validate_many(
     runs/good.json True
     runs/broken.json False
     """
-    validator = _standard(strict, models, kit_name)
+    validator = _standard(strict, own_names, models, kit_name)
     return validator.validate_many(documents, ordered=ordered, threads=threads)
 
 
@@ -381,7 +396,7 @@ def html(
     >>> Path("report.html").write_text(report.html(Path("runs/good.json")), encoding="utf-8") > 0
     True
     """
-    return _standard().html(document, evidence=evidence, page=page)
+    return _standard(own_names=True).html(document, evidence=evidence, page=page)
 
 
 def junit(document: Document) -> str:
@@ -392,7 +407,7 @@ def junit(document: Document) -> str:
     >>> report.junit(Path("runs/good.json"))[:5]
     '<?xml'
     """
-    return _standard().junit(document)
+    return _standard(own_names=True).junit(document)
 
 
 def github_annotations(document: Document) -> str:
@@ -402,7 +417,7 @@ def github_annotations(document: Document) -> str:
     >>> from gatewright import report
     >>> print(report.github_annotations(Path("runs/good.json")), end="")
     """
-    return _standard().github_annotations(document)
+    return _standard(own_names=True).github_annotations(document)
 
 
 def canonical(document: Document) -> str:
@@ -415,7 +430,7 @@ def canonical(document: Document) -> str:
       "kit": {}
     }
     """
-    return _standard().canonical(document)
+    return _standard(own_names=True).canonical(document)
 
 
 def diff(
@@ -429,7 +444,7 @@ def diff(
     >>> changes["worse"], changes["thresholds"]["percent"]
     ([], 20)
     """
-    return _standard().diff(old, new, slower_percent=slower_percent, slower_ms=slower_ms)
+    return _standard(own_names=True).diff(old, new, slower_percent=slower_percent, slower_ms=slower_ms)
 
 
 def diff_html(
@@ -441,7 +456,7 @@ def diff_html(
     >>> from gatewright import report
     >>> page = report.diff_html(Path("runs/good.json"), Path("runs/good.json"))
     """
-    return _standard().diff_html(old, new, slower_percent=slower_percent, slower_ms=slower_ms)
+    return _standard(own_names=True).diff_html(old, new, slower_percent=slower_percent, slower_ms=slower_ms)
 
 
 def _outcome(verdict: _Verdict | None) -> Outcome:
@@ -464,7 +479,9 @@ def _judged(
     position, source = sources.pop(number)
     if problem is None:
         return Judged(position, source, _outcome(verdict), None)
-    return Judged(position, source, None, _file_error(f"{source!s}: {problem}"))
+    is_text = isinstance(source, str) and source.lstrip().startswith("{")
+    hint = "; a str is a path here: give the text of a document as bytes" if is_text else ""
+    return Judged(position, source, None, _file_error(f"{source!s}: {problem}{hint}"))
 
 
 def _text(made: _Made) -> str:
@@ -495,4 +512,6 @@ def _bytes_of(document: Document, most: int) -> bytes:
             raise _file_error(str(error)) from error
     if isinstance(document, (bytes, bytearray, memoryview)):
         return bytes(document)
-    raise TypeError(f"a document must be bytes, text or a path, not {type(document).__name__}")
+    if isinstance(document, Mapping):
+        return json.dumps(dict(document), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    raise TypeError(f"a document must be bytes, text, a path or a mapping, not {type(document).__name__}")

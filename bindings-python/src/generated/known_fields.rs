@@ -46,6 +46,7 @@ pub(crate) const KNOWN_FIELDS: &[&str] = &[
     "domain",
     "duration",
     "effort",
+    "embedding",
     "encrypted_content",
     "ephemeral_1h_input_tokens",
     "ephemeral_5m_input_tokens",

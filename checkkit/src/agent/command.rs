@@ -33,7 +33,7 @@ const TOOLS: [&str; 14] = [
     "skill_search",
 ];
 
-/// The arguments for one prompt. No tools, no retries, no updates, no telemetry, nothing of the user's configuration.
+/// The arguments for one prompt. They disable tools, retries, updates, telemetry and the user's configuration.
 pub(super) fn arguments(base_url: &str, model: &str, folder: &Path, prompt: &str) -> Vec<String> {
     let quoted = |text: &str| Value::from(text).to_string();
     let provider = format!(

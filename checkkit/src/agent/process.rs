@@ -61,7 +61,7 @@ pub(crate) struct CapturedOutput {
     pub(crate) cut: bool,
 }
 
-/// Runs a program until it ends or times out. Dropping the future kills all its processes at once.
+/// Runs a program until it ends or times out. Dropping the future kills all its processes immediately.
 pub(super) async fn run(call: &Call, limit: Duration) -> Result<ProcessExit, NotStarted> {
     let marker = Uuid::new_v4().simple().to_string();
     let mut command = CommandWrap::with_new(&call.program, |command| {

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_message_and_usage_are_read_and_other_lines_are_no_events() {
+    fn last_message_and_usage_are_parsed_and_other_lines_ignored() {
         let transcript = Transcript::read(concat!(
             "warning: not JSON\n",
             r#"{"type":"thread.started"}"#,
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn items_of_other_kinds_are_named_with_what_they_did_whatever_becomes_of_them() {
+    fn tool_items_are_listed_with_their_action_in_any_state() {
         for event in ["item.started", "item.updated", "item.completed"] {
             let line = format!(
                 r#"{{"type":"{event}","item":{{"type":"command_execution","command":"cat /etc/passwd"}}}}"#
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_are_kept() {
+    fn error_messages_are_retained() {
         let failed = r#"{"type":"turn.failed","error":{"message":"no luck"}}"#;
         assert_eq!(Transcript::read(failed).complaint.as_deref(), Some("no luck"));
         let error = r#"{"type":"error","message":"stream lost"}"#;

@@ -11,6 +11,7 @@ use crate::agent::Agent;
 use crate::cell::Cell;
 use crate::exchange::{Exchange, Received, Service};
 use crate::failure::{Category, Failure};
+use crate::listed_model::ListedModel;
 use crate::redaction::Redactor;
 
 /// Maximum size of an error body to parse for its message, in bytes.
@@ -23,12 +24,12 @@ pub(crate) struct Context<'a> {
     /// New for each run: a response that contains it was made for this run.
     pub(crate) token: &'a str,
     pub(crate) agent: Option<&'a Agent>,
-    /// Ids of the model list, once its check has passed.
-    pub(crate) listed: Option<&'a [String]>,
+    /// The model list, once its check has passed.
+    pub(crate) listed: Option<&'a [ListedModel]>,
 }
 
 /// The prompt of the text checks.
-pub(super) fn prompt(token: &str) -> String {
+pub(crate) fn prompt(token: &str) -> String {
     format!("Reply with exactly this token and nothing else: {token}")
 }
 
@@ -41,7 +42,7 @@ static LISTED_HEADERS: LazyLock<Vec<String>> = LazyLock::new(|| {
 
 /// Sends a request and checks the status and headers of the response; sets http_status, content_type, response_headers
 /// and content_type_verified. Returns the response if its status is 200, even if another assertion fails.
-pub(super) async fn exchange(
+pub(crate) async fn exchange(
     context: &Context<'_>,
     cell: &mut Cell,
     path: &str,
@@ -89,7 +90,7 @@ fn refuse_status(cell: &mut Cell, answer: &Received) {
 }
 
 /// Checks that the response is one complete JSON document, and parses it.
-pub(super) async fn json_exchange(
+pub(crate) async fn json_exchange(
     context: &Context<'_>,
     cell: &mut Cell,
     path: &str,

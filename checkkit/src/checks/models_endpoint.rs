@@ -3,11 +3,12 @@
 use super::context::{Context, json_exchange};
 use crate::cell::Cell;
 use crate::failure::{Category, Failure};
+use crate::listed_model::ListedModel;
 use crate::response_object::{brief, kind};
 use gatewright::ErrorBody;
 
-/// The ids listed, if the check passes.
-pub(super) async fn check(context: &Context<'_>, cell: &mut Cell) -> Option<Vec<String>> {
+/// The models listed, if the check passes.
+pub(super) async fn check(context: &Context<'_>, cell: &mut Cell) -> Option<Vec<ListedModel>> {
     let list = json_exchange(context, cell, "/models", None).await?;
     let is_object = list.is_object();
     if !cell.assert(Category::Schema, "model list", "a JSON object", kind(&list), is_object) {
@@ -28,10 +29,10 @@ pub(super) async fn check(context: &Context<'_>, cell: &mut Cell) -> Option<Vec<
     if !cell.assert(Category::Schema, "data", "an array that is not empty", found, held) {
         return None;
     }
-    let mut ids = Vec::new();
+    let mut listed = Vec::new();
     for (index, model) in data.into_iter().flatten().enumerate() {
         match model["id"].as_str() {
-            Some(id) if !id.is_empty() => ids.push(id.to_owned()),
+            Some(id) if !id.is_empty() => listed.push(ListedModel::of(model, id)),
             _ => {
                 let what = format!("data/{index}/id");
                 let expected = "a string that is not empty";
@@ -39,5 +40,5 @@ pub(super) async fn check(context: &Context<'_>, cell: &mut Cell) -> Option<Vec<
             }
         }
     }
-    (!cell.failed()).then_some(ids)
+    (!cell.failed()).then_some(listed)
 }

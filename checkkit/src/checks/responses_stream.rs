@@ -155,7 +155,7 @@ impl Stream {
         self.last = Some(kind);
     }
 
-    /// How far it got.
+    /// The state that the stream reached.
     fn progress(&self) -> String {
         match &self.last {
             None => "no events had arrived".to_owned(),
@@ -260,7 +260,7 @@ impl Stream {
                 self.done_items.judge(cell, &response["output"]);
             }
         } else if let Some(begun) = self.created.filter(Value::is_object) {
-            // What an incomplete stream reports.
+            // The id and the model that an incomplete stream reports.
             cell.check.response_id = Some(begun["id"].as_str().map(str::to_owned));
             cell.check.reported_model = Some(begun["model"].as_str().map(str::to_owned));
         }

@@ -32,7 +32,8 @@ pub struct Options {
     /// Path of the API below the base URL. Default: [`DEFAULT_BASE_PATH`].
     #[serde(default = "base_path")]
     pub base_path: String,
-    /// Models to check, in order. Default: all of the profile.
+    /// Models to check, in order. A deployment's own models need no profile. Default: those of the profile,
+    /// else of the specification, else the first text models that the service lists.
     #[serde(default)]
     pub models: Vec<String>,
     /// Run every check on every model; by default, the stream and function tool checks run on the first model

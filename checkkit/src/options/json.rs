@@ -87,11 +87,11 @@ mod tests {
     use super::*;
 
     fn refusals(options: &Value) -> Vec<String> {
-        Options::read(&options.to_string()).expect_err("they are refused").problems
+        Options::read(&options.to_string()).expect_err("rejected").problems
     }
 
     #[test]
-    fn every_kind_of_value_that_does_not_fit_is_refused_by_name() {
+    fn invalid_option_values_are_rejected_by_name() {
         let limit = "timeout_ms must be a whole number from 1000 to 120000";
         let ids = "models_endpoint, model_access, responses_text, responses_stream, responses_function_tool, \
                    agent_cli_smoke";
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_is_told_at_once_and_a_long_value_is_cut() {
+    fn all_problems_are_reported_together_with_long_values_truncated() {
         let problems = refusals(&json!({"agent_env": 1, "colour": "red", "models": "m".repeat(1000)}));
         assert_eq!(problems.len(), 4, "{problems:?}");
         assert!(
@@ -136,11 +136,11 @@ mod tests {
     }
 
     #[test]
-    fn every_option_is_read_and_null_is_as_if_left_out() {
+    fn every_option_is_parsed_and_null_means_omitted() {
         let mut options: Map<String, Value> =
             MEMBERS.iter().map(|(name, _)| ((*name).to_owned(), Value::Null)).collect();
         options.insert("endpoint".to_owned(), json!("http://127.0.0.1:9"));
-        let read = Options::read(&Value::Object(options).to_string()).expect("nothing but the endpoint");
+        let read = Options::read(&Value::Object(options).to_string()).expect("only the endpoint is required");
         assert_eq!(read.timeout_ms, crate::DEFAULT_TIMEOUT_MS);
         let all = json!({
             "endpoint": "http://127.0.0.1:9", "base_path": "/api", "models": ["m"], "full": true,

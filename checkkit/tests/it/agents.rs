@@ -233,7 +233,7 @@ async fn smoke(name: &str, options: Options) -> (Check, Evidence, Vec<String>) {
     let document = valid_document(&finished.report, &Profile::default());
     let check = finished.report.checks.last().expect("a cell").clone();
     let evidence = finished.evidence.into_iter().next().expect("evidence").1;
-    let text = serde_json::to_string(&evidence).expect("it serialises");
+    let text = serde_json::to_string(&evidence).expect("it serializes");
     let mut wrong = Vec::new();
     if document.contains("Canary") || text.contains("Canary") {
         wrong.push(format!("{name}: the key is in the report or in the evidence: {text}"));

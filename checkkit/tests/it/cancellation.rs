@@ -44,7 +44,7 @@ async fn interrupted_run_returns_a_complete_report_immediately() {
         assert!(finished.interrupted && began.elapsed() < Duration::from_secs(20));
         valid_document(&finished.report, &Profile::default());
         assert_eq!(finished.report.checks.len(), 16);
-        assert_eq!(finished.report.checks[2].status, Status::Pass, "what was done stays");
+        assert_eq!(finished.report.checks[2].status, Status::Pass, "completed cells remain");
         let aborted: Vec<_> = finished
             .report
             .checks
@@ -90,7 +90,7 @@ async fn progress_reports_every_cell_in_report_order() {
                 events
                     .lock()
                     .expect("not poisoned")
-                    .push(serde_json::to_value(progress).expect("it serialises"));
+                    .push(serde_json::to_value(progress).expect("it serializes"));
             },
             &CancellationToken::new(),
         )
@@ -102,7 +102,7 @@ async fn progress_reports_every_cell_in_report_order() {
     assert_eq!(checks.len(), 11);
     for (index, (event, check)) in checks.iter().zip(&finished.report.checks).enumerate() {
         assert_eq!(event["index"], index);
-        assert_eq!(event["check"], serde_json::to_value(check).expect("it serialises"));
+        assert_eq!(event["check"], serde_json::to_value(check).expect("it serializes"));
     }
     assert_eq!(events.iter().filter(|event| event["event"] == "started").count(), 7);
 }
@@ -177,7 +177,7 @@ async fn background_run_reports_the_same_and_can_be_canceled() {
         loop {
             match run.next(Duration::from_millis(100)) {
                 Next::Event(event) => {
-                    events.push(serde_json::to_value(event).expect("it serialises"));
+                    events.push(serde_json::to_value(event).expect("it serializes"));
                     assert!(run.finished().is_none() || events.len() > 8);
                 }
                 Next::Pending if events.last().is_some_and(|event| event["id"] == "responses_stream") => {
@@ -187,7 +187,7 @@ async fn background_run_reports_the_same_and_can_be_canceled() {
                 Next::Done => break,
             }
         }
-        let finished = run.finished().expect("it is done").expect("the kit is whole");
+        let finished = run.finished().expect("it is done").expect("the run is complete");
         assert!(finished.interrupted);
         valid_document(&finished.report, &Profile::default());
         assert_eq!(events.len(), 1 + 6 + 4, "{events:#?}");

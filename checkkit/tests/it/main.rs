@@ -5,6 +5,8 @@ mod cancellation;
 mod gateway;
 mod misbehaving;
 mod options;
+mod own_models;
+mod protocols;
 mod scenario;
 mod scenarios;
 mod server;
@@ -36,7 +38,7 @@ fn valid_document(report: &Report, profile: &Profile) -> String {
     let document = report.to_json();
     let verdict = Validator::builder().profile(profile).strict(true).build().validate(document.as_bytes());
     assert!(verdict.valid, "{}", verdict.to_text("report", document.as_bytes(), false));
-    assert_eq!(verdict.report.as_ref(), Some(report), "what is read is what was written");
+    assert_eq!(verdict.report.as_ref(), Some(report), "it reads back unchanged");
     if let Some(folder) = std::env::var_os(KEEP_VARIABLE).filter(|_| *profile == Profile::default()) {
         let number = KEPT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}.json", std::process::id());

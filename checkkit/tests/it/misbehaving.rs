@@ -26,7 +26,7 @@ fn spelled(form: impl Fn(char) -> String) -> String {
 }
 
 /// Forms in which services echo a key.
-fn forms() -> Vec<String> {
+pub(crate) fn forms() -> Vec<String> {
     vec![
         CANARY.to_owned(),
         CANARY.to_uppercase(),
@@ -160,14 +160,15 @@ impl Behavior {
         let length = body.len() + usize::from(self.lies_about_length);
         let mut head = format!("HTTP/1.1 {} X\r\n", self.status);
         if !self.headers.iter().any(|(name, _)| name == "content-type") {
-            write!(head, "content-type: {media_type}\r\n").expect("a String takes all");
+            write!(head, "content-type: {media_type}\r\n").expect("writing to a string succeeds");
         }
         if !self.headers.iter().any(|(name, _)| name == "transfer-encoding") {
-            write!(head, "content-length: {length}\r\n").expect("a String takes all");
+            write!(head, "content-length: {length}\r\n").expect("writing to a string succeeds");
         }
         for (name, value) in &self.headers {
             // A line break would end the header, so it would no longer be one.
-            write!(head, "{name}: {}\r\n", value.replace(['\r', '\n'], " ")).expect("a String takes all");
+            write!(head, "{name}: {}\r\n", value.replace(['\r', '\n'], " "))
+                .expect("writing to a string succeeds");
         }
         head.push_str("\r\n");
         Canned { packets: vec![[head.as_bytes(), &body].concat()], end }
@@ -253,7 +254,7 @@ async fn run_against(behaviors: Arc<Vec<Behavior>>) -> Result<(), TestCaseError>
     let finished = kit
         .run(
             &|progress| {
-                let progress = serde_json::to_value(progress).expect("it serialises");
+                let progress = serde_json::to_value(progress).expect("it serializes");
                 events.lock().expect("not poisoned").push(progress);
             },
             &CancellationToken::new(),
@@ -262,7 +263,7 @@ async fn run_against(behaviors: Arc<Vec<Behavior>>) -> Result<(), TestCaseError>
     let document = valid_document(&finished.report, &Profile::default());
     prop_assert_eq!(finished.report.checks.len(), 6);
     assert_no_secret(&serde_json::from_str(&document).expect("a document"))?;
-    assert_no_secret(&serde_json::to_value(&finished.evidence).expect("it serialises"))?;
+    assert_no_secret(&serde_json::to_value(&finished.evidence).expect("it serializes"))?;
     assert_no_secret(&Value::Array(events.into_inner().expect("not poisoned")))
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn reply(script: &Value, request: &Request) -> Canned {
     let mut head = format!("HTTP/1.1 {status} X\r\n");
     for (name, value) in headers.as_object().expect("headers") {
         if let Some(value) = value.as_str() {
-            write!(head, "{name}: {}\r\n", fill(value, request)).expect("a String takes all");
+            write!(head, "{name}: {}\r\n", fill(value, request)).expect("writing to a string succeeds");
         }
     }
     head.push_str("\r\n");
@@ -162,9 +162,9 @@ pub(crate) fn written(events: &Value) -> String {
                 let name = data.as_object_mut().and_then(|data| data.shift_remove("(event)"));
                 let name = name.unwrap_or_else(|| event["type"].clone());
                 if let Some(name) = name.as_str() {
-                    writeln!(text, "event: {name}").expect("a String takes all");
+                    writeln!(text, "event: {name}").expect("writing to a string succeeds");
                 }
-                write!(text, "data: {data}\n\n").expect("a String takes all");
+                write!(text, "data: {data}\n\n").expect("writing to a string succeeds");
             }
         }
     }
@@ -215,7 +215,7 @@ fn merge(target: &mut Value, more: &Value) {
 /// What is wrong with a cell: members of `expected` that are missing or different. Text that begins with `~` only has to be
 /// contained in the cell's text.
 pub(crate) fn differences(check: &Check, expected: &Value) -> Vec<String> {
-    let found = serde_json::to_value(check).expect("a check serialises");
+    let found = serde_json::to_value(check).expect("a check serializes");
     let mut differences = Vec::new();
     compare("", &found, expected, &mut differences);
     if !differences.is_empty() && !found["error"].is_null() {

@@ -117,7 +117,7 @@ async fn play(name: &str, scenario: &Value) -> Vec<String> {
     let finished = run(options(scenario, endpoint)).await;
     let mut wrong = Vec::new();
     let document = valid_document(&finished.report, &Profile::default());
-    let evidence = serde_json::to_string(&finished.evidence).expect("evidence serialises");
+    let evidence = serde_json::to_string(&finished.evidence).expect("evidence serializes");
     if document.contains(CANARY) || evidence.contains(CANARY) {
         wrong.push(format!("{name}: the key is in the report or in the evidence"));
     }

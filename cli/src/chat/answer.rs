@@ -2,15 +2,17 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Instant;
 
 use futures_util::StreamExt as _;
-use gatewright::types::ChatCompletionRequest;
+use gatewright::types::{ChatCompletionRequest, ChatStreamOptions, ChatUsage};
 use gatewright::visible::visible_lines;
 use gatewright::{Client, Error, ErrorKind};
 
 use crate::amount;
 use crate::exit::{Failure, say};
 use crate::models::unless_known;
+use crate::terminal::{DIM, Paint};
 
 /// Longest answer, in bytes.
 const LONGEST: usize = 8 << 20;
@@ -65,9 +67,15 @@ pub(super) async fn print(
     request: &ChatCompletionRequest,
     said: &mut String,
 ) -> Result<(), IncompleteAnswer> {
-    let mut chunks = client.chat().completions().stream(request).await?;
     let mut out = io::stdout();
     let to_terminal = out.is_terminal();
+    let summary = Summary::begin();
+    let mut request = Cow::Borrowed(request);
+    if summary.is_shown {
+        request.to_mut().stream_options = Some(ChatStreamOptions::default().with_include_usage(true));
+    }
+    let mut usage = None;
+    let mut chunks = client.chat().completions().stream(&request).await?;
     while let Some(chunk) = chunks.next().await {
         let chunk = match chunk {
             Ok(chunk) => chunk,
@@ -76,6 +84,7 @@ pub(super) async fn print(
                 return Err(IncompleteAnswer::Off(Box::new(error)));
             }
         };
+        usage = chunk.usage.or(usage);
         for choice in chunk.choices.iter().filter(|choice| choice.index == 0) {
             if let Some(text) = choice.delta.content.as_deref().filter(|text| !text.is_empty()) {
                 let shown = if to_terminal { visible_lines(text) } else { Cow::Borrowed(text) };
@@ -95,7 +104,61 @@ pub(super) async fn print(
             return Ok(());
         }
     }
-    Ok(end_line(&mut out, said)?)
+    end_line(&mut out, said)?;
+    summary.show(usage.as_ref());
+    Ok(())
+}
+
+/// Prints an answer once it is complete: its text, or the whole response as JSON.
+pub(super) async fn print_whole(
+    client: &Client,
+    request: &ChatCompletionRequest,
+    as_json: bool,
+) -> Result<(), IncompleteAnswer> {
+    let summary = Summary::begin();
+    let answer = client.chat().completions().create(request).await?.into_inner();
+    let mut out = io::stdout();
+    let to_terminal = out.is_terminal();
+    let shown = |text: &str| if to_terminal { visible_lines(text).into_owned() } else { text.to_owned() };
+    if as_json {
+        let json = serde_json::to_string_pretty(&answer).map_err(io::Error::other)?;
+        writeln!(out, "{}", shown(&json))?;
+        return Ok(());
+    }
+    let text = answer.text().unwrap_or_default();
+    out.write_all(shown(text).as_bytes())?;
+    end_line(&mut out, text)?;
+    summary.show(Some(&answer.usage));
+    Ok(())
+}
+
+/// The tokens and the duration of an answer, for people at a terminal.
+struct Summary {
+    is_shown: bool,
+    began: Instant,
+}
+
+impl Summary {
+    fn begin() -> Self {
+        let is_shown = io::stdout().is_terminal() && io::stderr().is_terminal();
+        Self { is_shown, began: Instant::now() }
+    }
+
+    fn show(&self, usage: Option<&ChatUsage>) {
+        if !self.is_shown {
+            return;
+        }
+        let time = format!("{:.1} s", self.began.elapsed().as_secs_f64());
+        let text = usage.map_or_else(
+            || format!("({time})"),
+            |usage| {
+                let ChatUsage { prompt_tokens, completion_tokens, .. } = usage;
+                format!("({prompt_tokens} tokens in, {completion_tokens} out, {time})")
+            },
+        );
+        // A closed standard error loses nothing but this line.
+        _ = writeln!(io::stderr(), "{}", Paint::on(&io::stderr()).paint(DIM, text));
+    }
 }
 
 /// Ensures that the next output starts on a new line.

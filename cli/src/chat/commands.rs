@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use gatewright::did_you_mean::suggestion;
 
-/// The commands, and what they do.
+/// The commands, and descriptions of them.
 pub(super) const COMMANDS: [(&str, &str); 6] = [
     ("/model [ID]", "switch to another model; without ID, list models"),
     ("/system [TEXT]", "set the system instructions; without TEXT, show them; - clears them"),
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_prompts_or_commands() {
+    fn lines_parse_as_prompts_or_commands() {
         let text = |text: &str| Some(text.to_owned());
         let cases = [
             ("  hello ", Line::Prompt("hello".to_owned())),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_help_lists_is_known() {
+    fn every_command_listed_by_help_is_recognized() {
         for name in names() {
             let read = read(&format!("{name} x")).err().unwrap_or_default();
             assert!(!read.contains("unknown command"), "{read}");
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_command_is_told_with_what_was_meant() {
+    fn wrong_command_is_reported_with_a_suggestion() {
         assert_eq!(
             read("/sav x"),
             Err("unknown command /sav; did you mean /save? (start a line with // to send it with a leading /)"

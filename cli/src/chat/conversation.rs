@@ -14,6 +14,7 @@ use super::MAX_PROMPT_BYTES;
 use super::answer::{self, IncompleteAnswer};
 use super::commands::{self, COMMANDS, Line};
 use super::editor::{LineEditor, LineInput};
+use super::settings::AnswerSettings;
 use crate::exit::{Exit, Failure, say};
 use crate::models::{LOOK, kind};
 use crate::signals::Interrupts;
@@ -44,6 +45,7 @@ pub(super) struct Conversation {
     client: Client,
     model: String,
     system: Option<String>,
+    settings: AnswerSettings,
     turns: Vec<(Speaker, String)>,
     paint: Paint,
 }
@@ -56,8 +58,13 @@ enum NextStep {
 }
 
 impl Conversation {
-    pub(super) fn new(client: Client, model: String, system: Option<String>) -> Self {
-        Self { client, model, system, turns: Vec::new(), paint: Paint::on(&io::stdout()) }
+    pub(super) fn new(
+        client: Client,
+        model: String,
+        system: Option<String>,
+        settings: AnswerSettings,
+    ) -> Self {
+        Self { client, model, system, settings, turns: Vec::new(), paint: Paint::on(&io::stdout()) }
     }
 
     /// Runs until the user leaves.
@@ -133,7 +140,7 @@ impl Conversation {
         Ok(NextStep::On)
     }
 
-    /// Asks the model. What it said before the user interrupted it remains part of the conversation.
+    /// Asks the model. If the user interrupts the answer, the text received so far remains part of the conversation.
     async fn ask(&mut self, prompt: String, interrupts: &mut Interrupts) -> Result<(), Failure> {
         self.turns.push((Speaker::User, prompt));
         if self.size() > MAX_PROMPT_BYTES {
@@ -177,7 +184,9 @@ impl Conversation {
             Speaker::User => ChatMessage::user(text.as_str()),
             Speaker::Assistant => ChatMessage::assistant(text.as_str()),
         });
-        ChatCompletionRequest::new(self.model.as_str(), system.chain(turns).collect())
+        let mut request = ChatCompletionRequest::new(self.model.as_str(), system.chain(turns).collect());
+        self.settings.apply(&mut request);
+        request
     }
 
     fn size(&self) -> u64 {

@@ -20,7 +20,7 @@ use crate::terminal::{CYAN, Paint};
 const MAX_LINES: usize = 500;
 /// Maximum length of a line in the history, in bytes.
 const LONGEST_LINE: usize = 4 << 10;
-/// Maximum size of a history that is read, in bytes; a larger one is started anew.
+/// Maximum size of a history that is read, in bytes; a larger one is replaced with an empty history.
 const LARGEST_HISTORY: u64 = 4 << 20;
 /// Name of its file in the state folder.
 const HISTORY: &str = "chat-history";
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_and_models_are_completed() {
+    fn chat_line_completes_commands_and_models() {
         assert_eq!(completed("/s"), (0, vec!["/system".to_owned(), "/save".to_owned()]));
         assert_eq!(completed("/model mo"), (7, vec!["model-sol".to_owned()]));
         assert_eq!(completed("say /s").1, [""; 0]);

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use gatewright::report::{EvidenceFile, html, junit};
+use gatewright::report::{EvidenceFile, ProtocolReport, html, html_with_protocols, junit, sarif};
 use gatewright::visible::visible;
 use gatewright::whole_file::{check_place, same_place, write_file};
 use gatewright_checkkit::{RunResult, write_evidence};
 
+use crate::check::generated::check_flags::CheckFlags;
 use crate::exit::Failure;
 use crate::places::same_file;
 
@@ -16,6 +17,9 @@ pub(super) struct Outputs {
     report: OutputTarget,
     html: Option<OutputTarget>,
     junit: Option<OutputTarget>,
+    sarif: Option<OutputTarget>,
+    /// Of the additional checks, if there are any.
+    protocols: Option<OutputTarget>,
     evidence: Option<PathBuf>,
 }
 
@@ -42,33 +46,36 @@ impl Outputs {
     ///
     /// Errors: a file cannot be written, or two files would replace each other. It is better to know that before a run
     /// than after it.
-    pub(super) fn new(
-        out: &Path,
-        html: Option<&Path>,
-        junit: Option<&Path>,
-        evidence: Option<&Path>,
-        inputs: &[(&str, &Path)],
-    ) -> Result<Self, Failure> {
-        let report = OutputTarget::of(out);
-        let (html, junit) = (html.map(OutputTarget::of), junit.map(OutputTarget::of));
-        let places = [("--out", Some(&report)), ("--html", html.as_ref()), ("--junit", junit.as_ref())];
+    pub(super) fn new(flags: &CheckFlags, inputs: &[(&str, &Path)]) -> Result<Self, Failure> {
+        let report = OutputTarget::of(&flags.out);
+        let of = |file: &Option<PathBuf>| file.as_deref().map(OutputTarget::of);
+        let (html, junit, sarif) = (of(&flags.html), of(&flags.junit), of(&flags.sarif));
+        let protocols = if flags.protocols.is_empty() { None } else { Some(beside(&report)?) };
+        let places = [
+            ("--out", Some(&report)),
+            ("--html", html.as_ref()),
+            ("--junit", junit.as_ref()),
+            ("--sarif", sarif.as_ref()),
+            ("--protocols", protocols.as_ref()),
+        ];
         let places: Vec<(&str, &OutputTarget)> =
             places.into_iter().filter_map(|(option, place)| Some((option, place?))).collect();
         apart(&places, inputs)?;
         for place in places.iter().filter_map(|(_, place)| place.file()) {
             check_place(place).map_err(|error| Failure::Usage(unwritable(place, &error)))?;
         }
-        if let Some(folder) = evidence {
+        let evidence = flags.evidence.clone();
+        if let Some(folder) = &evidence {
             std::fs::create_dir_all(folder)
                 .and_then(|()| check_place(&folder.join("evidence.json")))
                 .map_err(|error| Failure::Usage(unwritable(folder, &error)))?;
         }
-        Ok(Self { report, html, junit, evidence: evidence.map(Path::to_owned) })
+        Ok(Self { report, html, junit, sarif, protocols, evidence })
     }
 
     /// Whether one of the documents goes to standard output.
     pub(super) fn take_standard_output(&self) -> bool {
-        [Some(&self.report), self.html.as_ref(), self.junit.as_ref()]
+        [Some(&self.report), self.html.as_ref(), self.junit.as_ref(), self.sarif.as_ref()]
             .into_iter()
             .flatten()
             .any(|place| place.file().is_none())
@@ -81,6 +88,8 @@ impl Outputs {
             ("report", of(Some(&self.report))),
             ("page", of(self.html.as_ref())),
             ("JUnit XML", of(self.junit.as_ref())),
+            ("SARIF log", of(self.sarif.as_ref())),
+            ("additional checks", of(self.protocols.as_ref())),
             ("evidence", self.evidence.clone()),
         ];
         let mut text = String::new();
@@ -96,8 +105,14 @@ impl Outputs {
     /// Writes all files. A file that cannot be written does not stop the others. A report that cannot be written to its
     /// file goes to standard output.
     ///
+    /// protocols: the additional checks.
+    ///
     /// Errors: the files that could not be written.
-    pub(super) fn write(&self, finished: &RunResult) -> Result<(), String> {
+    pub(super) fn write(
+        &self,
+        finished: &RunResult,
+        protocols: Option<&ProtocolReport>,
+    ) -> Result<(), String> {
         let mut problems = Vec::new();
         let document = finished.report.to_json();
         let mut out = StandardOutput::default();
@@ -118,10 +133,21 @@ impl Outputs {
             Vec::new()
         });
         if let Some(place) = &self.html {
-            write(place, "the page", &html(&finished.report, &evidence), &mut out, &mut problems);
+            let page = match protocols {
+                Some(protocols) => html_with_protocols(&finished.report, &evidence, protocols),
+                None => html(&finished.report, &evidence),
+            };
+            write(place, "the page", &page, &mut out, &mut problems);
         }
         if let Some(place) = &self.junit {
             write(place, "the JUnit XML", &junit(&finished.report), &mut out, &mut problems);
+        }
+        if let Some(place) = &self.sarif {
+            let file = self.report.file().unwrap_or(Path::new("report.json")).to_string_lossy();
+            write(place, "the SARIF log", &sarif(&finished.report, &file), &mut out, &mut problems);
+        }
+        if let (Some(place), Some(protocols)) = (&self.protocols, protocols) {
+            write(place, "the additional checks", &protocols.to_json(), &mut out, &mut problems);
         }
         if problems.is_empty() { Ok(()) } else { Err(problems.join("\ngatewright: ")) }
     }
@@ -140,6 +166,19 @@ impl Outputs {
             })
             .collect())
     }
+}
+
+/// The place of the additional checks: that of the report, with `.protocols` before its extension.
+fn beside(report: &OutputTarget) -> Result<OutputTarget, Failure> {
+    let Some(file) = report.file() else {
+        let message = "--protocols writes a file beside the report: set --out to a file";
+        return Err(Failure::Usage(message.to_owned()));
+    };
+    let is_json = file.extension().is_some_and(|extension| extension == "json");
+    let stem = if is_json { file.file_stem() } else { file.file_name() };
+    let mut name = stem.unwrap_or_default().to_owned();
+    name.push(".protocols.json");
+    Ok(OutputTarget::File(file.with_file_name(name)))
 }
 
 /// Errors: two outputs name the same file, or an output names an input. A report may replace its own baseline, which

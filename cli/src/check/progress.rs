@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-use gatewright::report::{Check, CheckId, Status};
+use gatewright::report::{Check, CheckId, ProtocolCheck, Status};
 use gatewright::visible::visible;
 use gatewright_checkkit::{PlannedCell, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -36,8 +36,25 @@ impl ProgressLine {
         self.bar.finish_and_clear();
     }
 
+    /// Writes the result of an additional check.
+    pub(super) fn tell(&self, check: &ProtocolCheck) {
+        if check.duration_ms.is_some() {
+            self.print(&result(check.status, &check.id, &check.model, check.duration_ms));
+        }
+    }
+
+    fn print(&self, line: &str) {
+        if self.bar.is_hidden() && crate::terminal::is_watched() {
+            // A terminal that can't move the cursor (`TERM=dumb`) has no line to redraw, but accepts whole lines.
+            _ = writeln!(io::stderr(), "{line}");
+        } else {
+            self.bar.println(line);
+        }
+    }
+
     pub(super) fn show(&self, progress: &Progress) {
         match progress {
+            Progress::Planned { to_run, .. } => self.bar.set_length(*to_run as u64),
             Progress::Started { id, model, .. } => {
                 let (now, to_run) = (self.bar.position() + 1, self.bar.length().unwrap_or_default());
                 self.bar.set_message(format!("[{now}/{to_run}] {} …", cell(*id, model.as_deref())));
@@ -45,28 +62,25 @@ impl ProgressLine {
             Progress::Finished { check, .. } if check.duration_ms.is_some() => {
                 self.bar.inc(1);
                 self.bar.set_message("");
-                if self.bar.is_hidden() && crate::terminal::is_watched() {
-                    // A terminal that can't move the cursor (`TERM=dumb`) has no line to redraw, but accepts
-                    // whole lines.
-                    _ = writeln!(io::stderr(), "{}", finished(check));
-                } else {
-                    self.bar.println(finished(check));
-                }
+                self.print(&finished(check));
             }
-            Progress::Finished { .. } | Progress::Planned { .. } => {}
+            Progress::Finished { .. } => {}
         }
     }
 }
 
 fn finished(check: &Check) -> String {
-    let status = match check.status {
+    result(check.status, check.id.name(), check.model.as_deref().unwrap_or("-"), check.duration_ms)
+}
+
+fn result(status: Status, id: &str, model: &str, duration_ms: Option<u64>) -> String {
+    let status = match status {
         Status::Pass => "pass",
         Status::Fail => "FAIL",
         Status::Skip => "skip",
     };
-    let duration = check.duration_ms.unwrap_or_default();
-    let id = check.id.name();
-    format!("{status}  {id:ID_WIDTH$}  {}  {duration} ms", visible(check.model.as_deref().unwrap_or("-")))
+    let duration = duration_ms.unwrap_or_default();
+    format!("{status}  {id:ID_WIDTH$}  {}  {duration} ms", visible(model))
 }
 
 fn cell(id: CheckId, model: Option<&str>) -> String {

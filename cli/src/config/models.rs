@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::FILE;
 use crate::exit::{Exit, FAILED, Failure, say};
+use crate::json;
 use crate::table;
 
 #[derive(Debug, Args)]
@@ -42,7 +43,7 @@ pub(super) async fn run(arguments: Models) -> Exit {
     let mut out = io::BufWriter::new(io::stdout().lock());
     if arguments.json {
         let all: Vec<Value> = offers.iter().map(|offer| object(&config, offer)).collect();
-        writeln!(out, "{}", serde_json::to_string_pretty(&all).expect("plain values"))?;
+        json::write(&mut out, &all)?;
     } else {
         table::write(&mut out, &rows(&config, &offers), 0..0)?;
     }

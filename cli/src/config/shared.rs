@@ -9,6 +9,7 @@ use gatewright::visible::visible;
 use gatewright_gateway::{ConfigPush, ConfigPushed, ConfigRevision, SharedConfig};
 
 use crate::exit::{Exit, FAILED, Failure, say};
+use crate::json;
 use crate::operator::OperatorTarget;
 use crate::{places, table};
 
@@ -113,7 +114,7 @@ pub(super) async fn history(arguments: History) -> Exit {
     let listed = arguments.place.open().await?.config_history().await?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if arguments.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&listed).expect("plain values"))?;
+        json::write(&mut out, &listed)?;
     } else {
         let heads = ["REVISION", "MADE", "BY", "REPEATS"].map(str::to_owned);
         let row = |revision: &ConfigRevision| {

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_is_a_line_with_what_to_do_below_it() {
+    fn finding_prints_a_line_with_advice_below() {
         let finding =
             Finding::new("name", FindingLevel::Fail, "there is\u{1b}[2J none\nat all").advise("make one");
         assert_eq!(
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_finding_is_the_verdict() {
+    fn worst_finding_determines_the_verdict() {
         let (ok, warn) =
             (Finding::new("a", FindingLevel::Ok, ""), Finding::new("b", FindingLevel::Warn, "x").advise("y"));
         let document = json(Some("http://h"), &[ok.clone(), warn]);

@@ -18,7 +18,7 @@ use serde_json::json;
 use super::finding::{Finding, FindingLevel};
 use super::{DoctorArguments, DoctorReport};
 use crate::amount;
-use crate::exit::Failure;
+use crate::exit::{Failure, in_words};
 use crate::models::{kind, protocols, unless_known};
 use crate::target::Target;
 
@@ -87,17 +87,15 @@ impl Gateway<'_> {
                 let told = format!("answers in {}", amount::time(answer.elapsed));
                 examined.add(Finding::new("gateway", FindingLevel::Ok, told))?;
                 examined.add(clock(Some(&answer.headers), asked))?;
-                examined.add(Finding::new(
-                    "key",
-                    FindingLevel::Ok,
-                    format!("{API_KEY_VARIABLE} is accepted"),
-                ))?;
+                let is_set = std::env::var_os(API_KEY_VARIABLE).is_some_and(|key| !key.is_empty());
+                let key = if is_set { API_KEY_VARIABLE } else { "the saved key of this gateway" };
+                examined.add(Finding::new("key", FindingLevel::Ok, format!("{key} is accepted")))?;
                 match answer.parse::<ModelList>(&LIST_MODELS) {
                     Ok(list) => {
                         examined.add(models(&list.data))?;
                         self.call_protocols(arguments, &list.data, examined).await?;
                     }
-                    Err(error) => examined.add(self.refused("models", error))?,
+                    Err(error) => examined.add(self.refused("models", &error))?,
                 }
             }
             Err(error) => {
@@ -105,13 +103,13 @@ impl Gateway<'_> {
                     examined.add(clock(Some(headers), asked))?;
                 }
                 let name = if wants_key(&error) { "key" } else { "gateway" };
-                examined.add(self.refused(name, error))?;
+                examined.add(self.refused(name, &error))?;
             }
         }
         Ok(())
     }
 
-    /// What a gateway tells anybody: that it is there, and its time.
+    /// Examines everything that a gateway reveals without a key: that it runs, and its time.
     pub(super) async fn examine_without_key(&self, examined: &mut DoctorReport) -> io::Result<()> {
         let (asked, began) = (SystemTime::now(), Instant::now());
         let answer = self.client.call(Call::new(&LIST_MODELS)).await;
@@ -133,7 +131,7 @@ impl Gateway<'_> {
             }
             Err(error) => {
                 let headers = error.headers().cloned();
-                (self.refused("gateway", error), headers)
+                (self.refused("gateway", &error), headers)
             }
         };
         examined.add(finding)?;
@@ -186,7 +184,7 @@ impl Gateway<'_> {
                             .advise("`gatewright models` lists the models that the key may use"),
                     );
                 }
-                Err(error) => self.refused(protocol, error),
+                Err(error) => self.refused(protocol, &error),
             };
             examined.add(finding)?;
         }
@@ -194,7 +192,7 @@ impl Gateway<'_> {
     }
 
     /// A failed call, and what to do. The error contains no secret: the client redacts them.
-    fn refused(&self, name: &str, error: Error) -> Finding {
+    fn refused(&self, name: &str, error: &Error) -> Finding {
         let advice = match self.is_behind_proxy.then(|| error.status()).flatten() {
             Some(PROXY_WANTS_PASSWORD) => {
                 "set a user name and password for the proxy: http://NAME:PASSWORD@HOST:PORT in its variable"
@@ -205,7 +203,8 @@ impl Gateway<'_> {
             }
             _ => advice(error.kind()),
         };
-        Finding::new(name, FindingLevel::Fail, Failure::from(error).message()).advise(advice)
+        let failure = Failure::worded(&in_words(error), error);
+        Finding::new(name, FindingLevel::Fail, failure.message()).advise(advice)
     }
 }
 
@@ -241,7 +240,7 @@ fn clock(headers: Option<&HeaderMap>, here: SystemTime) -> Finding {
 }
 
 fn models(models: &[Model]) -> Finding {
-    const KINDS: [&str; 3] = ["text", "image", "video"];
+    const KINDS: [&str; 4] = ["text", "embedding", "image", "video"];
     if models.is_empty() {
         return Finding::new("models", FindingLevel::Fail, "the key may not use any")
             .advise("create a key for other models with `gatewright keys`, or configure some");
@@ -318,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_is_off_is_told_by_how_much() {
+    fn clock_skew_is_reported_with_its_amount() {
         let here = httpdate::parse_http_date("Fri, 31 Jul 2026 12:00:00 GMT").expect("a time");
         let verdict = |date: &str| {
             let headers = HeaderMap::from_iter([(DATE, date.parse().expect("a value"))]);
@@ -340,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_protocol_is_tried_on_a_model_that_it_may_serve() {
+    fn protocol_is_tested_with_a_model_it_may_serve() {
         let model = |id: &str| {
             let entry = json!({"id": id, "object": "model", "created": 1, "owned_by": ""});
             serde_json::from_value::<Model>(entry).expect("a model")

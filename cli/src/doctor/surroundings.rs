@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_is_almost_ours_is_told() {
+    fn misspelled_environment_variable_is_reported() {
         let finding = set(&["GATEWRIGHT_API_KEY", "GATEWRIGHT_BASEURL"]);
         assert_eq!(finding.verdict, FindingLevel::Warn);
         assert!(finding.advice.contains("GATEWRIGHT_BASE_URL"), "{finding:?}");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_writable_if_it_or_the_one_above_it_is() {
+    fn missing_folder_is_writable_if_its_parent_is() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(writable("x", folder.path()).verdict, FindingLevel::Ok);
         let missing = folder.path().join("a/b");

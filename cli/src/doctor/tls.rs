@@ -33,8 +33,8 @@ pub(super) struct Tls<'a> {
 }
 
 impl Tls<'_> {
-    /// A handshake, and what happens inside of it. name: of the finding. is_behind_proxy: whether the server
-    /// is.
+    /// Performs a handshake, and examines the connection in it. name: of the finding. is_behind_proxy: whether the server
+    /// is behind a proxy.
     pub(super) async fn examine(
         self,
         name: &'static str,

@@ -27,7 +27,7 @@ const KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_KEY";
 const COUNTS: RangeInclusive<u64> = 1..=4_294_967_295;
 /// Orders.
 const RANKS: RangeInclusive<u64> = 0..=1_000_000;
-/// Weights, which may be fractions in the source.
+/// Weights, which may be fractions in the source file.
 const WEIGHTS: RangeInclusive<f64> = 0.0..=1_000_000.0;
 /// Order of a deployment that has none.
 const LAST: u64 = u64::MAX;
@@ -41,7 +41,7 @@ const COSTS: RangeInclusive<f64> = 0.0..=1000.0;
 pub(super) struct Imported {
     /// A configuration file.
     pub(super) text: String,
-    /// What has no counterpart, or needs manual work: a line each.
+    /// Settings that have no counterpart or need manual work, a line each.
     pub(super) notes: Vec<String>,
 }
 
@@ -130,6 +130,7 @@ impl LitellmImport {
             None => made_by(called.rsplit('/').next().unwrap_or(&called))
                 .map_err(|mode| format!("{at}: {id}: by its name, a model of mode {mode}"))?,
             Some("chat" | "completion" | "responses") => None,
+            Some("embedding") => Some("embedding"),
             Some("image_generation") => Some("image"),
             Some("video_generation") => Some("video"),
             Some(mode) => return Err(format!("{at}: {id}: a model of mode {mode}")),
@@ -138,8 +139,15 @@ impl LitellmImport {
         let base = base.map(|base| base.text()).transpose()?;
         let (provider, model) =
             provider(&called, base.as_deref()).map_err(|why| format!("{at}: {id}: {why}"))?;
-        if makes.is_some() && matches!(provider.kind, "messages" | "native") {
-            return Err(format!("{at}: {id}: images and videos from a provider of kind {}", provider.kind));
+        let refused = match makes {
+            Some("embedding") if provider.kind == "messages" => Some("embeddings"),
+            Some("image" | "video") if matches!(provider.kind, "messages" | "native") => {
+                Some("images and videos")
+            }
+            _ => None,
+        };
+        if let Some(what) = refused {
+            return Err(format!("{at}: {id}: {what} from a provider of kind {}", provider.kind));
         }
         if self.by_id.get(&id).is_some_and(|position| self.plan.models[*position].makes != makes) {
             return Err(format!("{at}: {id}: an earlier deployment of the model has a different mode"));
@@ -148,7 +156,11 @@ impl LitellmImport {
         let max_concurrent = self.count(&mut parameters, "max_parallel_requests", &COUNTS);
         let weight =
             parameters.take("weight").and_then(|weight| self.noted(weight.number("a number", &WEIGHTS)));
-        let default_max_tokens = self.count(&mut parameters, "max_tokens", &COUNTS);
+        // Only text has one.
+        let default_max_tokens = match makes {
+            None => self.count(&mut parameters, "max_tokens", &COUNTS),
+            Some(_) => None,
+        };
         let order = self.count(&mut parameters, "order", &RANKS).unwrap_or(LAST);
         let timeout_s = parameters.take("timeout").and_then(|timeout| self.time_s(&timeout));
         let region = parameters.take("region_name").and_then(|region| self.noted(region.text()));
@@ -385,7 +397,7 @@ impl LitellmImport {
                 continue;
             }
             let after = model.targets.iter().map(|target| target.order).max().unwrap_or(0);
-            // Those that it falls back on itself are not its own.
+            // The model's own targets are not added again as fallbacks.
             let mut targets = other.targets.clone();
             targets.retain(|target| !model.targets.iter().any(|known| same_place(known, target)));
             for target in &mut targets {
@@ -480,7 +492,7 @@ fn made_by(model: &str) -> Result<Option<&'static str>, &'static str> {
         return Ok(Some("image"));
     }
     if model.contains("embed") {
-        return Err("embedding");
+        return Ok(Some("embedding"));
     }
     if begins(&["tts-"]) || model.ends_with("-tts") {
         return Err("audio_speech");

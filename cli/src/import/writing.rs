@@ -30,7 +30,7 @@ pub(super) struct Upstream {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
     pub(super) id: String,
-    /// What it generates, if not text.
+    /// The kind of output that it generates, if not text.
     pub(super) makes: Option<&'static str>,
     pub(super) aliases: Vec<String>,
     /// The limit for requests that set none.
@@ -172,7 +172,7 @@ fn line(text: &mut String, line: &str) {
     writeln!(text, "{line}").expect("writing to a string succeeds");
 }
 
-/// A text as TOML: as in JSON, once nothing hidden is in it.
+/// A text as TOML, which has the syntax of JSON strings. Hidden characters are escaped first.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(visible(text)).to_string()
 }

@@ -2,21 +2,29 @@
 
 use std::io::{self, Write as _};
 
-use gatewright_gateway::Key;
+use gatewright_gateway::{Key, KeyLimits, Scopes};
 
 use crate::exit::Exit;
+use crate::json;
 use crate::table::{self, instant};
 
-/// Prints keys in a table, or as a JSON array.
-pub(super) fn list(keys: &[Key], json: bool) -> Exit {
+/// Prints keys in a table, or as a JSON array. now: in seconds since 1970.
+pub(super) fn list(keys: &[Key], now: u64, is_json: bool) -> Exit {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(keys).expect("plain values"))?;
+    if is_json {
+        json::write(&mut out, &keys)?;
     } else {
-        let heads = ["ID", "NAME", "CREATED", "EXPIRES", "REVOKED"].map(str::to_owned);
+        let heads = ["ID", "NAME", "STATUS", "CREATED", "EXPIRES", "LIMITS", "SCOPES"].map(str::to_owned);
         let row = |key: &Key| {
-            let created = instant(Some(key.created));
-            [key.id.clone(), key.name.clone(), created, instant(key.expires), instant(key.revoked)]
+            [
+                key.id.clone(),
+                key.name.clone(),
+                status(key, now).to_owned(),
+                instant(Some(key.created)),
+                instant(key.expires),
+                limits(&key.limits),
+                scopes(&key.scopes),
+            ]
         };
         let rows: Vec<_> = std::iter::once(heads).chain(keys.iter().map(row)).collect();
         table::write(&mut out, &rows, 0..0)?;
@@ -25,11 +33,48 @@ pub(super) fn list(keys: &[Key], json: bool) -> Exit {
     Ok(0)
 }
 
+/// Whether the gateway accepts a key at this time, and why not.
+fn status(key: &Key, now: u64) -> &'static str {
+    if key.revoked.is_some() {
+        "revoked"
+    } else if key.expires.is_some_and(|expires| expires <= now) {
+        "expired"
+    } else {
+        "active"
+    }
+}
+
+/// The limits that a key has, in a line; a dash if it has none.
+fn limits(limits: &KeyLimits) -> String {
+    let count = |limit: Option<u64>, what| limit.map(|limit| format!("{limit} {what}"));
+    let amount = |limit: Option<f64>, what| limit.map(|limit| format!("{limit} {what}"));
+    let all = [
+        count(limits.requests_per_minute, "requests/min"),
+        count(limits.tokens_per_minute, "tokens/min"),
+        count(limits.concurrent_requests, "at once"),
+        count(limits.tokens_per_day, "tokens/day"),
+        count(limits.tokens_per_month, "tokens/month"),
+        amount(limits.cost_per_day, "cost/day"),
+        amount(limits.cost_per_month, "cost/month"),
+        count(limits.file_bytes, "file bytes"),
+    ];
+    let all: Vec<String> = all.into_iter().flatten().collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
+}
+
+/// What a key may use, in a line.
+fn scopes(scopes: &Scopes) -> String {
+    let parts = [("models", &scopes.models), ("operations", &scopes.operations)];
+    let named = parts.into_iter().filter(|(_, names)| !names.is_empty());
+    let named: Vec<String> = named.map(|(what, names)| format!("{what} {}", names.join(", "))).collect();
+    if named.is_empty() { "all".to_owned() } else { named.join("; ") }
+}
+
 /// Prints a key, one member per line, or as JSON.
-pub(super) fn one(key: &Key, json: bool) -> Exit {
+pub(super) fn one(key: &Key, is_json: bool) -> Exit {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(key).expect("plain values"))?;
+    if is_json {
+        json::write(&mut out, key)?;
         out.flush()?;
         return Ok(0);
     }
@@ -59,4 +104,42 @@ pub(super) fn one(key: &Key, json: bool) -> Exit {
     table::write(&mut out, &rows.map(|(name, value)| [name.to_owned(), value]), 0..0)?;
     out.flush()?;
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use gatewright_gateway::Key;
+
+    use super::*;
+
+    fn key(members: &serde_json::Value) -> Key {
+        let mut document = serde_json::json!({
+            "id": "key_1", "name": "app", "created": 1, "expires": null, "rotated": null, "revoked": null,
+            "scopes": {}, "limits": {},
+        });
+        for (name, value) in members.as_object().into_iter().flatten() {
+            document[name] = value.clone();
+        }
+        serde_json::from_value(document).expect("a key")
+    }
+
+    #[test]
+    fn status_is_that_of_the_time() {
+        let expiring = key(&serde_json::json!({ "expires": 100 }));
+        assert_eq!((status(&expiring, 99), status(&expiring, 100)), ("active", "expired"));
+        let revoked = key(&serde_json::json!({ "expires": 100, "revoked": 50 }));
+        assert_eq!(status(&revoked, 200), "revoked");
+    }
+
+    #[test]
+    fn limits_and_scopes_fit_in_a_line() {
+        let free = key(&serde_json::json!({}));
+        assert_eq!((limits(&free.limits), scopes(&free.scopes)), ("-".to_owned(), "all".to_owned()));
+        let bound = key(&serde_json::json!({
+            "limits": { "requests_per_minute": 60, "cost_per_month": 12.5 },
+            "scopes": { "models": ["model-*", "other"], "operations": ["create_response"] },
+        }));
+        assert_eq!(limits(&bound.limits), "60 requests/min, 12.5 cost/month");
+        assert_eq!(scopes(&bound.scopes), "models model-*, other; operations create_response");
+    }
 }

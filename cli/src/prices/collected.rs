@@ -1,4 +1,4 @@
-//! What is imported from a list, and what is not.
+//! The models imported from a list, and those omitted.
 
 use std::collections::BTreeSet;
 
@@ -82,7 +82,7 @@ impl Collected {
         Ok(())
     }
 
-    /// Records a model of a kind that gateways don't serve, such as an embedding model.
+    /// Records a model of a kind that gateways don't serve, such as a model of speech.
     pub(super) fn not_served(&mut self, provider: ListedProvider<'_>) {
         if !self.names_of(provider).is_empty() {
             self.not_served += 1;
@@ -147,7 +147,7 @@ impl Collected {
         }
     }
 
-    /// What is not in the result, a line each.
+    /// Everything that the result omits, a line each.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> =
             self.left_out.iter().map(|what| visible(&format!("omitted: {what}")).into_owned()).collect();

@@ -12,8 +12,8 @@ use super::source::{Entries, members};
 /// Entries that are not models.
 const NO_MODELS: [&str; 2] = ["sample_spec", "fallback_generalizations"];
 
-/// The modes of text models; others generate images or videos, or are of kinds that a gateway doesn't serve.
-const TEXT_MODES: [&str; 3] = ["chat", "completion", "responses"];
+/// The modes of models that are paid by token; others generate images or videos, or are of kinds that a gateway doesn't serve.
+const TOKEN_MODES: [&str; 4] = ["chat", "completion", "embedding", "responses"];
 
 /// Providers by their name in the list, with our names.
 const PROVIDERS: &[(&str, &[&str])] = &[
@@ -96,7 +96,7 @@ fn provider(listed_as: &str) -> (&str, &'static [&'static str]) {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PricedMedium {
-    Text,
+    Tokens,
     Image,
     Video,
 }
@@ -105,8 +105,8 @@ impl PricedMedium {
     /// `None`: a gateway doesn't serve such models.
     fn of(members: &Members) -> Option<Self> {
         match members.get("mode").and_then(Value::as_str) {
-            None => Some(Self::Text),
-            Some(mode) if TEXT_MODES.contains(&mode) => Some(Self::Text),
+            None => Some(Self::Tokens),
+            Some(mode) if TOKEN_MODES.contains(&mode) => Some(Self::Tokens),
             Some("image_generation" | "image_edit") => Some(Self::Image),
             Some("video_generation") => Some(Self::Video),
             Some(_) => None,
@@ -127,7 +127,7 @@ fn listed(members: &Members, mode: PricedMedium) -> Result<Option<ListedModel>, 
     };
     let video_second = match mode {
         PricedMedium::Video => media(&["output_cost_per_video_per_second", "output_cost_per_second"])?,
-        PricedMedium::Text | PricedMedium::Image => None,
+        PricedMedium::Tokens | PricedMedium::Image => None,
     };
     let by_range = ranges(members)?;
     let (tokens, tiers) = match (token_price(members, "", None)?, by_range) {

@@ -39,7 +39,7 @@ fn mutate(list: &mut Value, chance: &mut RandomNumbers) {
 }
 
 #[test]
-fn whatever_is_in_a_list_it_is_imported_or_refused_and_a_gateway_reads_the_result() {
+fn mutated_price_lists_are_rejected_or_import_into_valid_ones() {
     let tried = std::env::var("GATEWRIGHT_MUTATIONS").ok().and_then(|count| count.parse().ok());
     let mut imported = 0;
     for number in 0..tried.unwrap_or(TRIED) {

@@ -15,7 +15,7 @@ const MAX_LIMIT: u64 = 1_000_000_000;
 /// The smallest amount: a billionth of the currency.
 const BILLIONTH: f64 = 1e-9;
 
-/// What a price in a list is for.
+/// The unit of a price in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PriceUnit {
     Token,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_of_a_token_becomes_that_of_a_million_without_noise() {
+    fn token_price_becomes_exact_price_per_million() {
         for (token, million) in
             [(2.5e-6, 2.5), (1.5e-7, 0.15), (7.5e-8, 0.075), (3.125e-8, 0.031_25), (6e-4, 600.0)]
         {
@@ -105,8 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_by_name() {
-        let why = |value, unit| read(value, unit).expect_err("no sense");
+    fn implausible_price_is_rejected_by_name() {
+        let why = |value, unit| read(value, unit).expect_err("implausible");
         assert_eq!(why(json!(-1e-6), PriceUnit::Token), "p is negative");
         assert_eq!(why(json!("0.1"), PriceUnit::Token), "p is not a number");
         assert_eq!(why(json!(2.5), PriceUnit::Token), "p is more than 10000 per million tokens");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_whole_numbers_and_zero_is_unknown() {
+    fn token_limits_are_integers_and_zero_means_unknown() {
         let read = |value: Value| limit(&Members::from_iter([("l".to_owned(), value)]), "l");
         assert_eq!(read(json!(128_000)), Ok(Some(128_000)));
         assert_eq!(read(json!(1e6)), Ok(Some(1_000_000)));

@@ -18,7 +18,7 @@ fn of(text: &str, providers: &[&str], upstream: Option<&str>) -> Result<Collecte
 }
 
 #[test]
-fn both_forms_say_the_same_of_the_models_that_both_have() {
+fn both_list_formats_agree_on_shared_models() {
     let [litellm, models_dev] = [LITELLM, MODELS_DEV].map(|text| all(text).list);
     for (provider, id) in [
         ("openai", "small-1"),
@@ -36,7 +36,7 @@ fn both_forms_say_the_same_of_the_models_that_both_have() {
 }
 
 #[test]
-fn what_is_written_is_read_as_the_same_list_and_written_alike() {
+fn price_list_round_trips_through_toml() {
     for text in [LITELLM, MODELS_DEV] {
         let list = all(text).list;
         let written = list.to_toml();
@@ -46,7 +46,7 @@ fn what_is_written_is_read_as_the_same_list_and_written_alike() {
 }
 
 #[test]
-fn a_list_in_another_order_gives_the_same_file() {
+fn output_does_not_depend_on_entry_order() {
     let mut entries: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(LITELLM).expect("JSON");
     entries.sort_keys();
@@ -56,7 +56,7 @@ fn a_list_in_another_order_gives_the_same_file() {
 }
 
 #[test]
-fn a_provider_is_chosen_by_our_name_or_by_that_of_the_list() {
+fn provider_is_selected_by_our_name_or_the_lists() {
     let names = |providers: &[&str]| {
         let list = of(MODELS_DEV, providers, None).unwrap_or_else(|why| panic!("{why}")).list;
         let sections = list.to_toml();
@@ -75,14 +75,14 @@ fn a_provider_is_chosen_by_our_name_or_by_that_of_the_list() {
 }
 
 #[test]
-fn the_models_of_a_provider_are_taken_for_one_upstream() {
+fn provider_models_can_be_assigned_to_one_upstream() {
     let list = of(MODELS_DEV, &["somewhere"], Some("mine")).expect("a list").list;
     let ids: Vec<&str> = list.models(PricesOf::Upstream("mine")).map(|(id, _)| id).collect();
     assert_eq!((ids, list.len()), (vec!["odd/model"], 1));
 }
 
 #[test]
-fn prices_that_make_no_sense_are_named_and_the_rest_is_taken() {
+fn invalid_entries_are_reported_and_the_rest_imported() {
     let text = r#"{
         "negative": {"litellm_provider": "openai", "input_cost_per_token": -1e-6, "output_cost_per_token": 1e-6},
         "absurd": {"litellm_provider": "openai", "input_cost_per_token": 3, "output_cost_per_token": 1e-6},
@@ -115,7 +115,7 @@ fn prices_that_make_no_sense_are_named_and_the_rest_is_taken() {
 }
 
 #[test]
-fn what_is_left_out_is_listed_up_to_a_bound_with_the_number_of_the_others() {
+fn omitted_entries_are_listed_up_to_a_limit_then_counted() {
     let entries: Vec<String> = (0..60)
         .map(|id| format!(r#""m{id}": {{"litellm_provider": "openai", "input_cost_per_token": -1, "output_cost_per_token": 0}}"#))
         .collect();
@@ -124,7 +124,7 @@ fn what_is_left_out_is_listed_up_to_a_bound_with_the_number_of_the_others() {
 }
 
 #[test]
-fn the_first_of_two_entries_that_differ_is_taken_and_the_other_named() {
+fn first_of_conflicting_entries_wins_and_the_other_is_reported() {
     let entry = |provider: &str, input: &str| {
         format!(
             r#"{{"litellm_provider": "{provider}", "input_cost_per_token": {input}, "output_cost_per_token": 0}}"#
@@ -144,8 +144,8 @@ fn the_first_of_two_entries_that_differ_is_taken_and_the_other_named() {
 }
 
 #[test]
-fn what_has_neither_form_or_exceeds_a_bound_is_refused() {
-    let why = |text: &str| collect(text, ModelFilter::default()).map(drop).expect_err("refused");
+fn unknown_format_or_oversized_list_is_rejected() {
+    let why = |text: &str| collect(text, ModelFilter::default()).map(drop).expect_err("rejected");
     assert!(
         why("{\"a\": {\"b\": 1}}")
             .starts_with("it is neither LiteLLM's model_prices_and_context_window.json")

@@ -14,11 +14,14 @@ use crate::terminal::colour;
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArguments {
-    /// text: regressions first; json: one object; html: a page
+    /// text: regressions first; html: a page
     #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
     format: DiffFormat,
-    /// Changes that cause exit code 1: worse (a cell no longer passes, or a skipped one fails), slower, model
-    /// (another model responds), never
+    /// Print JSON: one object
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Changes that cause exit code 1: worse (a cell no longer passes, or a skipped one fails), not-run (a cell passed, and
+    /// the new run was not asked for it), slower, model (another model responds), never
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT", default_value = "worse")]
     fail_on: Vec<FailOn>,
     /// Report a cell as slower if it takes this many percent longer and also exceeds --slower-ms
@@ -43,8 +46,10 @@ pub(super) struct DiffArguments {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum DiffFormat {
     Text,
-    Json,
     Html,
+    /// An earlier spelling of `--json`.
+    #[value(hide = true)]
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -52,6 +57,7 @@ enum FailOn {
     /// No change causes exit code 1
     Never,
     Worse,
+    NotRun,
     Slower,
     Model,
 }
@@ -68,6 +74,7 @@ pub(super) fn run(arguments: &DiffArguments) -> Exit {
     let thresholds = Thresholds { percent: arguments.slower_percent, ms: arguments.slower_ms };
     let diff = Diff::of(&old, &new, thresholds);
     let text = match arguments.format {
+        _ if arguments.json => diff.to_json() + "\n",
         DiffFormat::Text => diff.to_text(arguments.out.is_none() && colour(&io::stdout())),
         DiffFormat::Json => diff.to_json() + "\n",
         DiffFormat::Html => diff.to_html(),
@@ -76,6 +83,7 @@ pub(super) fn run(arguments: &DiffArguments) -> Exit {
     let failed = arguments.fail_on.iter().any(|what| match what {
         FailOn::Never => false,
         FailOn::Worse => !diff.worse.is_empty(),
+        FailOn::NotRun => !diff.not_run.is_empty(),
         FailOn::Slower => !diff.slower.is_empty(),
         FailOn::Model => !diff.other_model.is_empty(),
     });

@@ -69,7 +69,7 @@ pub(super) fn refused(file: &Path, document: &[u8], outcome: &Outcome) -> Failur
     Failure::Usage(format!("{name} is not a valid report\n{}", findings.trim_end()))
 }
 
-/// What `inputs` reads.
+/// How `inputs` reads files.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
     /// Treats every file as one document per line, whatever its name.
@@ -189,7 +189,7 @@ fn lines<R: BufRead + 'static>(name: String, lines: Lines<R>) -> Inputs {
     }))
 }
 
-/// What a thread validates at once.
+/// A job of a thread that validates documents.
 pub(super) enum InputJob {
     Document(String, Source),
     /// Lines of the file with this name.

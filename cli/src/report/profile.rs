@@ -32,9 +32,9 @@ impl ProfileOption {
         Profile::read(&json).map_err(|problem| Failure::Usage(format!("{}: {problem}", file.display())))
     }
 
-    /// A report validator for the profile.
+    /// A report validator for the profile; without one, reports may have names of their own.
     pub(super) fn validator(&self, strict: bool) -> Result<Validator, Failure> {
-        Ok(self.builder()?.strict(strict).build())
+        Ok(self.builder()?.own_names(true).strict(strict).build())
     }
 
     /// Like [`Self::validator`], but returns the builder.

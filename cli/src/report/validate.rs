@@ -22,15 +22,21 @@ const HELD_TIME: Duration = Duration::from_millis(100);
 /// Separator between two results of a SARIF log.
 const BETWEEN_RESULTS: &[u8] = b",\n";
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Args)]
 pub(super) struct ValidateArguments {
-    /// text: diagnostics with source lines; json: one object per document, one per line; sarif: one SARIF 2.1.0
-    /// log; github: GitHub Actions annotations
+    /// text: diagnostics with source lines; sarif: one SARIF 2.1.0 log; github: GitHub Actions annotations
     #[arg(long, value_enum, default_value_t = ValidateFormat::Text)]
     format: ValidateFormat,
+    /// Print JSON: one object per document, one per line
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// Count advisories (such as wrong tallies or duplicates) as violations
     #[arg(long)]
     strict: bool,
+    /// Reject model and kit names other than those of the specification, or of --profile
+    #[arg(long)]
+    strict_names: bool,
     #[command(flatten)]
     profile: ProfileOption,
     /// Read every file as one report per line, not only .ndjson and .jsonl files
@@ -54,9 +60,11 @@ pub(super) struct ValidateArguments {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ValidateFormat {
     Text,
-    Json,
     Sarif,
     Github,
+    /// Also an earlier spelling of `--json`.
+    #[value(hide = true)]
+    Json,
 }
 
 /// One document in the `json` format.
@@ -91,9 +99,16 @@ struct ValidationResults {
 }
 
 pub(super) fn run(arguments: &ValidateArguments) -> Exit {
-    let &ValidateArguments { format, quiet, .. } = arguments;
+    let &ValidateArguments { json, quiet, .. } = arguments;
+    let format = if json { ValidateFormat::Json } else { arguments.format };
     let most = arguments.max_findings.map_or(MAX_FINDINGS, |most| most as usize);
-    let validator = arguments.profile.builder()?.strict(arguments.strict).max_findings(most).build();
+    let validator = arguments
+        .profile
+        .builder()?
+        .own_names(!arguments.strict_names)
+        .strict(arguments.strict)
+        .max_findings(most)
+        .build();
     let reading = Reading { by_line: arguments.ndjson, max_bytes: validator.max_bytes() };
     let judge = ValidationRun { validator, format, quiet, colour: colour(&io::stdout()) };
     let workers = Workers::new(arguments.jobs.into(), true, move |work| judge.judge(work))
@@ -179,7 +194,7 @@ impl ValidationRun {
         let text = match self.format {
             ValidateFormat::Json => {
                 let record = Record { file, line, verdict };
-                serde_json::to_writer(&mut *to, &record).expect("strings and numbers serialise");
+                serde_json::to_writer(&mut *to, &record).expect("strings and numbers serialize");
                 "\n".to_owned()
             }
             ValidateFormat::Text => {

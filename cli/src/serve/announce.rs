@@ -1,4 +1,4 @@
-//! What `gatewright serve` prints when it is ready: its address, what is enabled, and how to call it.
+//! The output of `gatewright serve` when it is ready: its address, the enabled features, and how to call it.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use gatewright::visible::visible;
 use gatewright::webhook::WEBHOOK_SECRET_VARIABLE;
 use gatewright_gateway::{Config, Faults, Gateway, Kind, ModelKind};
 
-use super::key::Origin;
+use super::key::{LocalKeys, Origin};
 use crate::amount::bytes;
 use crate::terminal::{BOLD, DIM, Paint};
 
@@ -17,17 +17,52 @@ const MAX_NAMES: usize = 5;
 /// What a configuration enables, for the user; determined before the gateway gets it.
 pub(super) struct Announcement {
     provider: String,
-    /// What is enabled, a line each: a title and the details.
+    /// The enabled features, a line each: a title and the details.
     on: Vec<(&'static str, String)>,
     /// A model for the example; `None`: there is no text model.
     model: Option<String>,
     data: Option<PathBuf>,
+    /// Whether receivers of webhooks may be on this machine: somebody is about to write one.
+    has_private_webhooks: bool,
 }
 
-/// The sources of the gateway's secrets; `None`: they were generated.
+/// The sources of the gateway's secrets; `None`: they were not given.
 pub(super) struct Origins {
     pub(super) key: Option<Origin>,
     pub(super) webhook_secret: Option<Origin>,
+    pub(super) local_keys: LocalKeys,
+}
+
+impl Origins {
+    /// Where the keys are from.
+    fn keys(&self) -> String {
+        let client = match (self.key, &self.local_keys.client) {
+            (Some(Origin::ConfigFile), _) => return "the key in the configuration file".to_owned(),
+            (Some(Origin::CommandLine), _) => return "the given key".to_owned(),
+            (None, None) => {
+                let why = self.local_keys.refused.as_deref().unwrap_or_default();
+                return format!("below, for this run only: it cannot be kept ({why})");
+            }
+            (None, Some(client)) => client,
+        };
+        let files = client.file.display();
+        let files = match &self.local_keys.admin {
+            None => files.to_string(),
+            Some(admin) => {
+                format!("{files} and {}", admin.file.file_name().unwrap_or_default().display())
+            }
+        };
+        if self.local_keys.are_new() {
+            format!("below, made for you and kept in {files}")
+        } else {
+            format!("kept in {files}, which `gatewright keys local` shows")
+        }
+    }
+
+    /// Whether the user can know the key for clients only from the output.
+    fn shows_key(&self) -> bool {
+        self.key.is_none() && self.local_keys.client.as_ref().is_none_or(|kept| kept.is_new)
+    }
 }
 
 impl Announcement {
@@ -46,6 +81,7 @@ impl Announcement {
             on,
             model: model.map(|model| model.id.clone()),
             data: config.data.clone(),
+            has_private_webhooks: config.allow_private_webhooks,
         }
     }
 
@@ -72,25 +108,29 @@ impl Announcement {
         let mut out = stdout.lock();
         let urls = gateway.urls().join(", ");
         writeln!(out, "Gateway at {}, with {}. Ctrl-C stops it.\n", paint.paint(BOLD, urls), self.provider)?;
-        let keys = match origins.key {
-            None => "a key generated for this run, below; create others with `gatewright keys`",
-            Some(Origin::ConfigFile) => "the key in the configuration file, and those of `gatewright keys`",
-            Some(Origin::CommandLine) => "the given key, and those of `gatewright keys`",
+        let others = if gateway.lasts() {
+            ", and those of `gatewright keys`"
+        } else if gateway.config().admin_key.is_some() {
+            "; others from `gatewright keys create` last until it stops"
+        } else {
+            "; for others, it needs --data or an admin key"
         };
-        let mut told = vec![("Keys", keys.to_owned()), ("Store", self.store(gateway))];
+        let mut told = vec![("Keys", format!("{}{others}", origins.keys())), ("Store", self.store(gateway))];
         if cfg!(feature = "console") {
             told.push(("Console", format!("{}/ (in a browser)", gateway.url())));
+        }
+        // A secret in the configuration or a variable is already known to its receivers.
+        if origins.webhook_secret.is_none() {
+            told.push(("Webhooks", webhooks(gateway)));
         }
         for (title, what) in told.iter().chain(&self.on) {
             writeln!(out, "  {}  {}", paint.paint(DIM, format_args!("{title:9}")), visible(what))?;
         }
-        self.print_call(&mut out, gateway, origins.key, paint)?;
-        if gateway.webhook_secret_is_new() {
+        self.print_call(&mut out, gateway, origins, paint)?;
+        if self.has_private_webhooks && gateway.webhook_secret_is_new() {
             let secret = gateway.webhook_secret().expose();
             writeln!(out, "\n{}", paint.paint(BOLD, "To verify its webhooks:"))?;
             writeln!(out, "  export {WEBHOOK_SECRET_VARIABLE}={secret}")?;
-        } else if origins.webhook_secret.is_none() {
-            writeln!(out, "\nThe webhook secret is unchanged; `gatewright webhooks secret` shows it.")?;
         }
         writeln!(out)?;
         out.flush()
@@ -112,21 +152,25 @@ impl Announcement {
         &self,
         out: &mut impl Write,
         gateway: &Gateway,
-        key: Option<Origin>,
+        origins: &Origins,
         paint: Paint,
     ) -> io::Result<()> {
         let url = gateway.url();
         writeln!(out, "\n{}", paint.paint(BOLD, "To call it:"))?;
-        write!(out, "  export GATEWRIGHT_BASE_URL={url}")?;
-        // A key that was supplied is already known to its users.
-        match key {
-            None => writeln!(
+        if origins.shows_key() {
+            writeln!(out, "  export GATEWRIGHT_BASE_URL={url}")?;
+            writeln!(out, "  export GATEWRIGHT_API_KEY={}", gateway.key().expose())?;
+        } else if origins.key.is_none() {
+            writeln!(
                 out,
-                "
-  export GATEWRIGHT_API_KEY={}",
-                gateway.key().expose()
-            )?,
-            Some(_) => writeln!(out, "  # and set GATEWRIGHT_API_KEY to the key")?,
+                "  eval \"$(gatewright keys local)\"  # sets GATEWRIGHT_BASE_URL and GATEWRIGHT_API_KEY"
+            )?;
+        } else {
+            // A key that was supplied is already known to its users.
+            writeln!(out, "  export GATEWRIGHT_BASE_URL={url}  # and set GATEWRIGHT_API_KEY to the key")?;
+        }
+        if let Some(admin) = origins.local_keys.admin.as_ref().filter(|kept| kept.is_new) {
+            writeln!(out, "  export GATEWRIGHT_SERVE_ADMIN_KEY={}  # for operators", admin.key.expose())?;
         }
         if let Some(model) = &self.model {
             let request = serde_json::json!({
@@ -199,6 +243,15 @@ fn tls(config: &Config) -> String {
     }
 }
 
+/// How receivers of webhooks get the generated secret, which a log should not have.
+fn webhooks(gateway: &Gateway) -> String {
+    if gateway.lasts() {
+        "signed; `gatewright webhooks secret` prints the secret".to_owned()
+    } else {
+        format!("signed with a random secret; {WEBHOOK_SECRET_VARIABLE} sets it")
+    }
+}
+
 fn operators(config: &Config) -> String {
     let admin = if config.admin_key.is_some() {
         "/admin and /metrics, with the admin key"
@@ -208,7 +261,7 @@ fn operators(config: &Config) -> String {
     if config.open_metrics { format!("{admin}; /metrics needs no key") } else { admin.to_owned() }
 }
 
-/// What is off by default.
+/// The features in use that are off by default.
 fn chosen(config: &Config, traces: bool) -> impl Iterator<Item = (&'static str, String)> {
     let origins: Vec<&str> = config.allowed_origins.iter().map(String::as_str).collect();
     let lines = [
@@ -240,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_list_of_names_is_cut() {
+    fn long_list_of_names_is_truncated() {
         assert_eq!(list(&["a", "b"]), "a, b");
         assert_eq!(list(&["a", "b", "c", "d", "e", "f", "g"]), "a, b, c, d, e and 2 more");
     }

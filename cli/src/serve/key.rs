@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gatewright::API_KEY_VARIABLE;
-use gatewright_gateway::{ApiKey, weak_key};
+use gatewright_gateway::{ApiKey, Config, weak_key};
 
 use crate::exit::Failure;
+use crate::local_keys::{KeyRole, LocalKey};
 
 /// Environment variable with the key of the operations under /admin.
 const ADMIN_KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_ADMIN_KEY";
@@ -22,7 +23,7 @@ const LONGEST_FILE: u64 = 4096;
 #[derive(Debug, Args)]
 pub(super) struct KeyArguments {
     /// File with the key that clients must send [default: --key, then GATEWRIGHT_SERVE_KEY, then
-    /// GATEWRIGHT_API_KEY, then a random key, which is printed]
+    /// GATEWRIGHT_API_KEY, then a random key, which is created once, printed and saved; see gatewright keys local]
     #[arg(long, value_name = "FILE", conflicts_with = "key")]
     key_file: Option<PathBuf>,
     /// The key itself, for testing only: process lists show it
@@ -46,8 +47,75 @@ impl fmt::Debug for RedactedKey {
     }
 }
 
+/// The saved keys that a gateway uses.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LocalKeys {
+    pub(super) client: Option<LocalKey>,
+    pub(super) admin: Option<LocalKey>,
+    /// Why none could be saved.
+    pub(super) refused: Option<String>,
+}
+
+impl LocalKeys {
+    /// Completes a configuration without keys with the saved ones, which are created if there are none. `has_file`: a
+    /// configuration file decides whether there is an admin key.
+    pub(super) fn complete(
+        config: &mut Config,
+        has_file: bool,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, Failure> {
+        // A saved key may also be given, for instance by the variables that `keys local` prints.
+        let given =
+            |role: KeyRole, key: &ApiKey| role.saved().ok().flatten().filter(|saved| saved.key == *key);
+        let is_keyless = config.key.is_none() && config.admin_key.is_none();
+        let mut refused = None;
+        let mut saved = |role: KeyRole| match role.load_or_create(warnings) {
+            Ok(Ok(saved)) => Ok(Some(saved)),
+            Ok(Err(error)) => {
+                refused = Some(error.to_string());
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
+        };
+        let client = match &config.key {
+            Some(key) => given(KeyRole::Client, key),
+            None => saved(KeyRole::Client)?,
+        };
+        let admin = match &config.admin_key {
+            Some(key) => given(KeyRole::Admin, key),
+            None if is_keyless && !has_file && client.is_some() => saved(KeyRole::Admin)?,
+            None => None,
+        };
+        let key_of = |saved: &Option<LocalKey>| saved.as_ref().map(|saved| saved.key.clone());
+        config.key = config.key.take().or_else(|| key_of(&client));
+        config.admin_key = config.admin_key.take().or_else(|| key_of(&admin));
+        check_distinct(config)?;
+        Ok(Self { client, admin, refused })
+    }
+
+    /// Whether a key was created at this start.
+    pub(super) fn are_new(&self) -> bool {
+        self.client.iter().chain(&self.admin).any(|saved| saved.is_new)
+    }
+}
+
+/// Errors: both keys are the same.
+pub(super) fn check_distinct(config: &Config) -> Result<(), Failure> {
+    if config.key.is_some() && config.key == config.admin_key {
+        let message =
+            "the keys of clients and of administrators must differ: every client would be an administrator";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    Ok(())
+}
+
 impl KeyArguments {
-    /// The key and its source; `None` means that a random key is needed. `warnings`: collects what is wrong with it.
+    /// The file that contains the key, if it is given so.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.key_file.as_deref()
+    }
+
+    /// The key and its source; `None`: none is given. `warnings`: collects problems with the key.
     pub(super) fn read(
         &self,
         of_file: Option<ApiKey>,

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_that_help_states_are_those_of_the_gateway() {
+    fn defaults_in_help_match_the_gateway() {
         let command = Program::command();
         let stated = command.get_arguments().filter_map(|argument| {
             let help = argument.get_help()?.to_string();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_arrives() {
+    fn each_limit_flag_sets_its_limit() {
         let arguments = [
             "serve",
             "--max-body-bytes=1",

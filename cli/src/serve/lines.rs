@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// The lines of what is logged, without the time.
+    /// The logged lines, without the time.
     fn lines(log: impl FnOnce()) -> Vec<String> {
         let written = Written::default();
         let made = written.clone();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_a_short_line() {
+    fn request_is_logged_as_a_short_line() {
         let lines = lines(|| {
             tracing::info!(
                 method = %"POST", path = "/v1/responses", operation = Some("create_response"), status = 200_u16,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn other_events_have_their_level_and_fields_and_are_short() {
+    fn other_events_show_level_and_fields_truncated() {
         let lines = lines(|| tracing::warn!(peer = %"p".repeat(500), "a\nconnection"));
         assert_eq!(lines, [format!("warn a\\u{{a}}connection  peer={}…", "p".repeat(LONGEST))]);
     }

@@ -106,7 +106,8 @@ impl Logging {
         }
     }
 
-    /// What is logged: according to the variable, otherwise the flags, otherwise the configuration file.
+    /// The filter directives of the log: from the variable, otherwise from the flags, otherwise from the configuration
+    /// file.
     fn directives(&self, of_file: LogLevel, reader: Reader) -> String {
         let given = std::env::var(DIRECTIVES).unwrap_or_default();
         if !given.is_empty() {
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_go_before_the_file_and_a_person_sees_requests_unless_told_otherwise() {
+    fn flags_override_the_configured_level_and_terminals_default_to_info() {
         let (person, program) = (Reader::Person, Reader::Program(LogFormat::Text));
         assert_eq!(level(&[], LogLevel::Warn, program), LogLevel::Warn);
         assert_eq!(level(&[], LogLevel::Warn, person), LogLevel::Info);
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_waits_for_the_next_start_unless_a_flag_goes_before_it() {
+    fn changed_log_settings_need_a_restart_unless_a_flag_overrides_them() {
         let waiting = |flags: &[&str]| {
             let program = Program::try_parse_from(["gatewright"].iter().chain(flags)).expect("flags");
             let mut now = Log::default();

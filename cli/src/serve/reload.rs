@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gatewright_gateway::{Config, ConfigFile, Control, Log, Problem, Watch};
+use gatewright_gateway::{ApiKey, Config, ConfigFile, Control, Log, Problem, Watch};
 
 use super::ServeArguments;
 use crate::exit::say;
@@ -16,6 +16,8 @@ pub(super) struct Reloading {
     pub(super) path: PathBuf,
     /// The log settings at the start.
     pub(super) log: Log,
+    /// The saved key, if no other was given at the start.
+    pub(super) local_key: Option<ApiKey>,
     pub(super) control: Control,
     pub(super) watch: Watch,
     pub(super) hangups: Hangups,
@@ -96,6 +98,7 @@ impl Reloading {
             // Before the file is read, so that a change in the meantime is noticed.
             self.watch.look();
             let (arguments, path) = (Arc::clone(&self.arguments), self.path.clone());
+            let local_key = self.local_key.clone();
             let read = tokio::task::spawn_blocking(move || {
                 let file = match ConfigFile::read(&path) {
                     Ok(file) => file,
@@ -111,10 +114,11 @@ impl Reloading {
                     let why = format!("{}: the file is empty: restore its content", path.display());
                     return (file.files, Err(why.into()));
                 }
-                let settled = match arguments.settle(file.config) {
+                let mut settled = match arguments.settle(file.config) {
                     Ok(settled) => settled,
                     Err(failure) => return (file.files, Err(failure.message().to_owned().into())),
                 };
+                settled.config.key = settled.config.key.or(local_key);
                 let (log, warnings, files) = (file.log, file.warnings, file.files);
                 (files.clone(), Ok(ReadConfig { config: settled.config, log, warnings, files }))
             });

@@ -130,7 +130,7 @@ fn baseline_allows_known_failures() {
     let (code, out, _) = outcome(check(&faulty, &arguments).args([&new, "--baseline", &old]));
     assert_eq!(code, Some(0));
     assert!(out.ends_with("Baseline: 1 failed before, 0 newly failed\n"), "{out}");
-    assert_eq!(place.json("new.json")["overall_status"], "fail", "the report says what is");
+    assert_eq!(place.json("new.json")["overall_status"], "fail", "the report states the actual result");
     let (code, out, _) = outcome(check(&worse, &arguments).args([&new, "--baseline", &old]));
     assert_eq!(code, Some(1));
     assert!(out.ends_with("Baseline: 1 failed before, 1 newly failed\n"), "{out}");
@@ -240,7 +240,7 @@ fn wrong_configuration_exits_with_2_and_nothing_is_written() {
         ("--profile and --junit are the same file", &["--profile", &bad, "--junit", &bad]),
         ("--html and --junit are both -", &["--html", "-", "--junit", "-"]),
         ("there is no folder", &["--junit", &missing]),
-        ("\"model-mars\" is not one of model-sol", &["--models", "model-mars"]),
+        ("(did you mean model-terra?); to test it", &["--models", "model-tera"]),
         ("base_path does not start with /", &["--base-path", "v1"]),
         ("invalid value 'responses_txt'", &["--only", "responses_txt"]),
         ("invalid value 'many'", &["--agent-mode", "many"]),
@@ -276,8 +276,32 @@ fn profile_names_kit_and_models() {
     let command = &mut check(&gateway, &["--profile", &profile, "--out", &out]);
     assert_eq!(outcome(command).0, Some(0));
     assert_eq!(place.json("r.json")["kit"]["name"], "our-kit");
-    assert_eq!(run(&["report", "validate", &out]).status.code(), Some(1));
-    assert_eq!(run(&["report", "validate", "--profile", &profile, &out]).status.code(), Some(0));
+    let validate =
+        |arguments: &[&str]| run(&[&["report", "validate", &out], arguments].concat()).status.code();
+    assert_eq!(validate(&["--profile", &profile]), Some(0));
+    assert_eq!(validate(&[]), Some(0));
+    assert_eq!(validate(&["--strict-names"]), Some(1));
+}
+
+#[test]
+fn models_of_another_gateway_need_no_profile_in_any_command() {
+    let gateway = Serving::start(&[], None);
+    let place = Place::new();
+    let (out, page) = (place.path("r.json"), place.path("r.html"));
+    // This gateway doesn't serve the model, which is what the report says.
+    let (code, text, _) = outcome(&mut check(&gateway, &["--models", "gpt-5", "--out", &out]));
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("expected \"gpt-5\" in it, found \"model-sol\""), "{text}");
+    for command in [
+        &["report", "validate", &out][..],
+        &["report", "show", &out],
+        &["report", "html", &out, "--out", &page],
+        &["report", "diff", &out, &out],
+    ] {
+        let output = run(command);
+        assert_eq!(output.status.code(), Some(0), "{command:?} {output:?}");
+    }
+    assert_eq!(run(&["report", "validate", &out, "--strict-names"]).status.code(), Some(1));
 }
 
 /// A disk that is full when the run ends.
@@ -367,4 +391,73 @@ fn unreachable_service_fails_every_cell_and_still_produces_a_report() {
     let report = place.json("r.json");
     assert_eq!(report["checks"][2]["error"]["category"], "connect");
     assert_eq!(report["checks"][1]["reason"], "dependency_failed: models_endpoint gave no list of models");
+}
+
+/// The additional checks are a file beside the report, which stays as it is.
+#[test]
+fn other_protocols_are_checked_beside_the_report() {
+    let gateway = Serving::start(&[], None);
+    let place = Place::new();
+    let (report, page) = (place.path("report.json"), place.path("page.html"));
+    let arguments = ["--out", &report, "--html", &page, "--models", "model-sol", "--protocols", "all"];
+    let (code, output, error) = outcome(&mut check(&gateway, &arguments));
+    assert_eq!((code, error.as_str()), (Some(0), ""), "{output}");
+    assert!(output.contains("pass  messages_tool_stream  model-sol"), "{output}");
+    assert_eq!(place.names(), ["page.html", "report.json", "report.protocols.json"]);
+    assert!(
+        output.contains(&format!("Wrote the additional checks to {}", place.path("report.protocols.json"))),
+        "{output}"
+    );
+    let document = place.json("report.protocols.json");
+    assert_eq!((&document["summary"]["passed"], &document["overall_status"]), (&15.into(), &"pass".into()));
+    assert!(place.text("page.html").contains("Other protocols"));
+    let validated = run(&["report", "validate", "--strict-names", &report]);
+    assert_eq!(validated.status.code(), Some(0));
+}
+
+#[test]
+fn failed_additional_check_fails_the_run() {
+    let gateway = Serving::start(&["--fault", "no_tool_call@create_chat_completion"], None);
+    let place = Place::new();
+    let report = place.path("report.json");
+    let arguments = ["--out", &report, "--only", "models_endpoint", "--protocols", "chat,native"];
+    let (code, output, _) = outcome(&mut check(&gateway, &arguments));
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("FAIL  chat_tool  ") && output.contains("pass  native_tool  "), "{output}");
+    assert_eq!(place.json("report.json")["overall_status"], "pass");
+    assert_eq!(place.json("report.protocols.json")["overall_status"], "fail");
+}
+
+#[test]
+fn unusable_protocols_are_refused_before_anything_is_sent() {
+    for (arguments, part) in [
+        (&["--protocols", "chatt"][..], "did you mean chat?"),
+        (&["--protocols", "chat", "--out", "-"], "set --out to a file"),
+    ] {
+        let mut command = gatewright();
+        command.args(["check", "--base-url", "http://127.0.0.1:1"]).args(arguments);
+        let (code, _, error) = outcome(command.env("GATEWRIGHT_API_KEY", "k"));
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn failed_checks_are_written_as_sarif() {
+    let gateway = Serving::start(&["--fault", "no_tool_call@create_response"], None);
+    let place = Place::new();
+    let (report, log) = (place.path("report.json"), place.path("check.sarif"));
+    let (code, _, error) = outcome(&mut check(&gateway, &["--out", &report, "--sarif", &log]));
+    assert_eq!(code, Some(1), "{error}");
+    let parsed: serde_sarif::sarif::Sarif =
+        serde_json::from_str(&place.text("check.sarif")).expect("a SARIF log");
+    let results = parsed.runs[0].results.as_ref().expect("results");
+    assert_eq!(results.len(), 1);
+    assert_eq!(results[0].rule_id.as_deref(), Some("responses_function_tool"));
+    let log = place.json("check.sarif");
+    let place_of = &log["runs"][0]["results"][0]["locations"][0];
+    let line = place_of["physicalLocation"]["region"]["startLine"].as_u64().expect("a line");
+    let text = place.text("report.json");
+    let next = text.lines().nth(usize::try_from(line).expect("a small number")).expect("a line");
+    assert_eq!(next.trim(), "\"id\": \"responses_function_tool\",");
 }

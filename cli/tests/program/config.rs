@@ -88,7 +88,7 @@ fn in_folder(folder: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_initial_file_is_valid_and_never_overwritten() {
+fn initial_file_is_valid_and_never_overwritten() {
     let folder = tempfile::tempdir().expect("a folder");
     let transcripts = [
         in_folder(folder.path(), &["config", "init"]),
@@ -100,7 +100,7 @@ fn the_initial_file_is_valid_and_never_overwritten() {
 }
 
 #[test]
-fn a_check_reports_each_problem_with_its_location() {
+fn check_reports_each_problem_with_its_location() {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
     write(
@@ -121,7 +121,7 @@ fn a_check_reports_each_problem_with_its_location() {
 }
 
 #[test]
-fn the_schema_of_configuration_files_is_a_json_schema() {
+fn schema_of_configuration_files_is_a_json_schema() {
     let output = run(&["config", "schema"]);
     assert_eq!(output.status.code(), Some(0));
     let schema: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -131,7 +131,7 @@ fn the_schema_of_configuration_files_is_a_json_schema() {
 
 /// The file's key is required, and not printed.
 #[test]
-fn a_gateway_runs_from_its_file() {
+fn gateway_runs_from_its_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("gatewright.toml");
     std::fs::write(&file, RIGHT).expect("written");
@@ -153,14 +153,14 @@ fn flags_take_precedence_over_the_file() {
 }
 
 #[test]
-fn an_invalid_file_does_not_start_a_gateway() {
+fn invalid_file_does_not_start_a_gateway() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("a.toml"), RIGHT.replace("kind", "knid")).expect("written");
     assert_snapshot!(in_folder(folder.path(), &["serve", "--config", "a.toml"]));
 }
 
 #[test]
-fn a_changed_file_is_reloaded_and_a_broken_one_ignored() {
+fn changed_file_is_reloaded_and_a_broken_one_ignored() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("gatewright.toml");
     std::fs::write(&file, RIGHT).expect("written");
@@ -202,7 +202,7 @@ fn changed_log_settings_are_reported_to_need_a_restart() {
 
 /// A writer that has not finished, or a disk that was full.
 #[test]
-fn an_emptied_file_or_one_without_providers_is_ignored() {
+fn emptied_file_or_one_without_providers_is_ignored() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("gatewright.toml");
     let text = RIGHT.replace("\"simulator\"", "\"chat\"\nbase_url = \"http://127.0.0.1:9/v1\"");
@@ -222,7 +222,7 @@ fn an_emptied_file_or_one_without_providers_is_ignored() {
 
 /// The secret appears after the file that names it.
 #[test]
-fn a_rejected_file_is_reloaded_when_its_missing_secret_appears() {
+fn rejected_file_is_reloaded_when_its_missing_secret_appears() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("gatewright.toml");
     std::fs::write(&file, RIGHT).expect("written");
@@ -273,7 +273,7 @@ fn ask_until(over: &AtomicBool, address: &str) -> usize {
         let mut socket = TcpStream::connect(address).expect("it listens");
         socket.write_all(request.as_bytes()).expect("it reads");
         let mut answer = String::new();
-        socket.read_to_string(&mut answer).expect("a whole answer");
+        socket.read_to_string(&mut answer).expect("a complete response");
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with('}'), "{answer}");
         count += 1;
     }
@@ -319,7 +319,7 @@ fn sighups_under_load_apply_the_new_file_without_failing_requests() {
 /// Both ways to change a key: a watched secret file, and a signal.
 #[cfg(unix)]
 #[test]
-fn a_changed_key_applies_immediately_and_the_old_one_is_rejected() {
+fn changed_key_applies_immediately_and_the_old_one_is_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, secret) = (folder.path().join("gatewright.toml"), folder.path().join("key"));
     let text = RIGHT.replace("{ env = \"MY_KEY\" }", "{ file = \"key\" }");
@@ -348,7 +348,7 @@ fn a_changed_key_applies_immediately_and_the_old_one_is_rejected() {
 
 /// TLS, with the certificate from the file.
 #[test]
-fn a_gateway_serves_tls_beside_plain_http() {
+fn gateway_serves_tls_and_plain_http() {
     let folder = tempfile::tempdir().expect("a folder");
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
     std::fs::write(folder.path().join("cert.pem"), made.cert.pem()).expect("written");

@@ -119,7 +119,7 @@ fn responses_stream_and_the_conversation_can_be_saved() {
 }
 
 #[test]
-fn an_interrupt_stops_the_response_but_not_the_program() {
+fn interrupt_stops_the_response_but_not_the_program() {
     // Responses take some time, so that there is something to interrupt.
     let gateway = Serving::start(&["--fault", "drip=1@create_chat_completion"], None);
     let mut talk = Talk::begin(&gateway);
@@ -155,7 +155,7 @@ fn two_interrupts_at_the_prompt_exit() {
 }
 
 #[test]
-fn a_failure_is_reported_and_the_conversation_continues() {
+fn failure_is_reported_and_the_conversation_continues() {
     let gateway = Serving::start(&[], None);
     let mut talk = Talk::begin(&gateway);
     talk.says("/model model-slo");
@@ -207,7 +207,7 @@ fn history_is_private_to_its_owner_and_opt_in() {
 }
 
 #[test]
-fn a_backslash_continues_a_line() {
+fn backslash_continues_a_line() {
     let gateway = Serving::start(&[], None);
     let mut talk = Talk::begin(&gateway);
     talk.says("say a line\\");

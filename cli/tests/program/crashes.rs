@@ -70,7 +70,7 @@ fn stop_at_every(part: u32) {
         !stopped_at(*point, folder.path(), &mut listening)
     };
     let few = stride(4) * PARTS as usize;
-    let survived = (1 + part..).step_by(few).find(comes_to_the_end).expect("it comes to the end");
+    let survived = (1 + part..).step_by(few).find(comes_to_the_end).expect("it reaches the end");
     assert!(survived > POINTS, "{survived}");
 }
 
@@ -96,45 +96,45 @@ fn nothing_accepted_is_lost_at_any_step_last_part() {
 
 /// 2.10: a key that was returned to somebody works, and a name is never lost.
 #[test]
-fn a_created_key_works_wherever_the_gateway_stops() {
-    scenes::a_created_key_works(&Scene::in_folder());
+fn created_key_works_wherever_the_gateway_stops() {
+    scenes::created_key_works(&Scene::in_folder());
 }
 
 #[test]
-fn a_revoked_key_is_rejected_wherever_the_gateway_stops() {
-    scenes::a_revoked_key_is_rejected(&Scene::in_folder());
+fn revoked_key_is_rejected_wherever_the_gateway_stops() {
+    scenes::revoked_key_is_rejected(&Scene::in_folder());
 }
 
 #[test]
-fn a_rotated_key_has_one_secret_wherever_the_gateway_stops() {
-    scenes::a_rotated_key_has_one_secret(&Scene::in_folder());
+fn rotated_key_has_one_secret_wherever_the_gateway_stops() {
+    scenes::rotated_key_has_one_secret(&Scene::in_folder());
 }
 
 #[test]
-fn a_repeated_request_gets_one_response_wherever_the_gateway_stops() {
-    scenes::a_request_repeated_with_its_key_gets_one_response(&Scene::in_folder());
+fn repeated_request_gets_one_response_wherever_the_gateway_stops() {
+    scenes::request_repeated_with_its_key_gets_one_response(&Scene::in_folder());
 }
 
 #[test]
-fn a_reported_response_is_stored_wherever_the_gateway_stops() {
-    scenes::a_reported_response_is_stored(&Scene::in_folder());
+fn reported_response_is_stored_wherever_the_gateway_stops() {
+    scenes::reported_response_is_stored(&Scene::in_folder());
 }
 
 #[test]
-fn a_response_stored_upstream_is_found_wherever_the_gateway_stops() {
+fn response_stored_upstream_is_found_wherever_the_gateway_stops() {
     let (upstream, config) = scenes::upstream_of_responses();
-    scenes::a_reported_response_stored_upstream_is_found(&Scene::in_folder_with(config), &upstream);
+    scenes::reported_response_stored_upstream_is_found(&Scene::in_folder_with(config), &upstream);
 }
 
 #[test]
-fn a_deleted_response_stays_deleted_wherever_the_gateway_stops() {
-    scenes::a_deleted_response_stays_deleted(&Scene::in_folder());
+fn deleted_response_stays_deleted_wherever_the_gateway_stops() {
+    scenes::deleted_response_stays_deleted(&Scene::in_folder());
 }
 
 #[cfg(unix)]
 #[test]
-fn a_pushed_configuration_is_used_wherever_the_gateway_stops() {
-    scenes::a_pushed_configuration_is_used(&Scene::sharing_in_folder());
+fn pushed_configuration_is_used_wherever_the_gateway_stops() {
+    scenes::pushed_configuration_is_used(&Scene::sharing_in_folder());
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn usage_counts_once_wherever_the_gateway_stops_while_removing_its_journal() {
 /// The spool, from the first item to the removal of the last one.
 #[cfg(unix)]
 #[test]
-fn responses_sent_without_the_store_are_repeated_wherever_the_gateway_stops() {
+fn responses_sent_without_the_store_are_replayed_wherever_it_stops() {
     scenes::responses_sent_without_the_store_are_repeated(&Scene::in_folder().at_steps_of("store/spool"));
 }
 
@@ -170,9 +170,9 @@ fn reported_images_are_complete_wherever_the_gateway_stops() {
 
 /// Part of its file may be on the disk when the gateway stops.
 #[test]
-fn a_film_from_an_upstream_is_complete_wherever_the_gateway_stops() {
+fn upstream_video_is_complete_wherever_the_gateway_stops() {
     let scene = Scene::in_folder_with(scenes::upstream_of_films()).at_every(5);
-    scenes::a_film_from_an_upstream_is_stored_completely(&scene, 30);
+    scenes::upstream_video_is_stored_completely(&scene, 30);
 }
 
 /// The same before and after each request that changes the bucket where files are stored.
@@ -183,22 +183,22 @@ fn reported_images_in_a_bucket_are_complete_wherever_the_gateway_stops() {
 }
 
 #[test]
-fn a_film_from_an_upstream_in_a_bucket_is_complete_wherever_the_gateway_stops() {
+fn upstream_video_in_a_bucket_is_complete_wherever_the_gateway_stops() {
     let scene = Scene::in_folder_with(scenes::upstream_of_films()).with_bucket();
-    scenes::a_film_from_an_upstream_is_stored_completely(&scene, 12);
+    scenes::upstream_video_is_stored_completely(&scene, 12);
 }
 
 /// 6: manual redelivery, too.
 #[test]
-fn a_notification_is_redelivered_wherever_the_gateway_stops() {
-    scenes::a_notification_due_for_redelivery_is_redelivered(&Scene::in_folder());
+fn notification_is_redelivered_wherever_the_gateway_stops() {
+    scenes::notification_due_for_redelivery_is_redelivered(&Scene::in_folder());
 }
 
 /// 3: the gateway that takes over may stop, too.
 #[cfg(unix)]
 #[test]
-fn a_task_ends_once_wherever_the_gateway_taking_it_over_stops() {
-    scenes::a_task_taken_over_twice_ends_once(None, (1..).step_by(stride(23)));
+fn task_ends_once_wherever_the_gateway_taking_it_over_stops() {
+    scenes::task_taken_over_twice_ends_once(None, (1..).step_by(stride(23)));
 }
 
 #[cfg(unix)]
@@ -213,34 +213,34 @@ mod postgres {
     fn reported_changes_persist_for_other_gateways_wherever_one_stops() {
         let server = Postgres::start();
         let scene = Scene::on_server(server.url(), String::new());
-        scenes::a_created_key_works(&scene);
-        scenes::a_revoked_key_is_rejected(&scene);
-        scenes::a_request_repeated_with_its_key_gets_one_response(&scene);
-        scenes::a_reported_response_is_stored(&scene);
+        scenes::created_key_works(&scene);
+        scenes::revoked_key_is_rejected(&scene);
+        scenes::request_repeated_with_its_key_gets_one_response(&scene);
+        scenes::reported_response_is_stored(&scene);
         scenes::usage_counts_once(&scene);
-        scenes::a_notification_due_for_redelivery_is_redelivered(&scene);
+        scenes::notification_due_for_redelivery_is_redelivered(&scene);
     }
 
     #[test]
-    fn changed_keys_and_responses_persist_for_other_gateways_wherever_one_stops() {
+    fn changes_persist_for_other_gateways_wherever_one_stops() {
         let server = Postgres::start();
         let (upstream, config) = scenes::upstream_of_responses();
         let scene = Scene::on_server(server.url(), config);
-        scenes::a_rotated_key_has_one_secret(&scene);
-        scenes::a_deleted_response_stays_deleted(&scene);
-        scenes::a_reported_response_stored_upstream_is_found(&scene, &upstream);
+        scenes::rotated_key_has_one_secret(&scene);
+        scenes::deleted_response_stays_deleted(&scene);
+        scenes::reported_response_stored_upstream_is_found(&scene, &upstream);
     }
 
     #[test]
-    fn a_pushed_configuration_is_used_by_other_gateways_wherever_one_stops() {
+    fn pushed_configuration_is_used_by_other_gateways_wherever_one_stops() {
         let server = Postgres::start();
-        scenes::a_pushed_configuration_is_used(&Scene::sharing_on_server(server.url()));
+        scenes::pushed_configuration_is_used(&Scene::sharing_on_server(server.url()));
     }
 
     #[test]
-    fn a_gateway_starts_with_a_complete_shared_configuration_wherever_one_stopped_copying_it() {
+    fn shared_configuration_is_complete_wherever_copying_it_stopped() {
         let server = Postgres::start();
-        scenes::a_gateway_starts_with_a_complete_configuration(server.url());
+        scenes::gateway_starts_with_a_complete_configuration(server.url());
     }
 
     /// The file records are on the server, the files in a folder.
@@ -251,17 +251,17 @@ mod postgres {
     }
 
     #[test]
-    fn an_accepted_video_is_complete_for_other_gateways_wherever_one_stops() {
+    fn accepted_video_is_complete_for_other_gateways_wherever_one_stops() {
         let server = Postgres::start();
         let scene = Scene::on_server(server.url(), String::new()).at_every(13);
-        scenes::a_video_from_the_simulator_is_stored(&scene, 20);
+        scenes::video_from_the_simulator_is_stored(&scene, 20);
     }
 
     #[test]
-    fn a_film_from_an_upstream_is_complete_for_other_gateways_wherever_one_stops() {
+    fn upstream_video_is_complete_for_other_gateways_wherever_one_stops() {
         let server = Postgres::start();
         let scene = Scene::on_server(server.url(), scenes::upstream_of_films()).at_every(23);
-        scenes::a_film_from_an_upstream_is_stored_completely(&scene, 20);
+        scenes::upstream_video_is_stored_completely(&scene, 20);
     }
 
     /// Its journal is in a folder.
@@ -274,8 +274,8 @@ mod postgres {
 
     /// 3: the gateway that takes over may stop, too.
     #[test]
-    fn a_task_ends_once_wherever_the_gateway_taking_it_over_stops() {
+    fn task_ends_once_wherever_the_gateway_taking_it_over_stops() {
         let server = Postgres::start();
-        scenes::a_task_taken_over_twice_ends_once(Some(server.url()), (1..).step_by(stride(7)));
+        scenes::task_taken_over_twice_ends_once(Some(server.url()), (1..).step_by(stride(7)));
     }
 }

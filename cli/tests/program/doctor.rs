@@ -13,7 +13,7 @@ use crate::gatewright;
 
 /// The findings by name: verdict, text and advice.
 fn examined(command: &mut Command) -> (Option<i32>, Value) {
-    let output = command.args(["--output", "json"]).output().expect("the program starts");
+    let output = command.arg("--json").output().expect("the program starts");
     let document = String::from_utf8(output.stdout).expect("text");
     (output.status.code(), serde_json::from_str(&document).expect("JSON"))
 }

@@ -80,7 +80,7 @@ fn under_way_at_sigterm(grace: &str, goes_on: bool) -> [String; 2] {
              content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
         socket.write_all(request.as_bytes()).expect("sent");
-        asking.recv().expect("the upstream is asked");
+        asking.recv().expect("the upstream gets the request");
         let mut got = String::new();
         while stream && !got.contains("first") {
             let mut packet = [0; 4096];
@@ -97,7 +97,7 @@ fn under_way_at_sigterm(grace: &str, goes_on: bool) -> [String; 2] {
         std::thread::sleep(Duration::from_millis(5));
     }
     if goes_on {
-        assert!(!gateway.has_stopped(), "it waits for what is under way");
+        assert!(!gateway.has_stopped(), "it waits for requests in progress");
         let_go.wait();
     }
     let got = clients.each_mut().map(|(socket, got)| {
@@ -110,7 +110,7 @@ fn under_way_at_sigterm(grace: &str, goes_on: bool) -> [String; 2] {
 }
 
 #[test]
-fn a_request_and_a_stream_in_progress_at_sigterm_complete() {
+fn requests_and_streams_in_progress_at_sigterm_complete() {
     let [whole, stream] = under_way_at_sigterm("300", true);
     assert!(whole.starts_with("HTTP/1.1 200 ") && whole.ends_with('}'), "{whole}");
     assert!(whole.contains("\"whole\""), "{whole}");
@@ -119,7 +119,7 @@ fn a_request_and_a_stream_in_progress_at_sigterm_complete() {
 }
 
 #[test]
-fn a_request_and_a_stream_exceeding_the_grace_period_are_visibly_cut() {
+fn requests_and_streams_over_the_grace_period_are_visibly_truncated() {
     let [whole, stream] = under_way_at_sigterm("0", false);
     assert_eq!(whole, "");
     assert!(stream.contains("\"first\"") && !stream.contains("[DONE]"), "{stream}");

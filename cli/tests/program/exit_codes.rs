@@ -76,7 +76,7 @@ fn closed(gateway: &Serving) -> Option<i32> {
 }
 
 #[test]
-fn the_doctor_and_help_follow_the_table() {
+fn doctor_and_help_follow_the_table() {
     assert_eq!(run(&["doctor", "--base-url", "nonsense"]).status.code(), Some(1));
     assert_eq!(run(&["--help"]).status.code(), Some(0));
     assert_eq!(gatewright().arg("--color=purple").output().expect("it starts").status.code(), Some(2));

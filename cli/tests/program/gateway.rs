@@ -124,10 +124,17 @@ fn models_are_listed() {
     let sol = listed.lines().find(|line| line.starts_with("model-sol ")).expect("the model");
     let words: Vec<&str> = sol.split_whitespace().collect();
     assert_eq!(words, ["model-sol", "text", "family_one", "chat,", "responses,", "messages,", "native"]);
-    assert!(listed.contains("\nimage_model_1  image "), "{listed}");
+    for (model, kind, protocols) in
+        [("embedding_model_1", "embedding", "embeddings"), ("image_model_1", "image", "media")]
+    {
+        let line = listed.lines().find(|line| line.starts_with(model)).expect("the model");
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), [model, kind, "gateway", protocols]);
+    }
     let list: Value =
         serde_json::from_str(&gateway.output_of(&["models", "--json"])).expect("a JSON document");
     assert_eq!(list["object"], "list");
+    let text = gateway.output_of(&["models", "--json"]);
+    assert!(text.starts_with("{\n  \"object\": \"list\",\n"), "indented, in the gateway's order: {text}");
     assert_eq!(
         list["data"].as_array().map(Vec::len),
         Some(listed.lines().count() - 1),
@@ -300,6 +307,36 @@ fn video_is_awaited_and_saved() {
     assert_eq!(&std::fs::read(out).expect("the video is there")[4..8], b"ftyp");
 }
 
+/// 2.7: a wait that was given up is taken up again.
+#[cfg(unix)]
+#[test]
+fn interrupted_wait_for_a_video_is_taken_up_later() {
+    let gateway = Serving::start(&["--fault", "delay=300@retrieve_video"], None);
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("wave.mp4");
+    let out = out.to_str().expect("a path");
+    let mut command =
+        gateway.command(&["video", "a wave", "--out", out, "--interval", "60", "--duration", "3"]);
+    let child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
+    // The task must have been submitted by then.
+    std::thread::sleep(Duration::from_secs(2));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
+    let output = child.wait_with_output().expect("an end");
+    let message = String::from_utf8(output.stderr).expect("messages are UTF-8");
+    assert_eq!(output.status.code(), Some(130), "{message}");
+    let advised = message.split_once("gatewright video --task ").expect("how to go on").1;
+    let task = advised.split_whitespace().next().expect("an id");
+    assert_eq!(advised.trim_end(), format!("{task} -o {out}"));
+    let output = gateway.output_of(&["video", "--task", task, "-o", out, "--interval", "0.1"]);
+    assert_eq!(output, format!("{out}\n"));
+    assert_eq!(&std::fs::read(out).expect("the video is there")[4..8], b"ftyp");
+    let message = gateway.complained(1, &["video", "--task", "video_none", "-o", out]);
+    assert!(message.contains("status 404"), "{message}");
+    let message = gateway.complained(2, &["video", "a wave", "--task", task, "-o", out]);
+    assert!(message.contains("cannot be used with"), "{message}");
+}
+
 #[test]
 fn failed_video_reports_the_reason_and_leaves_no_file() {
     let gateway = Serving::start(&[], None);
@@ -316,7 +353,7 @@ fn failed_video_reports_the_reason_and_leaves_no_file() {
 fn gateway_errors_reach_the_user() {
     let gateway = Serving::start(&[], None);
     let message = gateway.complained(1, &["chat", "--model", "model-mars", "hi"]);
-    assert!(message.starts_with("gatewright: chat.completions.create: status 404: "), "{message}");
+    assert!(message.starts_with("gatewright: status 404: "), "{message}");
     assert!(message.contains("model-mars") && message.contains("(request req_"), "{message}");
     let mut command = gateway.command(&["models"]);
     let refused = command.env("GATEWRIGHT_API_KEY", "wrong").output().expect("the program starts");
@@ -332,7 +369,34 @@ fn unreachable_gateway_is_named() {
         .output()
         .expect("the program starts");
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot connect to http://127.0.0.1:1"));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.starts_with("gatewright: cannot connect to http://127.0.0.1:1: "), "{message}");
+    // The cause once, without the names of libraries' layers.
+    assert!(!message.contains("tcp connect error"), "{message}");
+    assert!(message.contains("`gatewright doctor`"), "{message}");
+}
+
+#[test]
+fn limited_caller_is_told_when_to_try_again() {
+    let gateway = Serving::start(&["--fault", "rate_limit=200"], None);
+    let message = gateway.complained(1, &["chat", "hi"]);
+    assert!(message.starts_with("gatewright: status 429: "), "{message}");
+    assert!(message.trim_end().ends_with("; try again in 200 s"), "{message}");
+}
+
+#[test]
+fn taken_address_names_what_listens_there() {
+    let gateway = Serving::start(&[], None);
+    let address = gateway.url.strip_prefix("http://").expect("a plain address");
+    let message = gateway.complained(2, &["serve", "--listen", address]);
+    assert!(
+        message.contains("another gateway listens there") && message.contains("--listen 127.0.0.1:0"),
+        "{message}"
+    );
+    let other = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let address = other.local_addr().expect("bound").to_string();
+    let message = gateway.complained(2, &["serve", "--listen", &address]);
+    assert!(message.contains("another program listens there"), "{message}");
 }
 
 /// The key comes from the argument or the file, else from the environment, else it is generated.
@@ -368,7 +432,7 @@ fn gateway_key_variable_takes_precedence_over_the_client_variable() {
 /// As in the configuration file, whose keys are checked by its tests.
 #[cfg(unix)]
 #[test]
-fn a_short_key_of_a_flag_or_a_variable_is_warned_about_without_the_key() {
+fn short_key_of_a_flag_or_a_variable_is_warned_about_without_the_key() {
     let long_key = "sixteen-symbols-";
     for (arguments, variables, place) in [
         (&["--key", "canary"][..], &[][..], Some("--key")),
@@ -503,11 +567,15 @@ fn both_signals_stop_the_gateway_with_0() {
 /// Without --json, the output shows the address and, only if it was generated, the key.
 #[cfg(unix)]
 #[test]
-fn text_announcement_shows_key_and_webhook_secret_only_if_generated() {
+fn text_announcement_shows_only_generated_secrets_that_are_needed() {
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    for (key, shown) in [(Some("our-own-key"), false), (None, true)] {
+    for (key, flags, shown) in [
+        (Some("our-own-key"), &[][..], false),
+        (None, &[][..], true),
+        (None, &["--allow-private-webhooks"][..], true),
+    ] {
         let mut command = gatewright();
-        command.args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags).stdout(Stdio::piped());
         if let Some(key) = key {
             // Features that are off by default are listed when enabled.
             command.args(["--fault", "delay=1", "--allow-origin", "https://app.example"]);
@@ -534,7 +602,9 @@ fn text_announcement_shows_key_and_webhook_secret_only_if_generated() {
             assert_ne!(announced.contains(chosen), shown, "{chosen}: {announced}");
         }
         assert_eq!(announced.contains("Console "), cfg!(feature = "console"), "{announced}");
-        assert_eq!(announced.contains("GATEWRIGHT_WEBHOOK_SECRET=whsec_"), shown, "{announced}");
+        let needs_secret = !flags.is_empty();
+        assert_eq!(announced.contains("GATEWRIGHT_WEBHOOK_SECRET=whsec_"), needs_secret, "{announced}");
+        assert_eq!(announced.contains("signed with a random secret"), shown, "{announced}");
         assert!(!announced.contains("our-own-key") && !announced.contains(secret), "{announced}");
         child.wait().expect("an end");
     }

@@ -37,8 +37,10 @@ fn help_of_every_command() {
         "keys create",
         "keys list",
         "keys show",
+        "keys update",
         "keys rotate",
         "keys revoke",
+        "keys local",
         "usage",
         "nodes",
         "store",
@@ -68,9 +70,15 @@ fn help_of_every_command() {
 
 #[test]
 fn version_is_the_package_s() {
-    let output = run(&["--version"]);
-    assert_eq!(output.stdout, format!("gatewright {}\n", env!("CARGO_PKG_VERSION")).as_bytes());
-    assert_eq!(output.status.code(), Some(0));
+    for spelling in ["--version", "-V", "-v", "version"] {
+        let output = run(&[spelling]);
+        assert_eq!(
+            output.stdout,
+            format!("gatewright {}\n", env!("CARGO_PKG_VERSION")).as_bytes(),
+            "{spelling}"
+        );
+        assert_eq!(output.status.code(), Some(0), "{spelling}");
+    }
 }
 
 #[test]

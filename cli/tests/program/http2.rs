@@ -160,7 +160,7 @@ fn call(gateway: &Serving) -> (u16, Duration) {
 }
 
 #[test]
-fn clients_that_do_not_read_block_no_other_client_of_an_http_2_upstream() {
+fn stalled_clients_block_no_other_client_of_an_http_2_upstream() {
     let folder = tempfile::tempdir().expect("a folder");
     let upstream = Upstream::start(folder.path(), 200);
     let gateway = gateway(folder.path(), &upstream);

@@ -46,7 +46,10 @@ model_list:
     litellm_params: {model: gemini/drawer}
     model_info: {mode: image_generation}
   - model_name: vectors
-    litellm_params: {model: openai/vectors}
+    litellm_params: {model: openai/vectors, max_tokens: 8191}
+    model_info: {mode: embedding}
+  - model_name: vectors-elsewhere
+    litellm_params: {model: anthropic/vectors}
     model_info: {mode: embedding}
   - model_name: azure-gpt
     litellm_params: {model: azure/gpt, api_base: "https://a.example", api_key: os.environ/A}
@@ -196,7 +199,7 @@ fn settings_implied_by_names_and_paths_are_recognized() {
 }
 
 #[test]
-fn a_file_with_nothing_to_import_is_reported() {
+fn file_with_nothing_to_import_is_reported() {
     assert_snapshot!(import("model_list: [{model_name: a, litellm_params: {model: azure/b}}]"), @"
     exit code 0
     --- stdout
@@ -219,7 +222,7 @@ fn notes_beyond_the_maximum_are_counted() {
 }
 
 #[test]
-fn an_invalid_configuration_is_rejected_without_showing_its_contents() {
+fn invalid_configuration_is_rejected_without_showing_its_contents() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let below = vec![format!("*a{}", level - 1); 10].join(", ");

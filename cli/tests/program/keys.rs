@@ -89,11 +89,39 @@ fn keys_are_managed(place: &Place<'_>) {
     ] {
         assert!(shown.lines().any(|other| other == line), "{line} in:\n{shown}");
     }
+    let updated = place.json(&[
+        "keys",
+        "update",
+        "ci",
+        "--rename",
+        "build",
+        "--tokens-per-day",
+        "500",
+        "--requests-per-minute",
+        "none",
+        "--expires-in",
+        "never",
+        "--all-models",
+        "--json",
+    ]);
+    assert_eq!((&updated["id"], &updated["name"]), (&key["id"], &"build".into()));
+    assert_eq!(
+        (&updated["expires"], &updated["scopes"]["models"]),
+        (&Value::Null, &Value::Array(Vec::new()))
+    );
+    let limits = &updated["limits"];
+    assert_eq!((&limits["tokens_per_day"], &limits["file_bytes"]), (&500.into(), &2_000_000_000_u64.into()));
+    assert_eq!(limits["requests_per_minute"], Value::Null);
+    place.output_of(&["keys", "update", "build", "--rename", "ci"]);
     let again = place.json(&["keys", "rotate", "ci", "--overlap", "1h", "--json"]);
     assert_eq!(again["key"]["id"], id);
     assert!(again["secret"].as_str().is_some_and(|another| another != secret.trim_end()));
     let (list, _) = place.output_of(&["keys", "list"]);
     assert!(list.starts_with("ID ") && list.contains(id) && list.lines().count() == 2, "{list}");
+    assert!(
+        list.contains("  active  ") && list.contains("  500 tokens/day, 2000000000 file bytes  all"),
+        "{list}"
+    );
     assert!(place.output_of(&["keys", "revoke", "ci"]).1.contains("revoked"));
     assert_eq!(place.json(&["keys", "list", "--json"]), Value::Array(Vec::new()));
 
@@ -101,6 +129,7 @@ fn keys_are_managed(place: &Place<'_>) {
         (1, &["keys", "show", "ci2"][..], "no active key"),
         (1, &["keys", "revoke", "ci2"], "no active key"),
         (2, &["keys", "create", "a", "--expires-in", "soon"], "90d"),
+        (2, &["keys", "update", "a", "--tokens-per-day", "few"], "none"),
         (2, &["usage", "--format", "xml"], "xml"),
     ] {
         let message = place.complained(code, arguments);
@@ -176,10 +205,15 @@ fn usage_is_reported_as_a_table_json_and_csv_from_both_places() {
         // It is written within a second.
         let rows = (0..100).find_map(|_| {
             std::thread::sleep(std::time::Duration::from_millis(50));
-            let rows = place.json(&["usage", "--by", "key,model", "--format", "json"]);
+            let rows = place.json(&["usage", "--by", "key,model", "--json"]);
             (rows[0]["requests"] == 1).then_some(rows)
         });
         let rows = rows.expect("the usage is there");
+        assert_eq!(
+            place.json(&["usage", "--by", "key,model", "--format", "json"]),
+            rows,
+            "the earlier spelling"
+        );
         assert_eq!((&rows[0]["key"], &rows[0]["day"]), (&"default".into(), &Value::Null));
         let (table, _) = place.output_of(&["usage", "--by", "key,model"]);
         let (head, row) = table.split_once('\n').expect("two lines");
@@ -200,7 +234,7 @@ fn more_than_one_place_is_rejected() {
 }
 
 #[test]
-fn without_a_place_the_folder_of_the_variable_or_the_user_is_used() {
+fn data_folder_defaults_to_the_variable_then_the_users_data_home() {
     let (home, other) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let run = |arguments: &[&str], variable: Option<&Path>| {
         let mut command = gatewright();
@@ -230,7 +264,7 @@ fn without_a_place_the_folder_of_the_variable_or_the_user_is_used() {
 /// No data folder is configured, as on most machines.
 #[cfg(unix)]
 #[test]
-fn without_a_place_the_data_folder_in_the_users_home_is_used() {
+fn data_folder_defaults_to_local_share_in_the_users_home() {
     let home = tempfile::tempdir().expect("a folder");
     let run = |arguments: &[&str]| {
         let mut command = gatewright();
@@ -252,7 +286,7 @@ fn empty_variable_counts_as_unset() {
 }
 
 #[test]
-fn serve_stores_data_in_the_users_folder_on_request_and_prints_only_a_new_secret() {
+fn serve_can_use_the_users_folder_and_prints_only_new_secrets() {
     let home = tempfile::tempdir().expect("a folder");
     let variables = [("XDG_DATA_HOME", home.path().to_str().expect("a path"))];
     let mut secrets = Vec::new();
@@ -268,4 +302,21 @@ fn serve_stores_data_in_the_users_folder_on_request_and_prints_only_a_new_secret
     let [first, again, in_memory] = &secrets[..] else { panic!("three starts") };
     assert_eq!((first, again), (&Some(shown.clone()), &None));
     assert!(in_memory.as_ref().is_some_and(|secret| *secret != shown));
+}
+
+#[test]
+fn operator_commands_use_the_configured_gateway_and_need_its_admin_key() {
+    let list = |gateway: &Serving| {
+        let mut command = gatewright();
+        command.args(["keys", "list"]).env("GATEWRIGHT_BASE_URL", &gateway.url);
+        command.env("GATEWRIGHT_SERVE_ADMIN_KEY", ADMIN).output().expect("it starts")
+    };
+    let with_admin = Serving::start_with(&[], &[("GATEWRIGHT_SERVE_ADMIN_KEY", ADMIN)]);
+    let output = list(&with_admin);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let without = Serving::start(&[], None);
+    let output = list(&without);
+    let problem = format!("the gateway at {} has no admin key", without.url);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&problem), "{output:?}");
 }

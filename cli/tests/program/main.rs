@@ -15,9 +15,12 @@ mod http;
 mod http2;
 mod import;
 mod keys;
+mod local;
 #[cfg(unix)]
 mod nodes;
-mod observed;
+mod observability;
+#[cfg(target_os = "linux")]
+mod power_loss;
 mod prices;
 mod providers;
 mod report;
@@ -33,9 +36,11 @@ mod webhooks;
 use std::io::{ErrorKind, Write as _};
 use std::process::{Command, Output, Stdio};
 
-/// The program without any environment that could change its behavior.
+/// The program without any environment that could change its behavior: the debug build, or the one that `GATEWRIGHT_BIN` names,
+/// such as a published one.
 fn gatewright() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gatewright"));
+    let program = std::env::var_os("GATEWRIGHT_BIN");
+    let mut command = Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_gatewright").into()));
     for variable in [
         "GATEWRIGHT_API_KEY",
         "GATEWRIGHT_SERVE_KEY",
@@ -56,8 +61,9 @@ fn gatewright() -> Command {
     ] {
         command.env_remove(variable);
     }
-    // No folder of the user who runs the tests.
+    // No folder of the user who runs the tests, nor any gateway or key there: no folder can be made below a device.
     command.env("XDG_DATA_HOME", "/nowhere");
+    command.env("XDG_STATE_HOME", "/dev/null/state").env("XDG_RUNTIME_DIR", "/dev/null/runtime");
     command
 }
 

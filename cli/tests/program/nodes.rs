@@ -1,7 +1,7 @@
 //! Several gateways in separate processes, on one Postgres server. `cargo xtask test nodes` runs these.
 
-mod away;
 mod balancer;
+mod outage;
 
 use std::path::Path;
 use std::process::Stdio;
@@ -78,21 +78,21 @@ fn comes_back(video_time: &str) -> String {
 
 /// 3: a gateway that hangs loses its tasks to another one. It notices when it resumes.
 #[test]
-fn a_hung_node_loses_its_lease_and_notices() {
+fn hung_node_loses_its_lease_and_notices() {
     let log = comes_back("1h");
     assert!(log.contains("another gateway took over the video task"), "{log}");
 }
 
 /// 3: it may be about to end the task itself.
 #[test]
-fn a_node_that_resumes_too_late_does_nothing_twice() {
+fn node_that_resumes_too_late_does_nothing_twice() {
     let log = comes_back("500ms");
     assert!(!log.contains("panicked"), "{log}");
 }
 
 /// 3: leases expire by the store's clock, whatever a gateway's clock says.
 #[test]
-fn a_dead_node_with_a_clock_hours_ahead_loses_its_tasks_to_others() {
+fn dead_node_with_a_clock_hours_ahead_loses_its_tasks_to_others() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Postgres::start();
     let mut listening = Listening::of_all();
@@ -111,7 +111,7 @@ fn a_dead_node_with_a_clock_hours_ahead_loses_its_tasks_to_others() {
 
 /// 3, 8: files expire, and tasks time out, by the store's clock.
 #[test]
-fn a_node_with_a_clock_hours_off_removes_no_files_and_ends_no_foreign_tasks() {
+fn node_with_a_clock_hours_off_removes_no_files_and_ends_no_foreign_tasks() {
     for by in ["7200000", "-7200000"] {
         let folder = tempfile::tempdir().expect("a folder");
         let store = Postgres::start();
@@ -149,7 +149,7 @@ fn a_node_with_a_clock_hours_off_removes_no_files_and_ends_no_foreign_tasks() {
         files.push(right.call("GET", &path, "")["output"]["url"].as_str().expect("an address").to_owned());
         for file in files {
             let path = &file[file.find("/files/").expect("a file of the gateway")..];
-            let (status, bytes) = download(&right.url, path).expect("a whole file");
+            let (status, bytes) = download(&right.url, path).expect("a complete file");
             assert!(status == 200 && !bytes.is_empty(), "{by}: {path}: {status}");
         }
     }
@@ -157,7 +157,7 @@ fn a_node_with_a_clock_hours_off_removes_no_files_and_ends_no_foreign_tasks() {
 
 /// A request that waited for a gateway that hung is checked against the current keys.
 #[test]
-fn a_key_revoked_while_a_node_hung_is_rejected_when_it_resumes() {
+fn key_revoked_while_a_node_hung_is_rejected_when_it_resumes() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Postgres::start();
     let node = node(folder.path(), &store, "node", "50ms");

@@ -25,12 +25,12 @@ fn import(name: &str, more: &[&str]) -> String {
 }
 
 #[test]
-fn the_litellm_list_becomes_a_price_file_and_omissions_are_listed() {
+fn litellm_list_becomes_a_price_file_and_omissions_are_listed() {
     assert_snapshot!(import("litellm.json", &[]));
 }
 
 #[test]
-fn the_models_dev_list_becomes_a_price_file_and_omissions_are_listed() {
+fn models_dev_list_becomes_a_price_file_and_omissions_are_listed() {
     assert_snapshot!(import("models-dev.json", &[]));
 }
 
@@ -40,7 +40,7 @@ fn one_providers_models_are_written_for_one_upstream() {
 }
 
 #[test]
-fn an_invalid_import_is_rejected_with_the_reason() {
+fn invalid_import_is_rejected_with_the_reason() {
     let output = import("models-dev.json", &["--provider", "opnai"]);
     assert!(output.starts_with("exit code 2\n"), "{output}");
     assert!(
@@ -61,7 +61,7 @@ fn an_invalid_import_is_rejected_with_the_reason() {
 }
 
 #[test]
-fn the_result_never_overwrites_the_list() {
+fn import_never_overwrites_its_source_list() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("list.json");
     std::fs::copy(list("litellm.json"), &file).expect("copied");
@@ -95,7 +95,7 @@ fn answer(body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_list_is_downloaded_and_its_url_is_named_without_secrets() {
+fn list_is_downloaded_and_its_url_is_named_without_secrets() {
     let (port, served) = serve(answer(&std::fs::read(list("models-dev.json")).expect("a list")));
     let url = format!("http://user:canary-1@127.0.0.1:{port}/api.json?token=canary-2");
     let output = transcript(&run(&["prices", "import", &url]));
@@ -109,7 +109,7 @@ fn a_list_is_downloaded_and_its_url_is_named_without_secrets() {
 }
 
 #[test]
-fn a_download_is_limited_and_follows_no_redirects_to_this_machine() {
+fn download_is_limited_and_follows_no_redirects_to_this_machine() {
     let (port, served) = serve(answer(&vec![b' '; 16 * 1024 * 1024 + 1]));
     let output = transcript(&run(&["prices", "import", &format!("http://127.0.0.1:{port}/")]));
     assert!(
@@ -157,7 +157,7 @@ fn check(folder: &Path) -> String {
 }
 
 #[test]
-fn a_configuration_check_names_unpriced_models() {
+fn configuration_check_names_unpriced_models() {
     let folder = configured(true);
     assert_snapshot!(check(folder.path()));
     std::fs::write(folder.path().join("prices.toml"), "[providers.openai.small-1]\ninput = -1\noutput = 1\n")
@@ -169,7 +169,7 @@ fn a_configuration_check_names_unpriced_models() {
 }
 
 #[test]
-fn a_check_warns_about_a_missing_price_file() {
+fn check_warns_about_a_missing_price_file() {
     let output = check(configured(false).path());
     assert!(output.starts_with("exit code 0\n"), "{output}");
     assert!(
@@ -180,7 +180,7 @@ fn a_check_warns_about_a_missing_price_file() {
 }
 
 #[test]
-fn a_check_names_keys_whose_money_budget_does_not_limit_a_model() {
+fn check_names_keys_whose_money_budget_does_not_limit_a_model() {
     let folder = configured(true);
     let keys = |arguments: &[&str]| {
         let mut command = gatewright();
@@ -212,7 +212,7 @@ fn counted(data: &Path, model: &str) -> (u64, u64, f64, u64) {
 }
 
 #[test]
-fn a_gateway_prices_usage_by_the_file_and_reloads_it_on_change() {
+fn gateway_prices_usage_by_the_file_and_reloads_it_on_change() {
     let provider = Serving::start(&["--key", "p"], None);
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);

@@ -12,7 +12,7 @@ fn written(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_list_has_a_line_for_each_provider() {
+fn list_has_a_line_for_each_provider() {
     let list = written(&["providers"]);
     let all: Vec<Value> = serde_json::from_str(&written(&["providers", "--json"])).expect("JSON");
     assert_eq!(list.lines().count(), all.len() + 1);
@@ -22,7 +22,7 @@ fn the_list_has_a_line_for_each_provider() {
 }
 
 #[test]
-fn a_shown_provider_is_a_valid_configuration() {
+fn shown_provider_is_a_valid_configuration() {
     let folder = tempfile::tempdir().expect("a folder");
     for provider in ["openai", "anthropic", "azure-openai"] {
         let file = folder.path().join(format!("{provider}.toml"));
@@ -35,7 +35,7 @@ fn a_shown_provider_is_a_valid_configuration() {
 }
 
 #[test]
-fn a_gateway_in_front_of_a_provider_needs_its_name_and_its_key() {
+fn gateway_for_a_provider_requires_its_name_and_key() {
     let key = ("OPENAI_API_KEY", "key-of-openai");
     let gateway = Serving::start_with(&["--provider", "openai", "--provider", "openai"], &[key]);
     let listed = gateway.run(&["models", "--json"]);
@@ -55,7 +55,7 @@ fn a_gateway_in_front_of_a_provider_needs_its_name_and_its_key() {
 }
 
 #[test]
-fn an_unknown_name_is_reported_with_the_nearest_one() {
+fn unknown_provider_is_reported_with_the_nearest_name() {
     let output = run(&["providers", "opnai"]);
     assert_eq!(output.status.code(), Some(2));
     let message = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -5,8 +5,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rexpect::session::{PtySession, spawn_command};
+use serde_json::json;
 
-use crate::gatewright;
+use crate::{gatewright, http};
 
 const WAIT_MS: u64 = 30_000;
 
@@ -15,8 +16,11 @@ fn serving(arguments: &[&str], variables: &[(&str, &str)]) -> (PtySession, Strin
     let like = gatewright();
     let mut command = Command::new(like.get_program());
     command.args(["serve", "--listen", "127.0.0.1:0", "--key", "k"]).args(arguments);
-    for (name, _) in like.get_envs() {
-        command.env_remove(name);
+    for (name, value) in like.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
     }
     command.env("TERM", "xterm-256color").envs(variables.iter().copied());
     let mut terminal = spawn_command(command, Some(WAIT_MS)).expect("it starts");
@@ -39,13 +43,20 @@ fn stop(mut terminal: PtySession) -> String {
 }
 
 #[test]
-fn a_request_prints_a_short_line_on_a_terminal() {
+fn request_prints_a_short_line_on_a_terminal() {
     let (mut terminal, address) = serving(&["--color", "never"], &[]);
     ask(&address, &["chat", "say hello"]);
     terminal.exp_regex(r"[0-9:]{8}Z 200 POST /v1/chat/completions  model-sol  ").expect("a line");
     ask(&address, &["chat", "-m", "model-mars", "hi"]);
     terminal.exp_regex(r"404 POST /v1/chat/completions .*req_").expect("a line with the id of the request");
     assert!(!stop(terminal).contains('\u{1b}'));
+}
+
+#[test]
+fn interrupted_gateway_says_that_it_stops() {
+    let (terminal, _) = serving(&["--color", "never"], &[]);
+    let rest = stop(terminal);
+    assert!(rest.contains("gatewright: stopping; requests in progress have 5.0 s to finish"), "{rest}");
 }
 
 #[test]
@@ -77,6 +88,11 @@ fn its_page_opens_in_the_browser() {
         std::thread::sleep(Duration::from_millis(20));
         page = std::fs::read_to_string(&opened).unwrap_or_default();
     }
-    assert_eq!(page, format!("{address}/\n"));
+    let code = page.trim_end().strip_prefix(&format!("{address}/#sign-in=")).expect("an address with a code");
+    assert!(code.len() >= 43 && !page.contains("=k"), "{page}");
+    // The code is valid once.
+    let exchange = || http::ask(&address, ("POST", "/console/sign-in"), code, "", "").expect("an answer");
+    assert_eq!(exchange().document, json!({ "client": "k", "admin": null }));
+    assert!(exchange().document["error"]["message"].as_str().expect("a message").contains("used already"));
     stop(terminal);
 }

@@ -25,7 +25,7 @@ fn write(folder: &Path, name: &str, text: &str) {
 }
 
 #[test]
-fn a_document_becomes_a_revision_is_shown_and_rolled_back() {
+fn document_becomes_a_revision_is_shown_and_rolled_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     write(folder, "first.toml", SHARED);
@@ -59,7 +59,7 @@ fn a_document_becomes_a_revision_is_shown_and_rolled_back() {
 }
 
 #[test]
-fn a_gateway_configured_to_share_uses_pushed_models_and_has_none_in_its_file() {
+fn sharing_gateway_uses_pushed_models_and_has_none_in_its_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let own = "[store]\ndata = \"data\"\nshared_config = true\n";

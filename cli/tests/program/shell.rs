@@ -78,11 +78,11 @@ fn colors_are_written_on_request() {
     for command in [&["report", "show", report][..], &["serve", "--help"]] {
         let with = |flag: &'static str| [command, &[flag]].concat();
         let (force, no) = (("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1"));
-        assert!(!coloured(command, &[]), "a pipe gets none");
-        assert!(coloured(&with("--color=always"), &[no]), "the flag goes before the variable");
+        assert!(!coloured(command, &[]), "a pipe gets no colors");
+        assert!(coloured(&with("--color=always"), &[no]), "the flag takes precedence over the variable");
         assert!(!coloured(&with("--color=never"), &[force]));
         assert!(coloured(command, &[force]));
-        assert!(!coloured(command, &[force, no]), "NO_COLOR goes before CLICOLOR_FORCE");
+        assert!(!coloured(command, &[force, no]), "NO_COLOR takes precedence over CLICOLOR_FORCE");
     }
 }
 

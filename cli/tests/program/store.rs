@@ -39,7 +39,7 @@ pub(crate) fn used(data: &Path) -> (Serving, Value) {
 }
 
 #[test]
-fn a_backup_of_a_folder_in_use_is_a_data_folder() {
+fn backup_of_a_folder_in_use_is_a_data_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
     let (_gateway, issued) = used(&data);
@@ -56,7 +56,7 @@ fn a_backup_of_a_folder_in_use_is_a_data_folder() {
 }
 
 #[test]
-fn an_export_can_be_imported_into_an_empty_store() {
+fn export_can_be_imported_into_an_empty_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let (data, other) = (folder.path().join("data"), folder.path().join("other"));
     let file = folder.path().join("store.ndjson");
@@ -95,7 +95,7 @@ mod postgres {
     use super::{gatewright, keys, output_of, text, used};
 
     #[test]
-    fn a_data_folder_moves_to_a_server_and_is_maintained_there() {
+    fn data_folder_moves_to_a_server_and_is_maintained_there() {
         let folder = tempfile::tempdir().expect("a folder");
         let (data, file) = (folder.path().join("data"), folder.path().join("store.ndjson"));
         drop(used(&data));
@@ -134,7 +134,7 @@ mod postgres {
 
 /// A server is Postgres; an SQLite database is named by its folder.
 #[test]
-fn a_url_of_another_database_is_rejected_without_quoting_it() {
+fn url_of_another_database_is_rejected_without_quoting_it() {
     for command in [&["store", "check"][..], &["store", "export", "-"], &["store", "migrate"]] {
         let mut command_with_store = gatewright();
         command_with_store

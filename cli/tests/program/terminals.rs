@@ -30,7 +30,7 @@ fn service(status: u16, media_type: &'static str, body: String) -> String {
 
 /// JSON may contain every character unescaped except ASCII control characters.
 fn in_json(text: &str) -> String {
-    serde_json::to_string(text).expect("a string serialises").trim_matches('"').to_owned()
+    serde_json::to_string(text).expect("a string serializes").trim_matches('"').to_owned()
 }
 
 fn calling(url: &str, command: &mut Command) -> Output {
@@ -55,7 +55,7 @@ fn assert_harmless(output: &Output, said: &str) {
 }
 
 #[test]
-fn a_service_error_does_not_control_the_terminal() {
+fn service_error_does_not_control_the_terminal() {
     let message = in_json(&format!("go{STEERING}\n away"));
     let url = service(400, "application/json", format!(r#"{{"error":{{"message":"{message}"}}}}"#));
     let folder = tempfile::tempdir().expect("a folder");
@@ -70,7 +70,7 @@ fn a_service_error_does_not_control_the_terminal() {
 }
 
 #[test]
-fn the_model_list_does_not_control_the_terminal() {
+fn model_list_does_not_control_the_terminal() {
     let id = in_json(&format!("m{STEERING}"));
     let list = format!(
         r#"{{"object":"list","data":[{{"id":"{id}","object":"model","created":1,"owned_by":"{id}"}}]}}"#
@@ -80,7 +80,7 @@ fn the_model_list_does_not_control_the_terminal() {
 }
 
 #[test]
-fn a_video_failure_does_not_control_the_terminal() {
+fn video_failure_does_not_control_the_terminal() {
     let message = in_json(&format!("no{STEERING}"));
     let task = format!(
         r#"{{"id":"vid_1","status":"failed","error":{{"message":"{message}"}},"created":1,"model":"m"}}"#
@@ -105,9 +105,10 @@ fn text_is_escaped_on_a_terminal_and_unchanged_in_a_pipe() {
     let chat = service(200, "text/event-stream", stream);
     let raw = "{\"object\":\"list\",\"data\":[],\"note\":\"hello\u{1b}[2J\u{202e}\"}";
     let models = service(200, "application/json", raw.to_owned());
-    for (url, arguments, piped) in
-        [(chat, "chat hi", format!("hello{STEERING}\n")), (models, "models --json", format!("{raw}\n"))]
-    {
+    for (url, arguments, piped) in [
+        (chat, "chat --color=never hi", format!("hello{STEERING}\n")),
+        (models, "models --json", format!("{raw}\n")),
+    ] {
         let mut command = Command::new("script");
         let program = env!("CARGO_BIN_EXE_gatewright");
         command.args(["-qec", &format!("'{program}' {arguments}"), "/dev/null"]);

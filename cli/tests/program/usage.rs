@@ -25,7 +25,7 @@ fn ask(gateway: &Serving) -> u64 {
 
 /// The requests and tokens that the store has counted.
 fn counted(folder: &Path) -> (u64, u64) {
-    let output = run(&["usage", "--data", text(folder), "--format", "json"]);
+    let output = run(&["usage", "--data", text(folder), "--json"]);
     let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let rows = rows.as_array().expect("rows").iter();
     let sum = |names: &[&str]| {
@@ -40,7 +40,7 @@ fn journals(folder: &Path) -> usize {
 }
 
 #[test]
-fn a_killed_gateway_has_counted_each_response() {
+fn killed_gateway_has_counted_each_response() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut answered = (0, 0);
     for _ in 0..3 {
@@ -62,7 +62,7 @@ fn a_killed_gateway_has_counted_each_response() {
 }
 
 #[test]
-fn a_gateway_killed_while_its_store_is_away_has_counted_each_response() {
+fn gateway_killed_while_its_store_is_away_has_counted_each_response() {
     let folder = tempfile::tempdir().expect("a folder");
     let [database, away] = ["gatewright.db", "away.db"].map(|name| folder.path().join(name));
     let gateway = serve(folder.path());

@@ -118,7 +118,7 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// 3, 6: accepted work completes, and is reported, even if the gateway was killed.
 #[test]
-fn a_task_survives_the_gateway_that_accepted_it() {
+fn task_survives_the_gateway_that_accepted_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut listening = Listening::start("127.0.0.1:0", SECRET);
     let killed = serve(folder.path(), SECRET);
@@ -134,7 +134,7 @@ fn a_task_survives_the_gateway_that_accepted_it() {
 
 /// 6: a notification that nobody accepts stays in the data folder, and can be redelivered manually.
 #[test]
-fn a_notification_survives_the_gateway_and_can_be_redelivered() {
+fn notification_survives_the_gateway_and_can_be_redelivered() {
     let folder = tempfile::tempdir().expect("a folder");
     let away = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = away.local_addr().expect("an address").to_string();
@@ -175,7 +175,7 @@ fn a_notification_survives_the_gateway_and_can_be_redelivered() {
 
 /// 6: an undeliverable notification is given up after the last attempt, however often the gateway was restarted meanwhile.
 #[test]
-fn an_undeliverable_notification_is_given_up_listed_and_redelivered_manually() {
+fn undeliverable_notification_is_given_up_listed_and_redelivered_manually() {
     let folder = tempfile::tempdir().expect("a folder");
     let away = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = away.local_addr().expect("an address").to_string();
@@ -239,7 +239,7 @@ fn an_undeliverable_notification_is_given_up_listed_and_redelivered_manually() {
 
 /// 6: an unsigned notification is not trusted.
 #[test]
-fn a_receiver_rejects_a_signature_made_with_another_secret() {
+fn receiver_rejects_a_signature_made_with_another_secret() {
     let folder = tempfile::tempdir().expect("a folder");
     let listening = Listening::start("127.0.0.1:0", OLD_SECRET);
     let gateway = serve(folder.path(), SECRET);

@@ -1,10 +1,10 @@
-//! Every name that is called has an example, on it or on one of its methods.
+//! Every callable name has an example, its own or that of one of its methods.
 
 use anyhow::{Result, bail};
 
 use super::item::Item;
 
-/// Errors: the names of the items that have none. where_: what to write one in.
+/// Errors: the names of the items without one. `where_`: where to write it.
 pub(super) fn demand(items: &[Item], where_: &str) -> Result<()> {
     let lacking: Vec<&str> =
         items.iter().filter(|item| is_bare(item)).map(|item| item.name.as_str()).collect();
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_called_has_an_example_and_what_holds_values_needs_none() {
+    fn callables_require_an_example_and_values_do_not() {
         let item = |signature: &str, example: &str| Item {
             name: "one".to_owned(),
             signature: signature.to_owned(),
@@ -34,7 +34,7 @@ mod tests {
             ..Item::default()
         };
         assert!(demand(&[item("one(it)", "one(2)"), item("one: int", "")], "sources").is_ok());
-        let refusal = demand(&[item("one(it)", "")], "docstrings").expect_err("it has none").to_string();
+        let refusal = demand(&[item("one(it)", "")], "docstrings").expect_err("no example").to_string();
         assert_eq!(refusal, "no example in docstrings of one");
     }
 }

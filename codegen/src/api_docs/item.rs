@@ -1,11 +1,11 @@
-//! A public name as the reference tells it, whatever its language.
+//! A public name as the reference documents it, in any language.
 
 /// A class, a function, a type or a method.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Item {
     /// As a caller writes it: `Client.with_options`.
     pub name: String,
-    /// Code; empty if the name says it all.
+    /// Code; empty if the name is enough.
     pub signature: String,
     pub docs: Docs,
     pub arguments: Vec<Row>,
@@ -18,23 +18,23 @@ pub(super) struct Item {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub name: String,
-    /// Code, empty where there is none.
+    /// Code; may be empty.
     pub ty: String,
     /// In Markdown.
     pub default: String,
     pub about: String,
 }
 
-/// What a comment of the source says.
+/// The contents of a source comment.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Docs {
     /// Paragraphs in Markdown.
     pub text: String,
-    /// What the comment says of arguments, by name.
+    /// The descriptions of arguments, by name.
     pub arguments: Vec<(String, String)>,
     /// Errors, by name.
     pub errors: Vec<(String, String)>,
-    /// A program; empty if there is none.
+    /// Code; may be empty.
     pub example: String,
 }
 
@@ -50,7 +50,7 @@ impl Docs {
     }
 }
 
-/// Takes the default out of a text that ends by saying it: `Limits it. Default: 5.`
+/// Splits the default off a text that ends with it: `Limits it. Default: 5.`
 pub(super) fn split_default(text: &str) -> (String, String) {
     let at = ["Default: ", "Default "].iter().filter_map(|word| Some((text.rfind(word)?, word.len()))).max();
     match at {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_default_is_taken_from_the_end_of_a_text() {
+    fn default_is_split_from_the_end_of_the_text() {
         let split = |text| split_default(text);
         assert_eq!(split("Limits it. Default: 5."), ("Limits it.".to_owned(), "5".to_owned()));
         assert_eq!(split("Default: `a.b`, else c."), (String::new(), "`a.b`, else c".to_owned()));

@@ -1,4 +1,4 @@
-//! Items as Markdown.
+//! Writes items as Markdown.
 
 use std::fmt::Write as _;
 
@@ -8,15 +8,15 @@ use crate::emit::docs::cell;
 /// The fences of a language.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LanguageFences {
-    /// Of a signature, which is no program.
+    /// For a signature, which is not a program.
     pub signature: &'static str,
-    /// Of an example.
+    /// For an example.
     pub example: &'static str,
-    /// What a language calls what an object has.
+    /// The language's word for an object's attributes.
     pub member: &'static str,
 }
 
-/// The parts of a page by their names: each item, and what is told of more than one.
+/// The parts of a page by name: each item, and the parts that describe several items.
 pub(super) fn named<const FURTHER: usize>(
     language: LanguageFences,
     items: &[Item],
@@ -26,7 +26,7 @@ pub(super) fn named<const FURTHER: usize>(
     of_items.chain(further.map(|(name, text)| (name.to_owned(), text))).collect()
 }
 
-/// The item under a heading of the third level, and its methods below it.
+/// The item under a third-level heading, followed by its methods.
 fn section(language: LanguageFences, item: &Item) -> String {
     let mut out = one(language, item, "###");
     for method in &item.methods {
@@ -37,7 +37,7 @@ fn section(language: LanguageFences, item: &Item) -> String {
 }
 
 fn one(language: LanguageFences, item: &Item, level: &str) -> String {
-    // Two underscores would be bold.
+    // Double underscores would be rendered in bold.
     let mark = if item.name.contains("__") { "`" } else { "" };
     let mut out = format!("{level} {mark}{}{mark}\n", item.name);
     if !item.docs.text.is_empty() {
@@ -46,7 +46,7 @@ fn one(language: LanguageFences, item: &Item, level: &str) -> String {
     if !item.signature.is_empty() {
         _ = write!(out, "\n```{}\n{}\n```\n", language.signature, item.signature.trim_end());
     }
-    // The signature has types and defaults already.
+    // The signature already shows types and defaults.
     if item.arguments.iter().any(|row| !row.about.is_empty()) {
         out += &table("Argument", &item.arguments);
     }
@@ -63,10 +63,10 @@ fn one(language: LanguageFences, item: &Item, level: &str) -> String {
     out
 }
 
-/// The title of a column, and what stands in it.
+/// The title of a column, and its content.
 type Column = (&'static str, fn(&Row) -> String);
 
-/// A table with the columns that have anything in them; nothing without rows.
+/// A table without its empty columns; empty without rows.
 fn table(first: &str, rows: &[Row]) -> String {
     if rows.is_empty() {
         return String::new();
@@ -94,7 +94,7 @@ fn table(first: &str, rows: &[Row]) -> String {
     out
 }
 
-/// Several items as rows of one table, under a heading. columns: titles, and what stands in them.
+/// Several items as rows of one table, under a heading. `columns`: titles and contents.
 pub(super) fn list(heading: &str, titles: &[&str], rows: &[Vec<String>]) -> String {
     let mut out = format!("### {heading}\n\n| {} |\n|{}\n", titles.join(" | "), "---|".repeat(titles.len()));
     for row in rows {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_without_anything_in_it_is_left_out() {
+    fn empty_columns_are_omitted() {
         let row = |name: &str, default: &str| Row {
             name: name.to_owned(),
             default: default.to_owned(),

@@ -1,4 +1,4 @@
-//! The parts of `docs/reference/python-client.md`, from the modules of the package and their docstrings.
+//! Generates the parts of `docs/reference/python-client.md` from the modules of the package and their docstrings.
 
 mod docstring;
 mod package;
@@ -15,12 +15,12 @@ use super::{SourceFiles, examples};
 const LANGUAGE: LanguageFences =
     LanguageFences { signature: "python fragment", example: "python", member: "Attribute" };
 
-/// Modules of the package that users import, beside the package itself.
+/// Modules that users import, in addition to the package itself.
 const MODULES: [&str; 3] = ["middleware", "report", "webhooks"];
 /// Names that other pages of the reference describe: the types of requests and responses.
 const ELSEWHERE: [&str; 1] = ["types"];
 
-/// The parts, by the names that the page has places for.
+/// The parts, by the names in the page's placeholders.
 pub(super) fn parts(sources: &SourceFiles<'_>) -> Result<Vec<(String, String)>> {
     let package = PythonPackage::new(sources);
     let mut items = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn parts(sources: &SourceFiles<'_>) -> Result<Vec<(String, String)>> 
     Ok(named(LANGUAGE, &items, [("streams", streams(&package)?), ("errors", errors(&package)?)]))
 }
 
-/// What is said of a class in full is not said again of its twin for asyncio.
+/// An asyncio class with the arguments of its blocking counterpart only refers to that one.
 fn shorten_doubles(items: &mut [Item]) {
     for at in 0..items.len() {
         let Some(plain) = items[at].name.strip_prefix("Async") else { continue };
@@ -61,14 +61,14 @@ fn shorten_doubles(items: &mut [Item]) {
     }
 }
 
-/// A module that users import, as far as it has text of its own.
+/// A module that users import, if it has a docstring.
 fn module(package: &PythonPackage<'_>, name: &str) -> Result<Item> {
     let statements = package.module(&format!("gatewright.{name}"))?;
     let docs = statements.first().and_then(Statement::docstring).map(docstring::read);
     Ok(Item { name: format!("gatewright.{name}"), docs: docs.unwrap_or_default(), ..Item::default() })
 }
 
-/// A name that a module exports. shown: as users write it.
+/// A name that a module exports. `shown`: as users write it.
 fn item(package: &PythonPackage<'_>, module: &str, name: &str, shown: &str) -> Result<Item> {
     let mut item = described(package, module, name, shown)?;
     let aliases = package.private_aliases(module)?;
@@ -79,7 +79,7 @@ fn item(package: &PythonPackage<'_>, module: &str, name: &str, shown: &str) -> R
     Ok(item)
 }
 
-/// A text with another word in the place of a word.
+/// A text with one word replaced by another.
 fn replaced(text: &str, word: &str, by: &str) -> String {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
     let mut out = String::new();
@@ -108,7 +108,7 @@ fn described(package: &PythonPackage<'_>, module: &str, name: &str, shown: &str)
     Ok(Item { name: shown.to_owned(), signature, docs, ..Item::default() })
 }
 
-/// A function, by its overloads if it has any.
+/// A function, or its overloads if it has any.
 fn function(definition: &Definition, shown: &str) -> Result<Item> {
     let is_overload = |found: &&DocumentedStatement| found.decorators.iter().any(|text| text == "@overload");
     let overloads: Vec<&DocumentedStatement> = definition.statements.iter().filter(is_overload).collect();
@@ -149,7 +149,7 @@ fn method(found: &DocumentedStatement, shown: &str) -> Result<Item> {
 /// The first lines of a function.
 struct Header<'a> {
     is_async: bool,
-    /// `name: type = default`, `*` and the like among them.
+    /// `name: type = default`, including `*` and the like.
     parameters: Vec<&'a str>,
     answer: &'a str,
 }
@@ -164,7 +164,7 @@ impl<'a> Header<'a> {
         Ok(Self { is_async: text.starts_with("async "), parameters, answer })
     }
 
-    /// As a caller writes it. is_constructor: what it gives goes without saying.
+    /// As a caller writes it. `is_constructor`: the result is omitted.
     fn signature(&self, shown: &str, is_constructor: bool) -> String {
         let wait = if self.is_async { "await " } else { "" };
         let answer = if is_constructor { String::new() } else { format!(" -> {}", self.answer) };
@@ -194,7 +194,7 @@ fn declared(text: &str) -> (String, String, String) {
 fn row(parameter: &str, docs: &Docs) -> Row {
     let (name, ty, default) = declared(parameter);
     let (about, told) = split_default(&docs.of_argument(name.trim_start_matches('*')));
-    // None stands for the default that the text tells.
+    // None represents the default that the text describes.
     let default = if told.is_empty() { default } else { told };
     Row { name, ty: one_line(&ty), default, about }
 }
@@ -203,7 +203,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A class with what it has and inherits, but for what operations are.
+/// A class with its own and inherited members, except operations.
 fn class(
     package: &PythonPackage<'_>,
     module: &str,
@@ -213,7 +213,7 @@ fn class(
     let docs = documentation(&class.block).map(docstring::read).unwrap_or_default();
     let mut item = Item { name: shown.to_owned(), docs, ..Item::default() };
     add_members(package, module, &class.text, &class.block, &mut item)?;
-    // Arguments that the class tells are those of its constructor.
+    // Arguments described in the class's docstring are those of its constructor.
     item.docs.arguments.clear();
     Ok(item)
 }
@@ -233,13 +233,13 @@ fn add_members(
         if name == "__init__" {
             add_constructor(item, &found)?;
         } else if name.starts_with('_') {
-            // Of the package's own.
+            // Private.
         } else if !is_function(&statement.text) {
             add_member(item, &found, &docs_of(found.after.as_deref()));
         } else if has("@property") {
             let docs = docs_of(documentation(&found.block));
             let header = Header::read(&found.text)?;
-            // What says no more than its place is a resource.
+            // A property described only by its path is a resource.
             if !docs.text.starts_with("client.") {
                 item.members.push(Row {
                     name: name.to_owned(),
@@ -248,6 +248,8 @@ fn add_members(
                     ..Row::default()
                 });
             }
+        } else if documentation(&found.block).is_none() {
+            // It replaces a generated method, whose documentation it has.
         } else if !item.methods.iter().any(|known| known.name.ends_with(&format!(".{name}"))) {
             item.methods.push(method(&found, &format!("{}.{name}", item.name))?);
         }
@@ -269,14 +271,14 @@ fn docs_of(text: Option<&str>) -> Docs {
     text.map(docstring::read).unwrap_or_default()
 }
 
-/// The names of the bases, without what they are of.
+/// The names of the base classes, without type arguments.
 fn bases(head: &str) -> Vec<&str> {
     let Some((_, bases)) = head.split_once('(') else { return Vec::new() };
     let bases = split(bases.trim_end_matches([':', ')']), ',');
     bases.into_iter().map(|base| base.split('[').next().unwrap_or(base)).collect()
 }
 
-/// A constructor that says something is for users; the attributes that it sets and describes are in any case.
+/// A documented constructor is for users; the attributes that it sets and describes always are.
 fn add_constructor(item: &mut Item, found: &DocumentedStatement) -> Result<()> {
     let header = Header::read(&found.text)?;
     let own = docs_of(documentation(&found.block));
@@ -325,7 +327,7 @@ fn add_member(item: &mut Item, found: &DocumentedStatement, docs: &Docs) {
     item.members.push(Row { name, ty: one_line(&ty), default, about });
 }
 
-/// The classes of resources to which methods were added by hand, as callers reach them.
+/// The resource classes with handwritten methods, as callers reach them.
 fn resources(package: &PythonPackage<'_>) -> Result<Vec<Item>> {
     let mut items = Vec::new();
     for module in package.modules()? {
@@ -354,7 +356,7 @@ fn resources(package: &PythonPackage<'_>) -> Result<Vec<Item>> {
     Ok(items)
 }
 
-/// The streams, each with the method that gives its whole document.
+/// The streams, each with the method that returns its complete document.
 fn streams(package: &PythonPackage<'_>) -> Result<String> {
     let module = "gatewright.generated.streams";
     let mut rows = Vec::new();
@@ -374,7 +376,7 @@ fn streams(package: &PythonPackage<'_>) -> Result<String> {
 /// The module of the exceptions.
 const ERRORS: &str = "gatewright.generated.errors";
 
-/// The class that all exceptions extend, with what each of them has.
+/// The base class of all exceptions, with the members that they share.
 fn root_of_errors(package: &PythonPackage<'_>) -> Result<Item> {
     let names = package.exported(ERRORS)?;
     let root = names.first().context("there are exceptions")?;

@@ -1,5 +1,5 @@
-//! The parts of `docs/reference/rust-client.md`, from the public items of the crate and their documentation. The examples are
-//! those of the documentation, which run there.
+//! Generates the parts of `docs/reference/rust-client.md` from the public items of the crate and their documentation. The examples
+//! are those of the documentation, where tests run them.
 
 mod comments;
 mod krate;
@@ -20,13 +20,13 @@ const LANGUAGE: LanguageFences =
 /// Modules of the crate that other pages of the reference describe.
 const ELSEWHERE: [&str; 4] = ["catalog", "operations", "resources", "types"];
 
-/// The folder of each crate whose items users meet through this one, its name, and what they write instead.
+/// The folder of each crate whose items this one re-exports, the crate's name, and what users write instead.
 const OTHERS: [(&str, &str, &str); 2] = [
     ("report/src", "gatewright_report", "gatewright::report"),
     ("safe/src", "gatewright_safe", "gatewright"),
 ];
 
-/// The parts, by the names that the page has places for.
+/// The parts, by the names in the page's placeholders.
 pub(super) fn parts(sources: &SourceFiles<'_>) -> Result<Vec<(String, String)>> {
     let core = Crate::read(sources, "core/src")?;
     let others = OTHERS.map(|(folder, name, path)| Ok((name, path, Crate::read(sources, folder)?)));
@@ -40,7 +40,7 @@ pub(super) fn parts(sources: &SourceFiles<'_>) -> Result<Vec<(String, String)>> 
         match other {
             Some((name, path, other)) => {
                 let mut item = module(other, &public.path[1..], &public.name)?;
-                // What follows is about the crate from the inside.
+                // The rest is about the crate's internals.
                 item.docs.text.truncate(item.docs.summary().len());
                 item.docs.example = item.docs.example.replace(name, path);
                 items.push(item);
@@ -55,7 +55,7 @@ pub(super) fn parts(sources: &SourceFiles<'_>) -> Result<Vec<(String, String)>> 
     Ok(named(LANGUAGE, &items, [("constants", constants)]))
 }
 
-/// A module that users reach by a name: its own text, and the names of what is in it.
+/// A public module: its documentation, and the names in it.
 fn module(of: &Crate, path: &[String], name: &str) -> Result<Item> {
     let docs = comments::read(&of.module(path).context("it was found")?.attrs);
     let mut item = Item { name: name.to_owned(), docs, ..Item::default() };
@@ -105,7 +105,7 @@ fn add(
     constants: &mut Vec<Vec<String>>,
 ) -> Result<()> {
     let Some((place, code)) = of.find(&public.path, &public.original)? else {
-        // What another crate defines is described there.
+        // Another crate's items are documented there.
         if let Some(written) = of.written_by_macro(&public.original) {
             let mut item = Item { name: shown.to_owned(), ..Item::default() };
             item.docs = comments::read_lines(&written.docs);
@@ -138,7 +138,7 @@ fn add(
     Ok(())
 }
 
-/// The fields, the variants or the methods that an item declares itself.
+/// The fields, variants or methods that an item itself declares.
 fn add_members(code: &Code, item: &mut Item) {
     match code {
         Code::Struct(shape) => {
@@ -186,7 +186,7 @@ fn told(owner: &str, method: &Method) -> Item {
     }
 }
 
-/// Methods that were written by hand for generated types: of resources, which make calls, and of requests and answers.
+/// Handwritten methods of generated types: of resources, which make calls, and of requests and responses.
 fn additions(core: &Crate) -> Vec<Item> {
     let mut items = Vec::new();
     for (module, prefix) in [("client/generated/resources", "resources"), ("api/generated/types", "types")] {

@@ -1,4 +1,4 @@
-//! The parts of `docs/reference/node-client.md`, from the modules of the package and their comments.
+//! Generates the parts of `docs/reference/node-client.md` from the modules of the package and their comments.
 
 mod declarations;
 mod tsdoc;
@@ -16,10 +16,10 @@ use super::{SourceFiles, examples};
 
 const LANGUAGE: LanguageFences = LanguageFences { signature: "ts", example: "js", member: "Member" };
 
-/// The folder of the package's modules, from the repository's root.
+/// The folder of the package's modules, relative to the repository's root.
 const FOLDER: &str = "bindings-node/src-ts";
 
-/// Modules whose names other pages of the reference describe, or a table of this one.
+/// Modules whose names are described on other pages of the reference, or in a table of this one.
 const ELSEWHERE: [&str; 5] = [
     "./generated/errors",
     "./generated/resources",
@@ -28,7 +28,7 @@ const ELSEWHERE: [&str; 5] = [
     "./generated/types",
 ];
 
-/// The parts, by the names that the page has places for.
+/// The parts, by the names in the page's placeholders.
 pub(super) fn parts(sources: &SourceFiles<'_>) -> Result<Vec<(String, String)>> {
     let mut package = TypeScriptPackage { sources, public: Vec::new(), read: RefCell::default() };
     let exports = exports(&package.text("./index")?);
@@ -47,13 +47,13 @@ pub(super) fn parts(sources: &SourceFiles<'_>) -> Result<Vec<(String, String)>> 
 
 struct TypeScriptPackage<'a> {
     sources: &'a SourceFiles<'a>,
-    /// The names that the package exports, each of which the page describes.
+    /// The names that the package exports, all of which the page describes.
     public: Vec<String>,
     read: RefCell<BTreeMap<String, Rc<Vec<Declaration>>>>,
 }
 
 impl TypeScriptPackage<'_> {
-    /// module: `./client`.
+    /// `module`: such as `./client`.
     fn text(&self, module: &str) -> Result<String> {
         self.sources.text(&format!("{FOLDER}/{}.ts", module.trim_start_matches("./")))
     }
@@ -67,7 +67,7 @@ impl TypeScriptPackage<'_> {
         Ok(declared)
     }
 
-    /// A class or an interface by its name, in a module or in the one that it imports it from.
+    /// A class or an interface by name, in a module or in the one that it imports it from.
     fn class_for(&self, module: &str, name: &str) -> Result<Option<(String, Declaration)>> {
         let is_it = |declaration: &&Declaration| {
             let is_type = ["class ", "interface "].iter().any(|kind| declaration.head.contains(kind));
@@ -99,7 +99,7 @@ struct Export {
     module: String,
     /// All, if none are listed.
     names: Vec<String>,
-    /// The name of the object that holds them: `report`.
+    /// The name of the object that contains them: `report`.
     space: Option<String>,
 }
 
@@ -132,7 +132,7 @@ fn is_list(what: &str) -> bool {
     what.starts_with('*') || (what.starts_with('{') && what.ends_with('}'))
 }
 
-/// What a statement exports, but for what other pages describe.
+/// What a statement exports, except names that other pages describe.
 fn exported(package: &TypeScriptPackage<'_>, export: &Export) -> Result<Vec<Item>> {
     if ELSEWHERE.contains(&export.module.as_str()) {
         return Ok(Vec::new());
@@ -158,7 +158,7 @@ fn exported(package: &TypeScriptPackage<'_>, export: &Export) -> Result<Vec<Item
     Ok(items)
 }
 
-/// A module that users get as an object, as far as it has text of its own.
+/// A module that users get as an object, if it has a comment.
 fn module(package: &TypeScriptPackage<'_>, module: &str, space: &str) -> Result<Item> {
     let text = package.text(module)?;
     let comment = text.split_once("*/").map(|(comment, _)| format!("{comment}*/\nexport type None = 1;"));
@@ -167,7 +167,7 @@ fn module(package: &TypeScriptPackage<'_>, module: &str, space: &str) -> Result<
     Ok(Item { name: space.to_owned(), docs, ..Item::default() })
 }
 
-/// A name that a module exports. shown: as users write it. None if it is internal.
+/// A name that a module exports. `shown`: as users write it. None if it is internal.
 fn item(package: &TypeScriptPackage<'_>, module: &str, name: &str, shown: &str) -> Result<Option<Item>> {
     let declared = package.module(module)?;
     let all: Vec<&Declaration> = declared.iter().filter(|one| one.name() == Some(name)).collect();
@@ -183,7 +183,7 @@ fn item(package: &TypeScriptPackage<'_>, module: &str, name: &str, shown: &str) 
         return class(package, module, first, shown).map(Some);
     }
     if first.head.contains("function ") {
-        // The overloads are what callers see, not what they share.
+        // Callers see the overloads, not the implementation.
         let seen = if all.len() > 1 { &all[..all.len() - 1] } else { &all[..] };
         let signatures: Vec<String> = seen.iter().map(|one| signature(&one.head, shown)).collect();
         let last = seen.last().unwrap_or(first);
@@ -240,7 +240,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A class or an interface with what it has and inherits, but for what operations are.
+/// A class or an interface with its own and inherited members, except operations.
 fn class(
     package: &TypeScriptPackage<'_>,
     module: &str,
@@ -255,7 +255,7 @@ fn class(
     if let Some((from, inherited)) = base(package, module, declaration)? {
         let name = inherited.name().unwrap_or_default();
         if package.public.iter().any(|known| known == name) {
-            // What the page describes elsewhere is only named.
+            // A class described elsewhere on the page is only named.
             let mut all = Item::default();
             add_members(package, &from, &inherited, &mut all)?;
             let methods = all.methods.iter().map(|method| method.name.trim_start_matches('.'));
@@ -273,7 +273,7 @@ fn class(
     Ok(item)
 }
 
-/// What a class or an interface extends, unless other pages describe it.
+/// The base of a class or an interface, unless other pages describe it.
 fn base(
     package: &TypeScriptPackage<'_>,
     module: &str,
@@ -298,7 +298,7 @@ fn add_members(
     Ok(())
 }
 
-/// class: the head of the class or the interface.
+/// `class`: the head of the class or the interface.
 fn add_own_members(class: &str, members: &[Declaration], item: &mut Item) {
     for member in members {
         let Some(docs) = tsdoc::read(&member.comment) else { continue };
@@ -310,7 +310,7 @@ fn add_own_members(class: &str, members: &[Declaration], item: &mut Item) {
             continue;
         }
         if let Some(rest) = head.strip_prefix("constructor") {
-            // One that says nothing is for users if it takes options.
+            // A constructor without a comment is for users if it takes options.
             if item.signature.is_empty() && (rest.contains("options") && !class.contains("abstract ")) {
                 item.signature = format!("new {}{rest}", item.name);
                 item.arguments = arguments(rest, &item.docs);
@@ -346,7 +346,7 @@ fn add_own_members(class: &str, members: &[Declaration], item: &mut Item) {
     }
 }
 
-/// A member without the words that only its class cares for.
+/// A member without modifiers that matter only within its class.
 fn unmodified(head: &str) -> &str {
     let words = ["declare ", "override ", "static ", "async ", "*"];
     let shorter = words.iter().find_map(|word| head.strip_prefix(word));
@@ -361,7 +361,7 @@ fn field(head: &str, name: &str, docs: &Docs) -> Row {
     Row { name: name.to_owned(), ty: one_line(ty), default, about }
 }
 
-/// The classes of resources to which methods were added by hand, as callers reach them.
+/// The resource classes with handwritten methods, as callers reach them.
 fn resources(package: &TypeScriptPackage<'_>) -> Result<Vec<Item>> {
     let mut items = Vec::new();
     let folder = package.sources.root.join(FOLDER);
@@ -387,7 +387,7 @@ fn resources(package: &TypeScriptPackage<'_>) -> Result<Vec<Item>> {
     Ok(items)
 }
 
-/// The streams, each with the method that gives its whole document.
+/// The streams, each with the method that returns its complete document.
 fn streams(package: &TypeScriptPackage<'_>) -> Result<String> {
     let mut rows = Vec::new();
     for declaration in package.module("./generated/streams")?.iter() {
@@ -419,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exports_name_their_module_and_names() {
+    fn exports_are_parsed_into_modules_and_names() {
         let source = "/** All; of it. */\nexport type { A, B } from \"./a\";\nexport {\n  type C,\n  d,\n} from \"./b\";\n\
                       // Why.\nexport * from \"./c\";\nexport * as e from \"./e\";\n";
         let export = |module: &str, names: &[&str], space: Option<&str>| Export {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::load::{child, text};
 use crate::model::{Member, ReportCondition};
 
-/// Keywords that are told of a member.
+/// Keywords that are documented for a member.
 const RULES: &[&str] = &[
     "type",
     "const",
@@ -20,7 +20,7 @@ const RULES: &[&str] = &[
     "format",
 ];
 
-/// The members of a schema and of what is in it, in its order.
+/// The members of a schema and of the schemas in it, in order.
 pub(super) fn members(schema: &Value) -> Vec<Member> {
     let mut found = Vec::new();
     collect(&mut found, schema, schema, "");
@@ -64,7 +64,7 @@ fn rules(schema: &Value) -> Vec<String> {
     rules.map(|(keyword, value)| format!("{keyword} `{value}`")).collect()
 }
 
-/// The rules of a schema and of what is in it that involve several members, by their titles.
+/// The rules of a schema, and of the schemas in it, that involve several members, by title.
 pub(super) fn conditions(schema: &Value) -> Vec<ReportCondition> {
     let mut found = Vec::new();
     collect_conditions(&mut found, schema, schema, "");

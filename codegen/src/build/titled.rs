@@ -11,7 +11,7 @@ use crate::load::{Document, child, text};
 use crate::model::Schema;
 use crate::names;
 
-/// Builds the types of a schema, that of the whole document first. `file`: what problems call it.
+/// Builds the types of a schema, beginning with that of the document. `file`: its name in problems.
 pub(super) fn build(file: &str, schema: &Value) -> Result<IndexMap<String, Schema>> {
     let mut components = Components { file, schema, named: Map::new() };
     components.add(schema, "", "")?;
@@ -46,7 +46,7 @@ impl Components<'_> {
         let source = if own.is_empty() { source } else { own };
         let mut body = self.converted(node, at, source, true)?;
         body["x-source"] = json!(source);
-        // Which members there are is said beside the conditions; these are for validators.
+        // The members are listed next to the conditions, which are for validators.
         for key in ["allOf", "$defs"] {
             body.as_object_mut().into_iter().for_each(|members| _ = members.shift_remove(key));
         }
@@ -54,7 +54,7 @@ impl Components<'_> {
         Ok(())
     }
 
-    /// `source`: the section of the type that the schema is of, or in.
+    /// `source`: the section of the type that the schema belongs to.
     fn converted(&mut self, node: &Value, at: &str, source: &str, is_named: bool) -> Result<Value> {
         if let Some(reference) = node.get("$ref").and_then(Value::as_str) {
             let mut referring = self.reference(reference)?;
@@ -108,7 +108,7 @@ impl Components<'_> {
         if node.get("enum").and_then(Value::as_array).is_some_and(|words| words.contains(&Value::Null)) {
             out.insert("type".to_owned(), json!(["string", "null"]));
         } else if is_nullable_object(node) {
-            // A type of its own is the object; what refers to it may be null.
+            // A separate type is the object itself; references to it may be null.
             out.insert("type".to_owned(), json!("object"));
         }
         Ok(Value::Object(out))

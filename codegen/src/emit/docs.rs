@@ -5,7 +5,9 @@ mod catalog;
 use std::fmt::Write as _;
 
 use super::{described, field_facts, header, origin, own_origin, type_origin};
-use crate::model::{Additional, Api, Field, File, Kind, Location, Operation, Parameter, StreamMode, Type};
+use crate::model::{
+    Additional, Api, Field, File, Kind, Location, Operation, Parameter, Schema, StreamMode, Type,
+};
 use crate::names;
 
 /// The files below `docs/reference`.
@@ -24,9 +26,9 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
 }
 
 /// What the sections are that texts name as their source.
-pub(crate) const SOURCE: &str = "A source is a section of the document that this API follows. The document is not part of this \
-    project: [spec/openapi.yaml](../../spec/openapi.yaml) says what it says, with the section (`x-source`), and \
-    [gaps](../../spec/gaps.md) what it leaves open, and what we chose.";
+pub(crate) const SOURCE: &str = "A source is a section of the document that this API follows, which is not part of this project: \
+    [the rules by their numbers](../rules.md) says what each section is about, [spec/openapi.yaml](../../spec/openapi.yaml) marks \
+    what comes from it (`x-source`), and [gaps](../../spec/gaps.md) lists what it leaves open, and what we chose.";
 
 fn operations(api: &Api) -> String {
     let mut out = format!(
@@ -98,12 +100,7 @@ fn section(api: &Api, operation: &Operation) -> String {
     let statuses: Vec<String> = operation.error_statuses.iter().map(u16::to_string).collect();
     let statuses = if statuses.is_empty() { String::new() } else { format!("; {}", statuses.join(", ")) };
     _ = writeln!(out, "- Errors: {} form{statuses}", operation.error_style.pascal().to_lowercase());
-    if !operation.parameters.is_empty() {
-        out.push_str("\n| Parameter | In | Type | Required | Notes |\n|---|---|---|---|---|\n");
-        for parameter in &operation.parameters {
-            out.push_str(&parameter_row(parameter, &operation.source));
-        }
-    }
+    out.push_str(&parameter_table(operation));
     let fields = api.request_fields(operation);
     if !fields.is_empty() {
         out.push('\n');
@@ -111,6 +108,16 @@ fn section(api: &Api, operation: &Operation) -> String {
         out.push_str(&field_table(fields, owner));
     }
     out
+}
+
+/// The parameters of an operation, after an empty line; nothing if it has none.
+pub(super) fn parameter_table(operation: &Operation) -> String {
+    let rows: String =
+        operation.parameters.iter().map(|parameter| parameter_row(parameter, &operation.source)).collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    format!("\n| Parameter | In | Type | Required | Notes |\n|---|---|---|---|---|\n{rows}")
 }
 
 fn parameter_row(parameter: &Parameter, owner: &str) -> String {
@@ -133,7 +140,7 @@ fn parameter_row(parameter: &Parameter, owner: &str) -> String {
 }
 
 /// owner: the section of what the fields belong to.
-fn field_table(fields: &[Field], owner: &str) -> String {
+pub(super) fn field_table(fields: &[Field], owner: &str) -> String {
     let mut out = "| Field | Type | Required | Notes |\n|---|---|---|---|\n".to_owned();
     for field in fields {
         let notes = described(&field.description, &field_facts(field, owner));
@@ -157,44 +164,48 @@ fn types(api: &Api) -> String {
         };
         let about = described(&schema.description, &type_origin(schema));
         _ = write!(out, "\n## {}\n\n{about} {uses}\n\n", schema.name);
-        match &schema.kind {
-            Kind::Object(object) => {
-                if !object.fields.is_empty() {
-                    out.push_str(&field_table(&object.fields, &schema.source));
-                }
-                if let Some(member) = &object.iterable {
-                    _ = writeln!(
-                        out,
-                        "\nIterating over it in Python and Node gives the items of `{member}`."
-                    );
-                }
-                if object.protobuf {
-                    out.push_str(
-                        "\nRequests write it as the JSON mapping of protocol buffers allows: members in snake case too, \
-                         numbers as text, null for absence.\n",
-                    );
-                }
-                if let Some(text) = &object.text {
-                    _ = writeln!(out, "\nClients add `{}`, not on the wire: {}", text.name, text.description);
-                }
-                match &object.additional {
-                    Additional::Keep => {}
-                    Additional::Deny => out.push_str("\nClosed: no other members.\n"),
-                    Additional::Map(value) => _ = writeln!(out, "\nOther members: {}.", link(value)),
-                }
+        out.push_str(&form(schema));
+    }
+    out
+}
+
+/// The members of an object, or what else a schema takes.
+pub(super) fn form(schema: &Schema) -> String {
+    let mut out = String::new();
+    match &schema.kind {
+        Kind::Object(object) => {
+            if !object.fields.is_empty() {
+                out.push_str(&field_table(&object.fields, &schema.source));
             }
-            Kind::Enum(values) => _ = writeln!(out, "{}", link(&Type::Enum(values.clone()))),
-            Kind::Union(union) => {
-                let variants: Vec<String> = union.variants.iter().map(link).collect();
-                let told = union
-                    .discriminator
-                    .as_ref()
-                    .map_or(String::new(), |name| format!(", told apart by `{name}`"));
-                let open = if union.open { "; others pass through" } else { "" };
-                _ = writeln!(out, "One of {}{told}{open}.", variants.join(", "));
+            if let Some(member) = &object.iterable {
+                _ = writeln!(out, "\nIterating over it in Python and Node gives the items of `{member}`.");
             }
-            Kind::Alias(ty) => _ = writeln!(out, "{}", link(ty)),
+            if object.protobuf {
+                out.push_str(
+                    "\nRequests write it as the JSON mapping of protocol buffers allows: members in snake case too, \
+                     numbers as text, null for absence.\n",
+                );
+            }
+            if let Some(text) = &object.text {
+                _ = writeln!(out, "\nClients add `{}`, not on the wire: {}", text.name, text.description);
+            }
+            match &object.additional {
+                Additional::Keep => {}
+                Additional::Deny => out.push_str("\nClosed: no other members.\n"),
+                Additional::Map(value) => _ = writeln!(out, "\nOther members: {}.", link(value)),
+            }
         }
+        Kind::Enum(values) => _ = writeln!(out, "{}", link(&Type::Enum(values.clone()))),
+        Kind::Union(union) => {
+            let variants: Vec<String> = union.variants.iter().map(link).collect();
+            let told = union
+                .discriminator
+                .as_ref()
+                .map_or(String::new(), |name| format!(", told apart by `{name}`"));
+            let open = if union.open { "; others pass through" } else { "" };
+            _ = writeln!(out, "One of {}{told}{open}.", variants.join(", "));
+        }
+        Kind::Alias(ty) => _ = writeln!(out, "{}", link(ty)),
     }
     out
 }
@@ -202,7 +213,7 @@ fn types(api: &Api) -> String {
 fn errors(api: &Api) -> String {
     let mut out = "# Errors\n\nEvery failure of a client has one kind: `ErrorKind` in Rust, a class in Python and Node. The \
                    specification leaves errors open, so kinds and codes are additions of this gateway, unless their meaning \
-                   names a section.\n\n\
+                   names a [section](../rules.md).\n\n\
                    | Kind | Class | Extends | Status | Retried | Meaning |\n|---|---|---|---|---|---|\n"
         .to_owned();
     for base in &api.errors.bases {

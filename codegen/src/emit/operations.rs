@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{SHOWN_ROWS, header, origin, rows_example, shown_code};
-use crate::model::{Api, Conversation, File, Kind, Location, ModelKind, Operation, Plain, StreamMode, Type};
+use super::{SHOWN_ROWS, client_header, origin, rows_example, shown_code};
+use crate::model::{
+    Api, Conversation, Encoding, File, Kind, Location, ModelKind, Operation, Plain, StreamMode, Type,
+};
 use crate::names;
 
 /// `core/src/api/generated/operations.rs`.
@@ -13,7 +15,7 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     let mut code = format!(
         "// {}\n//! The operations of the specification, one constant each.\n\n\
          pub use {};\n",
-        header("spec/openapi.yaml"),
+        client_header(api),
         api.home.rust_list(&row_types(api)),
     );
     for operation in &api.operations {
@@ -55,20 +57,39 @@ pub(crate) fn rows(api: &Api) -> Value {
             (None, _) => json!("object"),
         };
         json!({
-            "id": operation.id,
+            "id": api.call_id(operation),
             "method": operation.method.upper(),
             "path": operation.path,
             "path_parameters": path().map(|parameter| &parameter.name).collect::<Vec<_>>(),
-            "slashed_parameters": path().filter(|parameter| parameter.slashes).map(|p| &p.name).collect::<Vec<_>>(),
+            "slashed_parameters": path().filter(|parameter| parameter.encoding == Encoding::Slashes).map(|p| &p.name).collect::<Vec<_>>(),
             "query_parameters": query.map(|parameter| &parameter.name).collect::<Vec<_>>(),
+            "joined_query": joined(operation),
+            "header_parameters": headers(operation),
             "fixed_query": operation.fixed_parameters().collect::<Vec<_>>(),
             "has_body": operation.request.is_some(),
             "response": response,
+            "stream": match operation.stream.as_ref().map(|stream| &stream.mode) {
+                None => json!("never"),
+                Some(StreamMode::Always) => json!("always"),
+                Some(StreamMode::Parameter(name)) => json!({"parameter": name}),
+            },
+            "terminator": operation.stream.as_ref().and_then(|stream| stream.terminator.as_deref()),
             "resource": operation.resource.join("."),
             "name": operation.name,
         })
     };
     api.operations.iter().map(row).collect()
+}
+
+/// Query parameters whose items are sent as one value.
+fn joined(operation: &Operation) -> Vec<&str> {
+    operation.free_parameters().filter(|p| p.encoding == Encoding::Joined).map(|p| p.name.as_str()).collect()
+}
+
+/// Headers that a caller may set.
+fn headers(operation: &Operation) -> Vec<&str> {
+    let all = operation.free_parameters().filter(|p| p.location == Location::Header);
+    all.map(|p| p.name.as_str()).collect()
 }
 
 /// Whether a value of the type is an array, under whatever name.
@@ -101,8 +122,11 @@ fn row_types(api: &Api) -> Vec<&'static str> {
 
 fn row(api: &Api, operation: &Operation) -> String {
     let path_parameters: Vec<&str> = operation.path_parameters().map(|p| p.name.as_str()).collect();
-    let slashed_parameters: Vec<&str> =
-        operation.path_parameters().filter(|p| p.slashes).map(|p| p.name.as_str()).collect();
+    let slashed_parameters: Vec<&str> = operation
+        .path_parameters()
+        .filter(|p| p.encoding == Encoding::Slashes)
+        .map(|p| p.name.as_str())
+        .collect();
     let query_parameters: Vec<&str> = operation
         .free_parameters()
         .filter(|p| p.location == Location::Query)
@@ -132,6 +156,8 @@ fn row(api: &Api, operation: &Operation) -> String {
          \x20   path_parameters: &{path_parameters:?},\n\
          \x20   slashed_parameters: &{slashed_parameters:?},\n\
          \x20   query_parameters: &{query_parameters:?},\n\
+         \x20   joined_query: &{joined_query:?},\n\
+         \x20   header_parameters: &{header_parameters:?},\n\
          \x20   fixed_query: &{fixed_query:?},\n\
          \x20   has_body: {has_body},\n\
          \x20   response: ResponseBody::{response},\n\
@@ -155,6 +181,8 @@ fn row(api: &Api, operation: &Operation) -> String {
         example = row_example(api, operation),
         method_upper = operation.method.upper(),
         path = operation.path,
+        joined_query = joined(operation),
+        header_parameters = headers(operation),
         constant = names::constant(&operation.id),
         id = operation.id,
         method = operation.method.pascal(),

@@ -18,7 +18,7 @@ mod streams;
 mod tests;
 mod types;
 
-use crate::emit::{described, header};
+use crate::emit::{client_header, described, header};
 use crate::model::{Api, Constraints, File, Kind, Schema, StringEnum, Type, Union};
 use crate::options::Language;
 
@@ -38,18 +38,22 @@ pub(crate) use self::reference::told;
 
 /// Files of our own Python package.
 pub(crate) fn emit(api: &Api) -> Vec<File> {
-    [clients(api), package(api)].concat()
+    let root = python(api, "__init__.py", SPEC, "\"\"\"What follows from the specification.\"\"\"\n");
+    [vec![root], clients(api), package(api)].concat()
 }
 
 /// Files of a Python package that follow from the API alone: types, resources, streams.
 pub(crate) fn clients(api: &Api) -> Vec<File> {
+    let client = |name: &str, body: &str| File {
+        path: format!("{}/{name}", api.home.python),
+        contents: format!("# {}\n{body}", client_header(api)),
+    };
     vec![
-        python(api, "__init__.py", SPEC, "\"\"\"What follows from the specification.\"\"\"\n"),
-        python(api, "resources.py", SPEC, &resources::module(api)),
-        python(api, "resources.pyi", SPEC, &resources::stub(api)),
-        python(api, "streams.py", SPEC, &streams::module(api)),
-        python(api, "types.py", SPEC, &types::module(api)),
-        python(api, "types.pyi", SPEC, &types::stub(api)),
+        client("resources.py", &resources::module(api)),
+        client("resources.pyi", &resources::stub(api)),
+        client("streams.py", &streams::module(api)),
+        client("types.py", &types::module(api)),
+        client("types.pyi", &types::stub(api)),
     ]
 }
 
@@ -208,7 +212,10 @@ fn import_list(api: &Api, names: &[&str]) -> String {
 
 /// A wire name as an argument. Every method also takes the options of a call, in `options`.
 fn argument(api: &Api, name: &str) -> String {
-    let spelled: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let kept = |c: char| c.is_alphabetic() || c.is_ascii_digit();
+    let spelled: String = name.chars().map(|c| if kept(c) { c } else { '_' }).collect();
+    let spelled =
+        if is_mangled(&spelled) { format!("_{}", spelled.trim_start_matches('_')) } else { spelled };
     let is_option = api.options.call.of(Language::Python).any(|option| option.name == name);
     if KEYWORDS.contains(&name) || ["options", "self"].contains(&name) || is_option {
         spelled + "_"
@@ -224,9 +231,17 @@ fn member(name: &str) -> String {
     if KEYWORDS.contains(&name) { format!("{name}_") } else { name.to_owned() }
 }
 
+/// Whether Python mixes the name of the class into this name within a class.
+fn is_mangled(name: &str) -> bool {
+    name.starts_with("__") && !name.ends_with("__")
+}
+
 /// Whether a wire name can be written as an attribute.
 fn is_attribute(name: &str) -> bool {
     !KEYWORDS.contains(&name)
+        && !is_mangled(name)
+        // The stubs import the module of this name for members that hide a builtin.
+        && name != "builtins"
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && !name.is_empty()

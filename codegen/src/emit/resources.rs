@@ -2,10 +2,11 @@
 
 mod reference;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::rust::{Signature, Signatures};
-use super::{comment, header, origin, shown_code};
+use super::{client_header, comment, origin, shown_code};
 use crate::model::{Api, File, Location, Operation, Parameter, Plain, Resource, Stream, Type};
 use crate::names;
 
@@ -33,7 +34,7 @@ pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
         "// {}\n//! The places on the client and their methods. Each is thin: it gives what the request is made of and says\n\
          //! what the answer is; the transport does what lies between.\n\n\
          use {}::{{operations, types}};\n{}",
-        header("spec/openapi.yaml"),
+        client_header(api),
         api.home.rust_api_module,
         imports(api),
     );
@@ -50,20 +51,51 @@ pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
     for child in &root.children {
         resource(&mut code, api, signatures, child);
     }
+    if !api.home.is_own_crate() {
+        code.push_str(&chunks(api));
+    }
     vec![File { path: format!("{}/resources.rs", api.home.rust_client), contents: code }]
+}
+
+/// What the items of streams are to the transport. Those of this crate are in `conveniences.rs` and beside it.
+fn chunks(api: &Api) -> String {
+    let streams = api.operations.iter().filter_map(|operation| operation.stream.as_ref());
+    let items: BTreeSet<&String> = streams
+        .filter_map(|stream| match &stream.item {
+            Type::Ref(item) => Some(item),
+            _ => None,
+        })
+        .collect();
+    items.into_iter().fold(String::new(), |mut code, item| {
+        _ = write!(
+            code,
+            "\nimpl Chunk for types::{item} {{\n    type Whole = Self;\n}}\n\n\
+             impl Varying for types::{item} {{\n    fn text_mut(&mut self) -> Option<&mut String> {{\n        None\n    }}\n}}\n"
+        );
+        code
+    })
+}
+
+/// The headers that callers may set on a resource, by name: those that its operations may be called without.
+fn headers<'api>(node: &Resource<'api>) -> BTreeMap<&'api str, &'api Parameter> {
+    let all = node.operations.iter().flat_map(|operation| operation.optional_headers());
+    all.map(|header| (header.name.as_str(), header)).collect()
 }
 
 /// What the code uses of the hand-written half.
 fn imports(api: &Api) -> String {
     let bytes = api.operations.iter().any(|operation| matches!(operation.plain, Some(Plain::Bytes(_))));
     let streams = api.operations.iter().any(|operation| operation.stream.is_some());
+    let foreign = streams && !api.home.is_own_crate();
     let used = [
         ("Bytes", bytes),
+        ("Chunk", foreign),
         ("Client", true),
         ("Error", true),
         ("EventStream", streams),
         ("Response", true),
         ("TypedCall", true),
+        ("Varying", foreign),
     ];
     let used = used.into_iter().filter(|(_, is_used)| *is_used);
     used.fold(String::new(), |mut code, (name, _)| {
@@ -83,9 +115,10 @@ fn accessors(code: &mut String, api: &Api, parent: &Resource<'_>, client: &str) 
         let blank = if index == 0 && parent.path.is_empty() { "" } else { "\n" };
         let ty = type_name(child);
         let place = child.path.join(".");
+        let headers = if headers(child).is_empty() { "" } else { ", headers: Vec::new()" };
         _ = write!(
             code,
-            "{blank}    /// The operations of `{place}`.\n{}    pub fn {name}(&self) -> {ty}<'_> {{\n        {ty} {{ client: {client} }}\n    }}\n",
+            "{blank}    /// The operations of `{place}`.\n{}    pub fn {name}(&self) -> {ty}<'_> {{\n        {ty} {{ client: {client}{headers} }}\n    }}\n",
             way(api, child, "    /// "),
         );
     }
@@ -115,12 +148,15 @@ fn way(api: &Api, node: &Resource<'_>, prefix: &str) -> String {
 fn resource(code: &mut String, api: &Api, signatures: &Signatures, node: &Resource<'_>) {
     let ty = type_name(node);
     let place = node.path.join(".");
+    let headers = headers(node);
+    let (copy, field) =
+        if headers.is_empty() { (", Copy", "") } else { ("", "    headers: Vec<(&'static str, String)>,\n") };
     _ = write!(
         code,
-        "\n/// The operations of `{place}`.\n{}#[derive(Debug, Clone, Copy)]\npub struct {ty}<'c> {{\n    pub(crate) client: &'c Client,\n}}\n\nimpl {ty}<'_> {{\n",
+        "\n/// The operations of `{place}`.\n{}#[derive(Debug, Clone{copy})]\npub struct {ty}<'c> {{\n    pub(crate) client: &'c Client,\n{field}}}\n\nimpl {ty}<'_> {{\n",
         way(api, node, "/// "),
     );
-    let mut methods = Vec::new();
+    let mut methods: Vec<String> = headers.values().map(|header| setter(header)).collect();
     let mut stream_name = Some("stream".to_owned());
     for operation in &node.operations {
         if operation.response.is_some() || operation.plain.is_some() {
@@ -149,6 +185,20 @@ fn resource(code: &mut String, api: &Api, signatures: &Signatures, node: &Resour
     for child in &node.children {
         resource(code, api, signatures, child);
     }
+}
+
+/// The setter of an optional header.
+fn setter(header: &Parameter) -> String {
+    let name = names::rust(&header.name);
+    let text =
+        format!("Sends the header `{}` with those calls that take it. {}", header.name, header.description);
+    format!(
+        "{}    #[must_use]\n    pub fn with_{}(mut self, {name}: impl ::std::fmt::Display) -> Self {{\n\
+         \x20       self.headers.push(({:?}, {name}.to_string()));\n        self\n    }}\n",
+        comment(&escaped(&text), "    /// "),
+        names::snake(&header.name),
+        header.name,
+    )
 }
 
 /// The method for the answer that comes whole.
@@ -195,6 +245,9 @@ fn body(
     read: &str,
 ) -> String {
     let mut code = documentation;
+    if operation.deprecated {
+        code.push_str("    #[deprecated = \"the specification marks it as deprecated\"]\n");
+    }
     _ = write!(
         code,
         "    pub async fn {name}(&self{}) -> Result<{result}, Error> {{\n\
@@ -212,9 +265,13 @@ fn given(operation: &Operation) -> String {
         format!(".{way}({:?}, &{})", parameter.name, names::rust(&parameter.name))
     };
     let mut code: String = operation.path_parameters().map(|parameter| given("path", parameter)).collect();
-    code.extend(operation.free_parameters().map(|parameter| {
+    let arguments = operation.free_parameters().filter(|p| p.required || p.location != Location::Header);
+    code.extend(arguments.map(|parameter| {
         given(if parameter.location == Location::Header { "header" } else { "query" }, parameter)
     }));
+    if operation.optional_headers().next().is_some() {
+        code.push_str(".headers(&self.headers)");
+    }
     if operation.request.is_some() {
         code.push_str(".body(body)");
     }
@@ -225,7 +282,11 @@ fn documentation(operation: &Operation, note: &str) -> String {
     let text = format!("{}.{note}\n\n{}", operation.summary, operation.description);
     let mut code = comment(&escaped(&text), "    /// ");
     for parameter in operation.path_parameters().chain(operation.free_parameters()) {
-        let text = format!("{}: {}", names::rust(&parameter.name), parameter.description);
+        let name = match parameter.location {
+            Location::Header if !parameter.required => format!("with_{}", names::snake(&parameter.name)),
+            _ => names::rust(&parameter.name),
+        };
+        let text = format!("{name}: {}", parameter.description);
         code.push_str("    ///\n");
         code.push_str(&comment(&escaped(&text), "    /// "));
     }

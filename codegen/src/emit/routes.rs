@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use super::{filled, header, origin};
-use crate::model::{Api, File, Operation};
+use crate::model::{Api, Encoding, File, Operation};
 use crate::names;
 
 /// `gateway/src/generated`.
 pub(crate) fn emit(api: &Api) -> Vec<File> {
     let source = header("spec/openapi.yaml");
     let module = format!(
-        "// {source}\n//! What the gateway takes from the specification.\n\n#[rustfmt::skip]\npub mod routes;\n"
+        "// {source}\n//! What the gateway takes from the specifications.\n\n#[rustfmt::skip]\npub mod admin;\n#[rustfmt::skip]\npub mod routes;\n"
     );
     let mut code = format!(
         "// {source}\n//! The paths of all operations, and the service that answers them. An operation nobody implements is routed\n\
@@ -23,7 +23,8 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     vec![file("mod.rs", module), file("routes.rs", code)]
 }
 
-fn table(code: &mut String, api: &Api) {
+/// The table of routes. Its constants are in a module `operations`.
+pub(super) fn table(code: &mut String, api: &Api) {
     let mut routes: Vec<(Vec<Segment<'_>>, &Operation)> =
         api.operations.iter().map(|operation| (segments(operation, api), operation)).collect();
     // Literal before parameter, longer fixed text first: the first that fits is the most specific.
@@ -68,7 +69,9 @@ impl Segment<'_> {
 }
 
 fn segments<'a>(operation: &'a Operation, api: &Api) -> Vec<Segment<'a>> {
-    let slashes = |name| operation.path_parameters().any(|known| known.name == name && known.slashes);
+    let slashes = |name| {
+        operation.path_parameters().any(|known| known.name == name && known.encoding == Encoding::Slashes)
+    };
     // Where other paths go on with `:method`, a colon is no part of the value.
     let method = format!("{}:", operation.path);
     let methods = api.operations.iter().any(|other| other.path.starts_with(&method));

@@ -17,11 +17,10 @@ use anyhow::{Context as _, Result};
 use progenitor_impl::{GenerationSettings, Generator, InterfaceStyle};
 
 pub(crate) use self::signatures::{Signature, Signatures};
+pub(crate) use self::types::released;
 use super::header;
 use crate::lower::Lowered;
 use crate::model::{Api, File};
-
-const SOURCE: &str = "spec/openapi.yaml";
 
 /// `types.rs` and the lists of the modules, and what the operations take and answer.
 pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signatures)> {

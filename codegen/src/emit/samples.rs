@@ -50,23 +50,6 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// The type that has a member: the one of this name, or a kind of that union.
-    pub(super) fn holder(&self, name: &str, member: &str) -> Option<&'a str> {
-        let (name, schema) = self.schemas.get_key_value(name)?;
-        let variants = match &schema.kind {
-            Kind::Object(object) => {
-                return object.fields.iter().any(|field| field.name == member).then_some(name);
-            }
-            Kind::Union(union) | Kind::Alias(Type::Union(union)) => union.variants.as_slice(),
-            Kind::Alias(ty) => std::slice::from_ref(ty),
-            Kind::Enum(_) => &[],
-        };
-        variants.iter().find_map(|variant| match variant {
-            Type::Ref(name) => self.holder(name, member),
-            _ => None,
-        })
-    }
-
     /// The required members of an object, with the items of its arrays if that is not too long.
     pub(super) fn object(&self, name: &str) -> Map<String, Value> {
         if let Some(stated) = self.stated(name).and_then(Value::as_object) {

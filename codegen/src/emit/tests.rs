@@ -21,7 +21,7 @@ fn lowered() -> Lowered {
 }
 
 #[test]
-fn users_read_in_words_where_a_statement_comes_from() {
+fn origin_of_a_statement_is_written_in_words() {
     for (section, told) in [
         ("", ""),
         ("2.1", "Source: section 2.1 of the specification."),
@@ -34,7 +34,7 @@ fn users_read_in_words_where_a_statement_comes_from() {
     assert_eq!(super::own_origin("2.1", "2.1"), "");
 }
 
-/// The contents of the file whose path ends so.
+/// The contents of the file whose path ends with this.
 fn file(files: &[File], end: &str) -> String {
     files.iter().find(|file| file.path.ends_with(end)).expect("the emitter writes it").contents.clone()
 }
@@ -52,7 +52,7 @@ fn operations_become_one_row_each() {
 }
 
 #[test]
-fn what_streams_bring_becomes_forms_member_by_member() {
+fn stream_chunks_become_forms_by_member() {
     let mut sources = sources();
     let open = json!({
         "type": "object",
@@ -71,7 +71,7 @@ fn what_streams_bring_becomes_forms_member_by_member() {
 }
 
 #[test]
-fn a_whole_document_and_a_joined_text_are_known_in_rust() {
+fn joined_texts_become_rust_conveniences() {
     let mut sources = sources();
     let schemas = &mut sources.openapi.0["components"]["schemas"];
     schemas["Line"]["x-text"] = json!({
@@ -86,35 +86,35 @@ fn a_whole_document_and_a_joined_text_are_known_in_rust() {
 }
 
 #[test]
-fn error_kinds_become_a_closed_enum_and_a_table_of_codes() {
+fn error_kinds_become_a_closed_enum_and_a_code_table() {
     assert_snapshot!(file(&error_kinds::emit(&api()), "error_kinds.rs"));
 }
 
 #[test]
-fn the_catalog_becomes_data_with_what_is_not_stated_as_none() {
+fn catalog_becomes_data_with_missing_values_as_none() {
     let code = file(&catalog::emit(&api()).expect("it has rows of named types"), "catalog.rs");
     assert_snapshot!(&code[code.find("/// All families.").expect("the data follows the types")..]);
 }
 
 #[test]
-fn resources_are_thin_over_the_transport() {
+fn resources_delegate_to_the_transport() {
     let (_, signatures) = rust::emit(&api(), &lowered()).expect("the fixture generates");
     assert_snapshot!(file(&resources::emit(&api(), &signatures), "resources.rs"));
 }
 
 #[test]
-fn routes_are_matched_the_most_specific_first_and_dispatched() {
+fn routes_are_matched_most_specific_first() {
     let code = file(&routes::emit(&api()), "routes.rs");
     assert_snapshot!(&code[code.find("static ROUTES").expect("the table follows the matching")..]);
 }
 
 #[test]
-fn request_schemas_keep_constraints_and_let_unknown_variants_pass() {
+fn request_schemas_keep_constraints_and_allow_unknown_variants() {
     let files = openapi::emit(&lowered()).expect("the fixture has request schemas");
     assert_snapshot!(file(&files, "requests.schema.json"));
 }
 
-/// The table of presence for the fixture with a value at a place, or what is wrong.
+/// The presence table of the fixture with a value at a pointer, or the problem.
 fn presences(pointer: &str, value: serde_json::Value) -> Result<String, String> {
     let sources = edited(pointer, value);
     build(&sources)
@@ -124,7 +124,7 @@ fn presences(pointer: &str, value: serde_json::Value) -> Result<String, String> 
 }
 
 #[test]
-fn members_that_answers_require_together_become_rows_with_the_way_there() {
+fn presence_rules_of_responses_become_rows_with_paths() {
     let ends = json!([{"required": ["text"]}, {"required": ["picture"]}]);
     assert_snapshot!(
         presences("/components/schemas/LinePart/anyOf", ends).expect("rules of an answer's items")
@@ -138,8 +138,8 @@ fn members_that_answers_require_together_become_rows_with_the_way_there() {
 }
 
 #[test]
-fn rules_of_answers_that_nothing_would_check_are_refused() {
-    let problem = |pointer: &str, value| presences(pointer, value).expect_err("refused");
+fn uncheckable_presence_rules_are_rejected() {
+    let problem = |pointer: &str, value| presences(pointer, value).expect_err("rejected");
     let both = json!([{"required": ["a", "b"]}]);
     assert!(
         problem("/components/schemas/LinePart/anyOf", both)
@@ -154,19 +154,19 @@ fn rules_of_answers_that_nothing_would_check_are_refused() {
         problem("/components/schemas/Line/properties/note/anyOf", inside.clone())
             .contains("a schema of its own")
     );
-    // The body of an error is no operation's answer.
+    // An error body is not an operation's response.
     assert!(
         problem("/components/schemas/Failure/anyOf", inside).contains("only members and items of an answer")
     );
 }
 
 #[test]
-fn the_newer_view_names_the_schema_of_an_item() {
+fn openapi_3_2_view_has_item_schemas() {
     let files = openapi::emit(&lowered()).expect("the fixture has views");
     let view = file(&files, "openapi-3.2.json");
     assert!(view.contains("\"openapi\": \"3.2.0\""));
     assert!(view.contains("\"itemSchema\": {\n") && !view.contains("x-item-schema"));
-    // An item is an event, in whose data the document stands.
+    // An item is an event whose data contains the document.
     assert!(
         view.contains("\"contentSchema\": {\n")
             && view.contains("\"contentMediaType\": \"application/json\"")
@@ -174,7 +174,7 @@ fn the_newer_view_names_the_schema_of_an_item() {
 }
 
 #[test]
-fn a_report_keeps_missing_and_null_apart_in_rust() {
+fn rust_report_types_distinguish_absent_and_null() {
     assert_snapshot!(file(
         &report::emit(&api()).expect("the types of a report"),
         "report/src/generated/mod.rs"
@@ -182,7 +182,7 @@ fn a_report_keeps_missing_and_null_apart_in_rust() {
 }
 
 #[test]
-fn a_type_of_the_report_without_a_title_is_refused() {
+fn report_type_without_a_title_is_rejected() {
     let mut sources = sources();
     sources.report["$defs"]["kit"].as_object_mut().expect("a schema").shift_remove("title");
     let error = build(&sources).expect_err("it has no name");
@@ -193,7 +193,7 @@ fn a_type_of_the_report_without_a_title_is_refused() {
 }
 
 #[test]
-fn the_report_of_dropped_keywords_says_what_enforces_each() {
+fn dropped_keywords_report_names_the_enforcer_of_each() {
     let files = openapi::emit(&lowered()).expect("the fixture has views");
     assert_snapshot!(file(&files, "dropped-keywords.json"));
 }
@@ -212,7 +212,7 @@ fn reference_pages_list_operations_and_types() {
 }
 
 #[test]
-fn a_header_parameter_is_no_query_parameter() {
+fn header_parameter_is_not_a_query_parameter() {
     let schema = serde_json::json!({"type": "string"});
     let parameter = serde_json::json!([{"name": "x-nib", "in": "header", "schema": schema}]);
     let sources = edited("/paths/~1v1~1lines/post/parameters", parameter);
@@ -223,7 +223,7 @@ fn a_header_parameter_is_no_query_parameter() {
 }
 
 #[test]
-fn operations_of_one_path_have_each_their_method_and_their_parameters_bounds() {
+fn operations_of_one_path_keep_their_own_method_and_bounds() {
     let limit = |most: u64| {
         let schema = serde_json::json!({"type": "integer", "maximum": most});
         serde_json::json!({"name": "limit", "in": "query", "description": "Most.", "schema": schema})
@@ -251,7 +251,7 @@ fn operations_of_one_path_have_each_their_method_and_their_parameters_bounds() {
 }
 
 #[test]
-fn an_object_in_the_mapping_of_protocol_buffers_has_a_second_name_for_each_member() {
+fn protobuf_mapped_objects_accept_a_second_spelling() {
     let schema = serde_json::json!({
         "description": "What to write.", "x-source": "2.1", "x-json-mapping": "protobuf", "type": "object",
         "properties": {
@@ -273,7 +273,7 @@ fn an_object_in_the_mapping_of_protocol_buffers_has_a_second_name_for_each_membe
 }
 
 #[test]
-fn a_path_parameter_holds_slashes_where_it_may_and_no_colon_where_methods_follow() {
+fn path_parameters_allow_slashes_and_colons_only_where_unambiguous() {
     let pen = serde_json::json!({
         "name": "pen", "in": "path", "required": true, "description": "The pen.", "x-slashes": true,
         "schema": {"type": "string"},

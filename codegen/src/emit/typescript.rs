@@ -21,6 +21,7 @@ mod types;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use crate::emit::client_header;
 use crate::model::{Api, File, StringEnum, Type};
 
 /// Reserved words, which cannot name an argument.
@@ -88,11 +89,21 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
 /// Files of a Node package that follow from the API alone: types, operations, resources, streams.
 pub(crate) fn clients(api: &Api) -> Vec<File> {
     vec![
-        file(api, "types.ts", "spec/openapi.yaml", &types::emit(api)),
-        file(api, "operations.ts", "spec/openapi.yaml", &operations::emit(api)),
-        file(api, "resources.ts", "spec/openapi.yaml", &resources::emit(api)),
-        file(api, "streams.ts", "spec/openapi.yaml", &streams::emit(api)),
+        types(api),
+        client(api, "operations.ts", &operations::emit(api)),
+        client(api, "resources.ts", &resources::emit(api)),
+        client(api, "streams.ts", &streams::emit(api)),
     ]
+}
+
+/// The types of the API.
+pub(crate) fn types(api: &Api) -> File {
+    client(api, "types.ts", &types::emit(api))
+}
+
+fn client(api: &Api, name: &str, body: &str) -> File {
+    let contents = format!("// {}\n\n{body}", client_header(api));
+    File { path: format!("{}/{name}", api.home.node), contents }
 }
 
 fn file(api: &Api, name: &str, source: &str, body: &str) -> File {

@@ -1,11 +1,11 @@
-//! The allowed responses of an operation: one kind of success, JSON (and events beside it), text, bytes or nothing.
+//! The allowed responses of an operation: one kind of success, which is JSON (optionally with events), text, bytes or nothing.
 
 use serde_json::Value;
 
 use crate::load::{Document, child};
 use crate::schema::{is_null, types, variants};
 
-/// Media types of bytes, and the beginnings of such.
+/// Media types of bytes, and their prefixes.
 const BYTES: &[&str] = &[
     "application/gzip",
     "application/octet-stream",
@@ -17,7 +17,7 @@ const BYTES: &[&str] = &[
     "video/",
 ];
 
-/// What is wrong with the answers of an operation that mean success.
+/// Problems with the successful responses of an operation.
 pub(super) fn of_success(document: &Document, operation: &Value, at: &str) -> Vec<(String, String)> {
     let at = child(at, "responses");
     let all = operation.get("responses").and_then(Value::as_object).into_iter().flatten();
@@ -92,12 +92,12 @@ pub(super) fn of_success(document: &Document, operation: &Value, at: &str) -> Ve
     problems
 }
 
-/// Whether every value of a schema is an object, or every one an array.
+/// Whether all values of a schema are objects, or all are arrays.
 fn is_container(document: &Document, schema: &Value) -> bool {
     form(document, schema).is_some()
 }
 
-/// `object` or `array`, where a schema allows nothing else.
+/// `object` or `array`, if a schema allows nothing else.
 fn form<'doc>(document: &'doc Document, schema: &'doc Value) -> Option<&'doc str> {
     let schema = document.follow(schema).ok()?;
     if schema.get("oneOf").is_some() {

@@ -1,4 +1,4 @@
-//! Our attributes of operations and schemas: where they may be, and what they name.
+//! Our attributes of operations and schemas: where they are allowed, and what they may name.
 
 use serde_json::Value;
 
@@ -14,10 +14,10 @@ const NAMED_ENDS: &[&str] = &["responses", "messages"];
 const FINAL: &[&str] = &["python", "node"];
 
 impl Lint<'_> {
-    /// What else decides how an operation is treated, where it is given.
+    /// Other attributes that determine how an operation is treated, if present.
     pub(super) fn routing(&mut self, node: &Value, at: &str) {
         for (key, words) in [
-            ("x-models", &["text", "image", "video"][..]),
+            ("x-models", &["text", "embedding", "image", "video"][..]),
             ("x-conversation", &["messages", "items", "blocks"]),
         ] {
             if node.get(key).is_some() {
@@ -43,8 +43,8 @@ impl Lint<'_> {
         }
     }
 
-    /// What an operation with a body says of models: nothing checks its model without `x-models`, and no trace names a
-    /// call of a text model without `x-inference`.
+    /// What an operation with a body must state about models: without `x-models` its model is not checked, and without
+    /// `x-inference` traces do not name calls of text models.
     fn asked_of_models(&mut self, node: &Value, at: &str) {
         let is_of_text = TEXT_PROTOCOLS.contains(&text(node, "x-protocol"));
         if !is_of_text || node.get("requestBody").is_none() {
@@ -60,7 +60,7 @@ impl Lint<'_> {
         }
     }
 
-    /// `x-stream`, beside the answers that stream.
+    /// `x-stream`, along with the streaming responses.
     pub(super) fn stream(&mut self, operation: &Value, at: &str) {
         let streams = operation
             .get("responses")
@@ -135,7 +135,7 @@ impl Lint<'_> {
         }
     }
 
-    /// `x-iterable` and `x-text`, which clients make of a response, and `x-new` and `x-built`, of a request.
+    /// `x-iterable` and `x-text`, for what clients derive from a response, and `x-new` and `x-built`, for requests.
     pub(super) fn conveniences(&mut self, node: &Value, at: &str) {
         if node.get("x-new").is_some_and(|new| new != "by hand") {
             self.report(&child(at, "x-new"), "x-new says `by hand`; remove it where `new` is generated");
@@ -172,7 +172,7 @@ impl Lint<'_> {
         }
     }
 
-    /// `x-position` and `x-assumed-kind`, which say what an answer means that leaves something out.
+    /// `x-position` and `x-assumed-kind`, which define the meaning of omitted members in a response.
     pub(super) fn left_out(&mut self, node: &Value, at: &str) {
         if node.get("x-position").is_some_and(|is| is != true || node["type"] != "integer") {
             self.report(&child(at, "x-position"), "x-position is true, on an integer; correct it");

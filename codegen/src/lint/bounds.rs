@@ -1,10 +1,10 @@
-//! Bounds and their origin: a bound that the source does not state is marked by `x-ours` beside it.
+//! Bounds and their origin: a bound that the source does not state is marked with `x-ours`.
 
 use serde_json::Value;
 
 use crate::load::child;
 
-/// What is wrong with the `x-ours` of a schema: it names keywords that stand beside it.
+/// Problems with the `x-ours` of a schema: it must name keywords of the same schema.
 pub(super) fn marks(node: &Value, at: &str) -> Vec<(String, String)> {
     let Some(marks) = node.get("x-ours") else { return Vec::new() };
     let at = child(at, "x-ours");
@@ -18,7 +18,7 @@ pub(super) fn marks(node: &Value, at: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What is wrong with the `x-added` of a schema: it is text, beside a source that is not ours already.
+/// Problems with the `x-added` of a schema: it must be text, and the source must not be ours.
 pub(super) fn addition(node: &Value, at: &str) -> Option<(String, String)> {
     let added = node.get("x-added")?;
     let wrong = if added.as_str().is_none_or(str::is_empty) {
@@ -31,7 +31,7 @@ pub(super) fn addition(node: &Value, at: &str) -> Option<(String, String)> {
     Some((child(at, "x-added"), wrong.to_owned()))
 }
 
-/// What is wrong with the `x-form` of a schema: where a pattern is, it says in words what that takes.
+/// Problems with the `x-form` of a schema: it must describe in words what the pattern accepts.
 pub(super) fn form(node: &Value, at: &str) -> Option<(String, String)> {
     let words = node.get("x-form").map(|words| words.as_str().filter(|words| !words.is_empty()));
     let wrong = match (node.get("pattern").is_some(), words) {
@@ -86,7 +86,7 @@ mod tests {
         ("ImageGenerationRequest.n", "`minimum` 1, `maximum` 10", "2.8"),
     ];
 
-    /// Member → its bounds in words; once of the source's, once of ours.
+    /// Member → its bounds in words: those that the source states, and ours.
     #[derive(Default)]
     struct Found {
         stated: BTreeMap<String, (Vec<String>, String)>,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bound_without_a_mark_is_one_the_source_states() {
+    fn unmarked_bounds_are_stated_by_the_source() {
         // 2.1 to 2.11 and 8, line by line.
         let stated: BTreeSet<(String, String, String)> = found(false)
             .stated
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bound_of_ours_in_a_request_has_its_row_in_gaps() {
+    fn our_request_bounds_are_listed_in_gaps() {
         let gaps = std::fs::read_to_string(root().join("spec/gaps.md")).expect("spec/gaps.md");
         let (_, table) = gaps.split_once("## Bounds of requests that are ours").expect("the section");
         let table = table.split("\n## ").next().unwrap_or_default();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_what_is_not_there_is_reported() {
+    fn x_ours_naming_a_missing_keyword_is_reported() {
         let node = json!({"type": "integer", "minimum": 1, "x-ours": ["minimum", "maximum"]});
         let problems = marks(&node, "/a");
         assert_eq!(problems.len(), 1);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_addition_is_text_beside_a_source_that_is_not_ours() {
+    fn x_added_is_text_and_excludes_source_ours() {
         let wrong = |node: Value| addition(&node, "/a").map(|(place, wrong)| format!("{place}: {wrong}"));
         assert_eq!(wrong(json!({"type": "string", "x-added": "null"})), None);
         assert_eq!(
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_says_in_words_what_it_takes() {
+    fn pattern_requires_a_description_in_x_form() {
         let wrong = |node: Value| form(&node, "/a").map(|(_, wrong)| wrong);
         assert_eq!(wrong(json!({"pattern": "^[0-9]+$", "x-form": "digits"})), None);
         assert_eq!(wrong(json!({"type": "string"})), None);

@@ -1,13 +1,13 @@
-//! The forms of values that are generated: one type, or a oneOf of several.
+//! The supported forms of values: one type, or a oneOf of several.
 
 use serde_json::Value;
 
-use crate::load::child;
+use crate::load::{Document, child};
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// What is wrong with the form that a schema gives.
-pub(super) fn of_schema(node: &Value, at: &str) -> Vec<(String, String)> {
+/// Problems with the form of a schema.
+pub(super) fn of_schema(document: &Document, node: &Value, at: &str) -> Vec<(String, String)> {
     let mut problems = Vec::new();
     let mut report = |key: &str, message: String| problems.push((child(at, key), message));
     let names: Vec<&Value> = match node.get("type") {
@@ -53,6 +53,22 @@ pub(super) fn of_schema(node: &Value, at: &str) -> Vec<(String, String)> {
         if node.get(key).is_some() && node.get("properties").is_some() {
             report(key, format!("{key} stands beside properties; move one into a schema of its own"));
         }
+    }
+    for (index, part) in node.get("allOf").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        let Ok(part) = document.follow(part) else { continue };
+        let has = |key: &str| part.get(key).is_some();
+        let is_object = part.get("type").is_none_or(|name| *name == "object");
+        let is_map = part.get("additionalProperties").is_some_and(Value::is_object);
+        let reason = if has("oneOf") || has("anyOf") && has("properties") {
+            "a choice of forms would be lost; make the oneOf the schema, and add the members to each form"
+        } else if is_map {
+            "the type of further members would be lost; move additionalProperties beside allOf"
+        } else if !is_object || has("enum") || has("x-extensible-enum") {
+            "only objects are joined; write the $ref alone, beside the description"
+        } else {
+            continue;
+        };
+        problems.push((format!("{at}/allOf/{index}"), reason.to_owned()));
     }
     problems
 }

@@ -1,9 +1,9 @@
-//! A member that a request may leave out may be null, which means the same (gaps.md, 2.1).
+//! A member that a request may omit may also be null, which means the same (gaps.md, 2.1).
 
 use super::Problem;
 use crate::model::{Api, Kind, Type};
 
-/// Optional members of requests that do not take null. A constant tells forms apart and is not null.
+/// Optional request members that do not accept null. A constant distinguishes forms and is never null.
 pub(crate) fn lint_nulls(api: &Api) -> Vec<Problem> {
     let mut problems = Vec::new();
     for schema in api.schemas.values().filter(|schema| schema.in_request) {

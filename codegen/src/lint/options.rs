@@ -8,7 +8,7 @@ use crate::options::references::{Reference, references};
 use crate::options::{Entry, Language, OptionKind, Options};
 
 /// Broken rules of `spec/options.json`, resolved: every option has a type and a text, its default is of that type, and
-/// what the texts refer to is there.
+/// the references in texts exist.
 pub(crate) fn lint_options(options: &Options, errors: &Errors) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (scope, described) in options.scopes() {
@@ -68,7 +68,7 @@ fn texts(option: &Entry) -> [(&'static str, &str); 6] {
     ]
 }
 
-/// The default is of the option's type, and within its bounds.
+/// The default has the option's type, and is within its bounds.
 fn default(option: &Entry, report: &mut impl FnMut(&str, String)) {
     if option.constant.is_some() && option.default.is_none() {
         report("/constant", "a constant is the default's; add the default, or remove it".to_owned());
@@ -97,7 +97,7 @@ fn default(option: &Entry, report: &mut impl FnMut(&str, String)) {
     }
 }
 
-/// What the program has a flag for can be read from one.
+/// The flag of the program, if there is one, is consistent with the option.
 fn program(option: &Entry, report: &mut impl FnMut(&str, String)) {
     let has_flag = option.flag.is_some();
     if option.only.contains(&Language::Program) && !has_flag {
@@ -166,12 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn the_fixture_keeps_every_rule() {
+    fn fixture_satisfies_every_rule() {
         assert_eq!(problems("/client/options/0", &json!({})), [""; 0]);
     }
 
     #[test]
-    fn what_is_missing_doubled_or_misspelt_is_reported_with_its_place() {
+    fn missing_duplicate_or_misspelled_members_are_reported() {
         let place = "spec/options.json#/client/options/3";
         let cases = [
             (json!({"type": null}), format!("{place}/type: the type is missing; add it, or `as`")),
@@ -206,13 +206,13 @@ mod tests {
         ];
         for (members, expected) in cases {
             let found = problems("/client/options/3", &members);
-            // A text that named it before may be left behind, too.
+            // A text that still names the option may be reported, too.
             assert!(found.contains(&expected), "{members}: {found:?}");
         }
     }
 
     #[test]
-    fn a_name_that_is_no_identifier_is_reported() {
+    fn invalid_identifier_is_reported() {
         let found = problems("/save/options/0", &json!({"name": "maxBytes"}));
         assert_eq!(
             found,
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_beyond_the_bounds_of_the_report_is_reported() {
+    fn default_outside_report_bounds_is_reported() {
         let found = problems("/check/options/1", &json!({"default": 5}));
         assert_eq!(
             found,
@@ -230,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_with_a_value_is_reported() {
+    fn switch_with_a_value_is_reported() {
         let found = problems("/check/options/3", &json!({"flag": "TRUTH"}));
         let expected = "a switch has no value and everything else has one; correct it";
         assert_eq!(found, [format!("spec/options.json#/check/options/3/flag: {expected}")]);
     }
 
     #[test]
-    fn what_is_pointed_at_has_to_be_there() {
+    fn dangling_references_are_rejected() {
         let cases = [
             (
                 "/call/options/0",

@@ -1,4 +1,4 @@
-//! The parameters of an operation, its path's included, and the body that travels beside them.
+//! The parameters of an operation, including those of its path, and the body sent with them.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,10 @@ use serde_json::Value;
 
 use crate::load::{Document, METHODS, ParameterPlace, child, text};
 use crate::names;
+use crate::schema::merge_all_of;
+use crate::vocabulary::OF_THE_TRANSPORT;
 
-/// Headers that the transport sets.
-const OF_THE_TRANSPORT: &[&str] =
-    &["accept", "authorization", "content-type", "user-agent", "idempotency-key"];
-
-/// What is wrong with the parameters of an operation as a whole. `at_path`, `at`: places of its path and its own.
+/// Problems with the parameters of an operation as a whole. `at_path`, `at`: the pointers to its path and to itself.
 pub(super) fn of_operation(
     document: &Document,
     path: &str,
@@ -26,8 +24,8 @@ pub(super) fn of_operation(
     };
     let body = operation.pointer("/requestBody/content/application~1json/schema");
     let body = body.and_then(|schema| document.follow(schema).ok());
-    let members =
-        || body.and_then(|body| body.get("properties")).and_then(Value::as_object).into_iter().flatten();
+    let merged = body.and_then(|body| merge_all_of(document, body).ok());
+    let members = || merged.as_ref().and_then(|body| body["properties"].as_object()).into_iter().flatten();
     let mut arguments: BTreeMap<String, &str> = BTreeMap::new();
     for (from, parameter) in &parameters {
         let name = text(parameter, "name");
@@ -78,7 +76,7 @@ pub(super) fn of_operation(
     problems
 }
 
-/// What is wrong with a path of its own, and with the parameters that all its operations have.
+/// Problems with a path itself, and with the parameters shared by all its operations.
 pub(super) fn of_path(path: &str, item: &Value, at: &str) -> Vec<(String, String)> {
     let mut problems = Vec::new();
     if path.split('/').any(|segment| segment.matches('{').count() > 1) {

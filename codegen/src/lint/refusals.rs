@@ -1,11 +1,11 @@
-//! Unsupported input is refused, with its location and a remedy.
+//! Unsupported input is rejected, with its location and the fix.
 
 use serde_json::{Value, json};
 
 use super::lint;
 use crate::fixture::edited;
 
-/// All problems after an edit of the fixture, each in a line; the file is left out.
+/// All problems after an edit of the fixture, one per line, without the file name.
 fn problems(pointer: &str, value: Value) -> Vec<String> {
     let problems = lint(&edited(pointer, value).openapi);
     let place = |place: &str| place.trim_start_matches("spec/openapi.yaml#").to_owned();
@@ -15,7 +15,7 @@ fn problems(pointer: &str, value: Value) -> Vec<String> {
 const LINES: &str = "/paths/~1v1~1lines";
 const LINE: &str = "/paths/~1v1~1lines~1{line_id}";
 
-/// The one problem of an answer of this kind to `retrieve_line`.
+/// The only problem with a response of this kind to `retrieve_line`.
 fn of_answer(answer: &Value) -> Vec<String> {
     problems(&format!("{LINE}/get/responses"), answer.clone())
 }
@@ -25,7 +25,7 @@ fn content(kind: &str, schema: &Value) -> Value {
 }
 
 #[test]
-fn answers_of_nothing_an_array_bytes_and_text_are_generated() {
+fn empty_array_bytes_and_text_responses_are_supported() {
     for answer in [
         json!({"204": {"description": "Done."}}),
         json!({"202": {"description": "Taken."}}),
@@ -39,7 +39,7 @@ fn answers_of_nothing_an_array_bytes_and_text_are_generated() {
 }
 
 #[test]
-fn an_operation_without_an_answer_of_success_or_with_two_is_refused() {
+fn operation_requires_exactly_one_success_response() {
     let failure = json!({"404": {"description": "Gone."}});
     assert_eq!(
         of_answer(&failure),
@@ -59,7 +59,7 @@ fn an_operation_without_an_answer_of_success_or_with_two_is_refused() {
 }
 
 #[test]
-fn an_answer_of_a_kind_that_is_not_generated_is_refused() {
+fn unsupported_response_media_type_is_rejected() {
     let at = |kind: &str| format!("{LINE}/get/responses/200/content/{}", kind.replace('/', "~1"));
     let string = json!({"type": "string"});
     for kind in ["application/problem+json", "multipart/mixed", "application/x-ndjson", "application/xml"] {
@@ -102,7 +102,7 @@ fn an_answer_of_a_kind_that_is_not_generated_is_refused() {
 }
 
 #[test]
-fn json_that_is_neither_an_object_nor_an_array_is_refused_as_an_answer() {
+fn json_response_must_be_an_object_or_an_array() {
     let line = json!({"$ref": "#/components/schemas/Line"});
     for schema in [
         json!({"type": "integer"}),
@@ -123,7 +123,7 @@ fn json_that_is_neither_an_object_nor_an_array_is_refused_as_an_answer() {
 }
 
 #[test]
-fn an_operation_that_always_streams_and_has_a_document_too_is_refused() {
+fn always_streaming_operation_may_not_return_a_document() {
     let at = "/paths/~1v1beta~1pens~1{pen}:streamWrite/post/responses/200/content/application~1json";
     let schema = json!({"schema": {"$ref": "#/components/schemas/Line"}});
     assert_eq!(
@@ -132,7 +132,7 @@ fn an_operation_that_always_streams_and_has_a_document_too_is_refused() {
     );
 }
 
-/// What is said of this parameter in the place of the one in the query.
+/// The problems if this parameter replaces the one in the query.
 fn of_parameter(parameter: &Value) -> Vec<String> {
     let line_id = json!({"name": "line_id", "in": "path", "required": true, "schema": {"type": "string"}});
     let at = format!("{LINE}/get/parameters");
@@ -141,15 +141,38 @@ fn of_parameter(parameter: &Value) -> Vec<String> {
 }
 
 #[test]
-fn parameters_that_no_language_can_send_are_refused() {
+fn unsupported_parameters_are_rejected() {
     let string = json!({"type": "string"});
+    let item = "an item of a parameter has one plain type (string, integer, number, boolean)";
     assert_eq!(
         of_parameter(&json!({"name": "marks", "in": "query", "schema": {"type": "array"}})),
-        ["/schema: a parameter has one plain type (string, integer, number, boolean)"]
+        [format!("/schema/items: {item}")]
+    );
+    let objects = json!({"type": "array", "items": {"type": "object"}});
+    assert_eq!(
+        of_parameter(&json!({"name": "marks", "in": "query", "schema": objects})),
+        [format!("/schema/items: {item}")]
+    );
+    let texts = json!({"type": "array", "items": string});
+    assert_eq!(
+        of_parameter(&json!({"name": "X-Marks", "in": "header", "schema": texts})),
+        ["/schema: a list stands in a query alone; make it a string, or move it there"]
+    );
+    for list in [
+        json!({"name": "marks", "in": "query", "schema": texts}),
+        json!({"name": "marks", "in": "query", "explode": false, "schema": texts}),
+    ] {
+        assert_eq!(of_parameter(&list), [""; 0]);
+    }
+    assert_eq!(
+        of_parameter(&json!({"name": "marks", "in": "query", "style": "pipeDelimited", "schema": texts})),
+        [
+            "/style: unknown member `style` of a parameter; remove it: a list in a query is a=1&a=2, or with explode: false a=1,2; all else is encoded as usual"
+        ]
     );
     assert_eq!(
         of_parameter(&json!({"name": "crumb", "in": "cookie", "schema": string})),
-        ["/in: in must be one of path, query, header; add it"]
+        ["/in: in must be one of path, query, header; correct it"]
     );
     assert_eq!(
         of_parameter(&json!({"name": "X-Fixed", "in": "header", "schema": {"type": "string", "const": "a"}})),
@@ -173,7 +196,7 @@ fn parameters_that_no_language_can_send_are_refused() {
 }
 
 #[test]
-fn a_path_and_its_parameters_fit_each_other() {
+fn path_and_parameters_must_match() {
     let shared = |parameter: Value| problems(&format!("{LINE}/parameters"), json!([parameter]));
     let at = format!("{LINE}/parameters/0");
     assert_eq!(
@@ -182,7 +205,9 @@ fn a_path_and_its_parameters_fit_each_other() {
     );
     assert_eq!(
         shared(json!({"name": "marks", "in": "query", "schema": {"type": "object"}})),
-        [format!("{at}/schema: a parameter has one plain type (string, integer, number, boolean)")]
+        [format!(
+            "{at}/schema: a parameter has one plain type (string, integer, number, boolean), or is a list of one"
+        )]
     );
     assert_eq!(
         problems(&format!("{LINE}/get/parameters"), json!([])),
@@ -199,13 +224,13 @@ fn a_path_and_its_parameters_fit_each_other() {
 }
 
 #[test]
-fn an_operation_overrides_a_parameter_of_its_path_by_name_and_place() {
+fn operation_overrides_path_parameter_by_name_and_location() {
     let shared = json!([{"name": "maxParts", "in": "query", "schema": {"type": "boolean"}}]);
     assert_eq!(problems(&format!("{LINE}/parameters"), shared), [""; 0]);
 }
 
 #[test]
-fn a_body_that_would_be_left_out_is_refused() {
+fn unsupported_request_body_is_rejected() {
     let at = format!("{LINES}/post/requestBody");
     let body = json!({"required": true, "content": {
         "text/plain": {"schema": {"$ref": "#/components/schemas/LineRequest"}}
@@ -233,7 +258,7 @@ fn a_body_that_would_be_left_out_is_refused() {
 }
 
 #[test]
-fn names_that_generated_code_has_already_are_refused() {
+fn names_taken_by_generated_code_are_rejected() {
     let at = format!("{LINE}/get");
     assert_eq!(
         problems(&format!("{at}/operationId"), json!("exec")),
@@ -282,7 +307,7 @@ fn names_that_generated_code_has_already_are_refused() {
 }
 
 #[test]
-fn schemas_whose_name_some_language_has_no_room_for_are_refused() {
+fn schema_names_reserved_in_any_language_are_rejected() {
     let schema = |name: &str| {
         let note = json!({"description": "A note.", "x-source": "ours", "type": "object"});
         problems(&format!("/components/schemas/{name}"), note)
@@ -318,7 +343,7 @@ fn schemas_whose_name_some_language_has_no_room_for_are_refused() {
 }
 
 #[test]
-fn values_of_several_forms_are_refused_and_null_is_a_quoted_word() {
+fn multi_type_values_and_unquoted_null_are_rejected() {
     let at = "/components/schemas/Line/properties/mark";
     let mark = |schema: Value| problems(at, schema);
     assert_eq!(
@@ -351,7 +376,7 @@ fn values_of_several_forms_are_refused_and_null_is_a_quoted_word() {
 }
 
 #[test]
-fn an_open_union_within_an_open_union_has_the_form_of_unknown_kinds_for_both() {
+fn nested_open_unions_share_one_unknown_variant() {
     let at = "/components/schemas/Mark/oneOf";
     let unknown = |kinds: Value| json!({"type": "object", "required": ["type"], "properties": {"type": {"type": "string", "not": {"enum": kinds}}}});
     let inner = |kinds: Value| {
@@ -382,10 +407,10 @@ fn an_open_union_within_an_open_union_has_the_form_of_unknown_kinds_for_both() {
 }
 
 #[test]
-fn references_in_a_circle_are_told() {
+fn circular_references_are_reported() {
     let mut edited = edited("/components/schemas/One", json!({"$ref": "#/components/schemas/Two"}));
     edited.openapi.0["components"]["schemas"]["Two"] = json!({"$ref": "#/components/schemas/One"});
     let reference = json!({"$ref": "#/components/schemas/One"});
-    let error = edited.openapi.follow(&reference).expect_err("a circle");
+    let error = edited.openapi.follow(&reference).expect_err("circular");
     assert!(error.to_string().contains("references lead in a circle"), "{error}");
 }

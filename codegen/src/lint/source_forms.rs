@@ -125,7 +125,7 @@ const STATED: &[(&str, &[(&str, &str)])] = &[
     ("Image", &[("url", "string"), ("revised_prompt", "string"), ("b64_json", "string")]),
 ];
 
-/// The form of a schema in words. null is left out where `takes_null` says that it means absence.
+/// The form of a schema in words, without null if `takes_null` indicates that null means absence.
 fn form(node: &Value, takes_null: bool) -> String {
     let null = if takes_null { "" } else { " or null" };
     if let Some(name) = text(node, "$ref").strip_prefix("#/components/schemas/") {
@@ -162,7 +162,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace")
 }
 
-/// Member → its form, and what of it is ours; without the members that are ours as a whole.
+/// Member → its form, and our additions to it; without members that are entirely ours.
 fn members(sources: &Sources) -> BTreeMap<(String, String), (String, String)> {
     let mut found = BTreeMap::new();
     for (name, schema) in sources.openapi.members("/components/schemas") {
@@ -176,7 +176,7 @@ fn members(sources: &Sources) -> BTreeMap<(String, String), (String, String)> {
                 continue;
             }
             let is_required = required.contains(&member.as_str());
-            // Every optional member of a request takes null (gaps.md), but none of a response.
+            // Every optional request member accepts null (gaps.md), but no response member does.
             let stated = if is_required { "required " } else { "" };
             let is_request = name.ends_with("Request") || name.starts_with("Native");
             let form = format!("{stated}{}", form(node, !is_required && is_request));
@@ -187,7 +187,7 @@ fn members(sources: &Sources) -> BTreeMap<(String, String), (String, String)> {
 }
 
 #[test]
-fn a_form_without_a_mark_is_the_one_that_the_source_states() {
+fn unmarked_member_types_match_the_source() {
     let sources = Sources::read(root()).expect("the specification can be read");
     let found = members(&sources);
     let stated: BTreeMap<(String, String), &str> = STATED
@@ -212,7 +212,7 @@ fn a_form_without_a_mark_is_the_one_that_the_source_states() {
 }
 
 #[test]
-fn every_addition_to_a_member_has_its_row_in_gaps() {
+fn our_member_additions_are_listed_in_gaps() {
     let gaps = std::fs::read_to_string(root().join("spec/gaps.md")).expect("spec/gaps.md");
     let (_, table) = gaps.split_once("## Members whose form is partly ours").expect("the section");
     let table = table.split("\n## ").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Names that are reserved in some language: keywords get a trailing `_`, all others are refused here.
+//! Names that are reserved in some language: keywords get a trailing `_`, all others are rejected here.
 
 use std::collections::BTreeMap;
 
@@ -6,71 +6,12 @@ use serde_json::Value;
 
 use crate::load::{Document, METHODS, child, schema_name, text};
 use crate::names;
+use crate::vocabulary::{CLASSES, MEMBERS, ROOT, is_taken_operation};
 
-/// Names of schemas that are words of Python and of Rust.
+/// Schema names that are reserved in Python and Rust.
 const SCHEMAS: &[&str] = &["False", "None", "Self", "True"];
 
-/// Operation ids that are functions of the generated Rust client and of its table already.
-const OPERATION_IDS: &[&str] = &[
-    "all",
-    "api_version",
-    "baseurl",
-    "by_id",
-    "client",
-    "exec",
-    "inner",
-    "new",
-    "new_with_client",
-    "of",
-    "post",
-    "pre",
-];
-
-/// Members of every resource in TypeScript.
-const MEMBERS: &[&str] = &["connection", "constructor", "send"];
-
-/// Members of the clients, beside which the resources stand.
-const ROOT: &[&str] = &[
-    "base_url",
-    "builder",
-    "call",
-    "close",
-    "files",
-    "from_env",
-    "new",
-    "open",
-    "options",
-    "redactor",
-    "transport",
-    "with_options",
-];
-
-/// Classes that modules of resources import, and the class of all resources.
-const CLASSES: &[&str] = &[
-    "Any",
-    "AsyncStream",
-    "Bytes",
-    "CallOptions",
-    "Client",
-    "Error",
-    "EventStream",
-    "Literal",
-    "Mapping",
-    "NotGiven",
-    "Option",
-    "Record",
-    "Resources",
-    "Response",
-    "Result",
-    "Sequence",
-    "Stream",
-    "String",
-    "TypedCall",
-    "Unpack",
-    "Vec",
-];
-
-/// What is wrong with the names of a document.
+/// Problems with the names in a document.
 pub(super) fn names(document: &Document) -> Vec<(String, String)> {
     let mut problems = Vec::new();
     // Names of types, in all languages at once, and where they come from.
@@ -97,8 +38,7 @@ pub(super) fn names(document: &Document) -> Vec<(String, String)> {
         let id = text(operation, "operationId");
         ids.push(id);
         let at_id = child(at, "operationId");
-        let is_keyword = names::snake(id) == *id && names::rust(id) != *id;
-        if OPERATION_IDS.contains(&id) || is_keyword {
+        if names::snake(id) == *id && is_taken_operation(id) {
             problems.push((
                 at_id.clone(),
                 format!("`{id}` is taken in generated Rust; choose another, callers see x-method alone"),
@@ -153,7 +93,7 @@ pub(super) fn names(document: &Document) -> Vec<(String, String)> {
     problems
 }
 
-/// What the generated Rust adds beside an operation that can stream: a function of the client, and a method.
+/// What the generated Rust adds for an operation that can stream: a function of the client, and a method.
 fn streaming_twins(operations: &[(String, &Value)], ids: &[&str]) -> Vec<(String, String)> {
     let mut problems = Vec::new();
     let switched =
@@ -176,7 +116,7 @@ fn streaming_twins(operations: &[(String, &Value)], ids: &[&str]) -> Vec<(String
     problems
 }
 
-/// The schema of the whole document of a stream, where `final` names a method for it.
+/// The schema of a stream's complete document, if `final` names a method for it.
 fn document_of_stream(operation: &Value) -> Option<&str> {
     operation.pointer("/x-stream/final")?;
     let responses = operation.get("responses")?.as_object()?;

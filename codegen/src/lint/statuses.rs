@@ -5,15 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Problem;
+use crate::error_statuses::statuses;
 use crate::load::{Document, child};
-use crate::model::{Api, ErrorStyle};
+use crate::model::Api;
 
-/// Statuses of requests that reach no operation: another method, a file.
-const OF_NO_OPERATION: &[u16] = &[405, 410];
-/// Statuses of requests with a body.
-const OF_BODIES: &[u16] = &[413, 415];
-
-/// Operations that answer errors in one form but do not list the statuses of `errors.json`, or list others.
+/// Operations whose errors have one form but whose statuses differ from those in `errors.json`.
 pub(crate) fn lint_statuses(document: &Document, api: &Api) -> Vec<Problem> {
     let mut problems = Vec::new();
     for operation in &api.operations {
@@ -26,14 +22,7 @@ pub(crate) fn lint_statuses(document: &Document, api: &Api) -> Vec<Problem> {
         if !responses.contains_key("default") {
             continue;
         }
-        let codes = api.errors.codes.iter().map(|code| match operation.error_style {
-            ErrorStyle::Standard | ErrorStyle::Messages => code.status,
-            ErrorStyle::Native => code.native_http,
-        });
-        let sent: BTreeSet<u16> = codes
-            .filter(|status| !OF_NO_OPERATION.contains(status))
-            .filter(|status| operation.request.is_some() || !OF_BODIES.contains(status))
-            .collect();
+        let sent = statuses(&api.errors, operation.error_style, operation.request.is_some());
         let listed: BTreeSet<u16> = operation.error_statuses.iter().copied().collect();
         let mut report = |statuses: Vec<&u16>, what: &str| {
             if !statuses.is_empty() {

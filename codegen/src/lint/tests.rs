@@ -1,4 +1,4 @@
-//! Each rule reports its place and the way out.
+//! Each rule reports the location and the fix.
 
 use serde_json::{Value, json};
 
@@ -18,13 +18,13 @@ fn problem(pointer: &str, value: Value) -> String {
 }
 
 #[test]
-fn the_fixture_keeps_every_rule() {
+fn fixture_satisfies_every_rule() {
     assert_eq!(lint(&sources().openapi), []);
     assert_eq!(lint_errors(&sources().errors), []);
 }
 
 #[test]
-fn an_operation_of_text_models_says_which_models_it_serves_and_its_name_in_traces() {
+fn text_operation_requires_x_models_and_x_inference() {
     let at = "/paths/~1v1~1lines/post";
     for (key, why) in [
         ("x-models", "without it nothing checks the model; add `text`"),
@@ -39,12 +39,12 @@ fn an_operation_of_text_models_says_which_models_it_serves_and_its_name_in_trace
         assert_eq!(problem.place, format!("spec/openapi.yaml#{at}/{key}"));
         assert_eq!(problem.message, format!("{key} is missing: {why}"));
     }
-    // Without a body no model is named.
+    // Without a body there is no model.
     assert_eq!(lint(&edited("/paths/~1v1~1lines~1{line_id}/get/x-protocol", json!("chat")).openapi), []);
 }
 
 #[test]
-fn a_stream_that_only_the_name_of_an_event_ends_names_it() {
+fn stream_ended_by_an_event_name_requires_last_events() {
     let at = "/paths/~1v1~1lines/post/x-protocol";
     for protocol in ["responses", "messages"] {
         assert_eq!(
@@ -56,7 +56,7 @@ fn a_stream_that_only_the_name_of_an_event_ends_names_it() {
 }
 
 #[test]
-fn a_schema_without_a_source_is_reported() {
+fn schema_without_a_source_is_reported() {
     assert_eq!(
         problem("/components/schemas/Line/x-source", Value::Null),
         "spec/openapi.yaml#/components/schemas/Line: x-source is missing; add the section of the source (`\"2.1\"`) or \
@@ -65,7 +65,7 @@ fn a_schema_without_a_source_is_reported() {
 }
 
 #[test]
-fn a_source_that_is_no_section_is_reported() {
+fn invalid_source_section_is_reported() {
     assert_eq!(
         problem("/components/schemas/Line/x-source", json!("chapter two")),
         "spec/openapi.yaml#/components/schemas/Line/x-source: `chapter two` is no section; write `\"2.1\"`, \
@@ -74,7 +74,7 @@ fn a_source_that_is_no_section_is_reported() {
 }
 
 #[test]
-fn an_operation_id_that_is_not_snake_case_is_reported() {
+fn operation_id_not_in_snake_case_is_reported() {
     assert_eq!(
         problem("/paths/~1v1~1lines/post/operationId", json!("createLine")),
         "spec/openapi.yaml#/paths/~1v1~1lines/post/operationId: operationId must be snake_case, such as \
@@ -83,7 +83,7 @@ fn an_operation_id_that_is_not_snake_case_is_reported() {
 }
 
 #[test]
-fn an_operation_id_used_twice_is_reported() {
+fn duplicate_operation_id_is_reported() {
     assert_eq!(
         problem("/paths/~1v1~1lines/post/operationId", json!("retrieve_line")),
         "spec/openapi.yaml#/paths/~1v1~1lines~1{line_id}/get/operationId: `retrieve_line` is taken; choose another"
@@ -91,7 +91,7 @@ fn an_operation_id_used_twice_is_reported() {
 }
 
 #[test]
-fn two_operations_in_one_place_of_the_client_are_reported() {
+fn duplicate_client_method_is_reported() {
     assert_eq!(
         problem("/paths/~1v1~1lines/post/x-method", json!("retrieve")),
         "spec/openapi.yaml#/paths/~1v1~1lines~1{line_id}/get: the client already has `paper.lines.retrieve`; choose \
@@ -100,7 +100,7 @@ fn two_operations_in_one_place_of_the_client_are_reported() {
 }
 
 #[test]
-fn a_method_named_like_a_resource_is_reported() {
+fn method_named_like_a_resource_is_reported() {
     let mut edited = edited("/paths/~1v1~1lines/post/x-resource", json!("paper"));
     edited.openapi.0["paths"]["/v1/lines"]["post"]["x-method"] = json!("lines");
     let problems = lint(&edited.openapi);
@@ -108,7 +108,7 @@ fn a_method_named_like_a_resource_is_reported() {
 }
 
 #[test]
-fn an_unknown_attribute_is_reported() {
+fn unknown_attribute_is_reported() {
     assert_eq!(
         problem("/components/schemas/Line/x-sourcce", json!("2.2")),
         "spec/openapi.yaml#/components/schemas/Line/x-sourcce: unknown member `x-sourcce` of a schema; remove it or \
@@ -117,16 +117,55 @@ fn an_unknown_attribute_is_reported() {
 }
 
 #[test]
-fn an_unknown_keyword_is_reported() {
+fn unknown_keyword_is_reported() {
     assert_eq!(
         problem("/components/schemas/Line/properties/parts/prefixItems", json!([])),
         "spec/openapi.yaml#/components/schemas/Line/properties/parts/prefixItems: unknown member `prefixItems` of a \
-         schema; remove it or teach codegen/src what it means"
+         schema; write items: a oneOf of what an item may be"
+    );
+    assert_eq!(
+        problem("/components/schemas/Line/discriminator", json!({"propertyName": "object"})),
+        "spec/openapi.yaml#/components/schemas/Line/discriminator: unknown member `discriminator` of a schema; it \
+         belongs to a oneOf of the kinds; list them in one"
     );
 }
 
 #[test]
-fn a_reference_to_nothing_is_reported() {
+fn non_object_part_of_all_of_is_reported() {
+    let at = "/components/schemas/Line/properties/note";
+    for (part, message) in [
+        (
+            json!({"type": "string", "enum": ["a", "b"]}),
+            "only objects are joined; write the $ref alone, beside the description",
+        ),
+        (
+            json!({"$ref": "#/components/schemas/Mark"}),
+            "a choice of forms would be lost; make the oneOf the schema, and add the members to each form",
+        ),
+        (
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            "the type of further members would be lost; move additionalProperties beside allOf",
+        ),
+    ] {
+        let joined = json!({"description": "One.", "allOf": [part, {"$ref": "#/components/schemas/Note"}]});
+        assert_eq!(problem(at, joined), format!("spec/openapi.yaml#{at}/allOf/0: {message}"));
+    }
+}
+
+#[test]
+fn nullable_named_schema_is_reported() {
+    let at = "/components/schemas/Word";
+    let word = json!({"description": "A word.", "x-source": "ours", "type": ["string", "null"]});
+    assert_eq!(
+        problem(at, word),
+        format!(
+            "spec/openapi.yaml#{at}: a named schema is not null; where it may be, write oneOf: [{{$ref: …}}, {{type: \"null\"}}]"
+        )
+    );
+}
+
+#[test]
+fn dangling_reference_is_reported() {
     assert_eq!(
         problem(
             "/components/schemas/Line/properties/parts/items",
@@ -138,7 +177,7 @@ fn a_reference_to_nothing_is_reported() {
 }
 
 #[test]
-fn enum_values_that_become_one_identifier_are_reported() {
+fn enum_values_with_colliding_identifiers_are_reported() {
     assert_eq!(
         problem("/components/schemas/LineRequest/properties/ratio/enum", json!(["16:9", "1:69"])),
         "spec/openapi.yaml#/components/schemas/LineRequest/properties/ratio/enum: `16:9` and `1:69` both become the \
@@ -147,7 +186,7 @@ fn enum_values_that_become_one_identifier_are_reported() {
 }
 
 #[test]
-fn a_property_called_extra_is_reported() {
+fn property_named_extra_is_reported() {
     assert_eq!(
         problem("/components/schemas/Note/properties/extra", json!({"type": "string"})),
         "spec/openapi.yaml#/components/schemas/Note/properties/extra: `extra` is where unknown members are kept in \
@@ -156,7 +195,7 @@ fn a_property_called_extra_is_reported() {
 }
 
 #[test]
-fn properties_that_become_one_identifier_are_reported() {
+fn properties_with_colliding_identifiers_are_reported() {
     assert_eq!(
         problem("/components/schemas/LineRequest/properties/Weight", json!({"type": "string"})),
         "spec/openapi.yaml#/components/schemas/LineRequest/properties/Weight: `Weight` and `weight` become the same \
@@ -165,7 +204,7 @@ fn properties_that_become_one_identifier_are_reported() {
 }
 
 #[test]
-fn a_schema_named_like_an_inline_object_is_reported() {
+fn schema_named_like_an_inline_object_is_reported() {
     let note_by = json!({"description": "Taken.", "x-source": "ours", "type": "object"});
     assert_eq!(
         problem("/components/schemas/NoteBy", note_by),
@@ -175,7 +214,7 @@ fn a_schema_named_like_an_inline_object_is_reported() {
 }
 
 #[test]
-fn a_required_member_that_is_no_property_is_reported() {
+fn required_member_without_a_property_is_reported() {
     assert_eq!(
         problem("/components/schemas/Line/required", json!(["object", "colour"])),
         "spec/openapi.yaml#/components/schemas/Line/required: \"colour\" is required but no property; add it or \
@@ -184,7 +223,7 @@ fn a_required_member_that_is_no_property_is_reported() {
 }
 
 #[test]
-fn a_stream_without_its_attribute_is_reported() {
+fn stream_without_x_stream_is_reported() {
     assert_eq!(
         problem("/paths/~1v1~1lines/post/x-stream", Value::Null),
         "spec/openapi.yaml#/paths/~1v1~1lines/post/x-stream: the operation streams: add x-stream: {parameter: stream} \
@@ -193,7 +232,7 @@ fn a_stream_without_its_attribute_is_reported() {
 }
 
 #[test]
-fn a_stream_switch_that_the_body_does_not_have_is_reported() {
+fn stream_switch_missing_from_the_body_is_reported() {
     assert_eq!(
         problem("/paths/~1v1~1lines/post/x-stream", json!({"parameter": "live", "terminator": null})),
         "spec/openapi.yaml#/paths/~1v1~1lines/post/x-stream: the request body has no property `live`; add it or \
@@ -202,7 +241,7 @@ fn a_stream_switch_that_the_body_does_not_have_is_reported() {
 }
 
 #[test]
-fn a_final_method_without_a_name_in_each_language_is_reported() {
+fn final_method_without_a_name_in_each_language_is_reported() {
     assert_eq!(
         problem("/paths/~1v1~1lines/post/x-stream/final", json!({"python": "get_final_line"})),
         "spec/openapi.yaml#/paths/~1v1~1lines/post/x-stream/final: node is missing; name the method that gives the \
@@ -211,7 +250,7 @@ fn a_final_method_without_a_name_in_each_language_is_reported() {
 }
 
 #[test]
-fn a_parameter_named_like_a_member_of_the_body_is_reported() {
+fn parameter_named_like_a_body_member_is_reported() {
     let parameter = json!([{"name": "weight", "in": "query", "schema": {"type": "number"}}]);
     assert_eq!(
         problem("/paths/~1v1~1lines/post/parameters", parameter),
@@ -220,7 +259,7 @@ fn a_parameter_named_like_a_member_of_the_body_is_reported() {
 }
 
 #[test]
-fn an_any_of_that_is_a_choice_of_forms_is_reported() {
+fn any_of_used_as_a_union_is_reported() {
     assert_eq!(
         problem("/components/schemas/LinePart/properties/rest/anyOf", json!([{"type": "string"}])),
         "spec/openapi.yaml#/components/schemas/LinePart/properties/rest/anyOf: anyOf may only list {required: […]}, with what \
@@ -229,13 +268,13 @@ fn an_any_of_that_is_a_choice_of_forms_is_reported() {
 }
 
 #[test]
-fn a_duplicate_key_of_the_yaml_is_an_error() {
+fn duplicate_yaml_key_is_an_error() {
     let error = Document::parse("a: 1\na: 2\n").expect_err("two values of one key");
     assert!(error.to_string().contains("duplicate entry with key \"a\""), "{error}");
 }
 
 #[test]
-fn an_error_class_without_a_known_parent_is_reported() {
+fn error_class_with_an_unknown_parent_is_reported() {
     let mut errors = sources().errors;
     errors.kinds[2].parent = "LostError".to_owned();
     let problems = lint_errors(&errors);
@@ -244,7 +283,7 @@ fn an_error_class_without_a_known_parent_is_reported() {
 }
 
 #[test]
-fn a_status_of_two_error_kinds_is_reported() {
+fn status_shared_by_two_error_kinds_is_reported() {
     let mut errors = sources().errors;
     errors.kinds[1].status.push(429);
     let problems = lint_errors(&errors);
@@ -252,7 +291,7 @@ fn a_status_of_two_error_kinds_is_reported() {
 }
 
 #[test]
-fn an_iterable_that_is_no_array_is_reported() {
+fn non_array_iterable_is_reported() {
     assert_eq!(
         problem("/components/schemas/LinePart/x-iterable", json!("text")),
         "spec/openapi.yaml#/components/schemas/LinePart/x-iterable: x-iterable names an array among the properties; \
@@ -261,7 +300,7 @@ fn an_iterable_that_is_no_array_is_reported() {
 }
 
 #[test]
-fn a_joined_text_that_hides_a_property_is_reported() {
+fn joined_text_shadowing_a_property_is_reported() {
     let joined =
         json!({"name": "rest", "path": ["rest"], "type": "word", "member": "text", "description": "All."});
     assert_eq!(
@@ -271,7 +310,7 @@ fn a_joined_text_that_hides_a_property_is_reported() {
 }
 
 #[test]
-fn attributes_that_name_nothing_are_reported() {
+fn invalid_attribute_values_are_reported() {
     let line = "/paths/~1v1~1lines/post";
     for (pointer, value, message) in [
         ("/components/schemas/Note/x-position", json!(true), "x-position is true, on an integer; correct it"),
@@ -280,11 +319,15 @@ fn attributes_that_name_nothing_are_reported() {
             json!("smear"),
             "x-assumed-kind names one of the kinds that x-discriminator maps; correct it",
         ),
-        (&format!("{line}/x-models"), json!("sound"), "x-models must be one of text, image, video; add it"),
+        (
+            &format!("{line}/x-models"),
+            json!("sound"),
+            "x-models must be one of text, embedding, image, video; correct it",
+        ),
         (
             &format!("{line}/x-conversation"),
             json!("letters"),
-            "x-conversation must be one of messages, items, blocks; add it",
+            "x-conversation must be one of messages, items, blocks; correct it",
         ),
         (
             &format!("{line}/x-webhook-url"),
@@ -303,7 +346,7 @@ fn attributes_that_name_nothing_are_reported() {
     }
 }
 
-/// What the rules of the built model say after an edit of the fixture.
+/// The problems that the rules of the built model report after an edit of the fixture.
 fn problems_of_the_model(pointer: &str, value: Value) -> Vec<String> {
     let sources = edited(pointer, value);
     let api = build(&sources).expect("the fixture builds");
@@ -312,7 +355,7 @@ fn problems_of_the_model(pointer: &str, value: Value) -> Vec<String> {
 }
 
 #[test]
-fn an_optional_member_of_a_request_that_does_not_take_null_is_reported() {
+fn optional_request_member_that_rejects_null_is_reported() {
     // 2.1: null for an optional field is the same as absence.
     assert_eq!(problems_of_the_model("/info/title", json!("Tiny")), [""; 0]);
     assert_eq!(
@@ -325,28 +368,41 @@ fn an_optional_member_of_a_request_that_does_not_take_null_is_reported() {
 }
 
 #[test]
-fn an_operation_lists_the_statuses_of_its_errors_and_no_others() {
-    // 7 rule 4.
-    let at = "/paths/~1v1~1lines/post/responses/500";
-    assert_eq!(
-        problems_of_the_model(at, Value::Null),
-        [
-            "spec/openapi.yaml#/paths/~1v1~1lines/post/responses: add the statuses of errors that are missing, as \
-             `default` is: [500], by the codes of spec/errors.json"
-        ]
-    );
+fn operation_must_list_exactly_its_error_statuses() {
+    // 7 rule 4. A status that no code has replaces one that a code has.
     let teapot = json!({"description": "An error."});
+    let mut edited = edited("/paths/~1v1~1lines/post/responses/500", Value::Null);
+    edited.openapi.0["paths"]["/v1/lines"]["post"]["responses"]["418"] = teapot;
+    let api = build(&edited).expect("the fixture builds");
+    let problems = lint_statuses(&edited.openapi, &api);
+    assert!(
+        problems.iter().all(|problem| problem.place == "spec/openapi.yaml#/paths/~1v1~1lines/post/responses")
+    );
     assert_eq!(
-        problems_of_the_model("/paths/~1v1~1lines/post/responses/418", teapot),
+        problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>(),
         [
-            "spec/openapi.yaml#/paths/~1v1~1lines/post/responses: remove the statuses of errors that no code has here: \
-             [418], by the codes of spec/errors.json"
+            "add the statuses of errors that are missing, as `default` is: [500], by the codes of spec/errors.json",
+            "remove the statuses of errors that no code has here: [418], by the codes of spec/errors.json",
         ]
     );
 }
 
 #[test]
-fn an_open_union_that_is_closed_to_other_validators_is_reported() {
+fn default_error_response_covers_every_status() {
+    let listed = |sources| {
+        let api = build(&sources).expect("the fixture builds");
+        assert_eq!(lint_statuses(&sources.openapi, &api), []);
+        api.operations[0].error_statuses.iter().copied().collect::<std::collections::BTreeSet<_>>()
+    };
+    let mut edited = sources();
+    let responses = edited.openapi.0.pointer_mut("/paths/~1v1~1lines/post/responses");
+    let responses = responses.and_then(Value::as_object_mut).expect("responses");
+    responses.retain(|status, _| status.starts_with('2') || status == "default");
+    assert_eq!(listed(edited), listed(sources()));
+}
+
+#[test]
+fn open_union_without_an_unknown_variant_is_reported() {
     let forms = json!([{"$ref": "#/components/schemas/Dot"}, {"$ref": "#/components/schemas/Dash"}]);
     let said = problem("/components/schemas/Mark/oneOf", forms);
     assert!(said.contains("the form of unknown kinds; make that {type: object, required: [type]"), "{said}");
@@ -354,15 +410,15 @@ fn an_open_union_that_is_closed_to_other_validators_is_reported() {
 }
 
 #[test]
-fn a_json_mapping_that_is_not_known_is_reported() {
+fn unknown_json_mapping_is_reported() {
     assert_eq!(
         problem("/components/schemas/LineRequest/x-json-mapping", json!("thrift")),
-        "spec/openapi.yaml#/components/schemas/LineRequest/x-json-mapping: x-json-mapping must be one of protobuf; add it"
+        "spec/openapi.yaml#/components/schemas/LineRequest/x-json-mapping: x-json-mapping must be one of protobuf; correct it"
     );
 }
 
 #[test]
-fn a_new_that_is_not_known_is_reported() {
+fn unknown_x_new_is_reported() {
     assert_eq!(
         problem("/components/schemas/LineRequest/x-new", json!(["text"])),
         "spec/openapi.yaml#/components/schemas/LineRequest/x-new: x-new says `by hand`; remove it where `new` is generated"
@@ -370,5 +426,31 @@ fn a_new_that_is_not_known_is_reported() {
     assert_eq!(
         problem("/components/schemas/LineRequest/x-built", json!("LineRequest::new(")),
         "spec/openapi.yaml#/components/schemas/LineRequest/x-built: x-built is an expression of Rust that makes the first of `examples`, beside x-new; correct it"
+    );
+}
+
+#[test]
+fn inline_type_may_not_take_the_name_of_another() {
+    let at = "/paths/~1v1~1lines~1{line_id}/get/responses";
+    let inline = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+    let answer = json!({"200": {"description": "It.", "content": {"application/json": {"schema": inline}}}});
+    let mut sources = edited(at, answer);
+    sources.openapi.0["components"]["schemas"]["RetrieveLineResponse"] =
+        json!({"description": "A line.", "x-source": "ours", "type": "object"});
+    let said = lint(&sources.openapi);
+    assert_eq!(
+        said.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>(),
+        [
+            "the type `RetrieveLineResponse` is already generated from /components/schemas/RetrieveLineResponse; rename one"
+        ]
+    );
+}
+
+#[test]
+fn security_names_a_scheme() {
+    let said = lint(&edited("/paths/~1v1~1lines/post/security", json!([{"token": []}])).openapi);
+    assert_eq!(
+        said.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>(),
+        ["token names no scheme; add it to components/securitySchemes"]
     );
 }

@@ -1,5 +1,5 @@
-//! Open unions are open for every validator: their last form is that of the kinds which are not known. Where one of the
-//! forms is an open union itself, that one has it, for both.
+//! Open unions are open for every validator: their last form is that of unknown kinds. If one of the
+//! forms is itself an open union, that one has this form, for both.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::load::{Document, child, schema_name};
 use crate::schema::variants;
 
-/// What is wrong with an open union's forms: any kind but the known ones has to fit exactly one.
+/// Problems with an open union's forms: an unknown kind must fit exactly one.
 pub(super) fn unknown_kinds(document: &Document, node: &Value, at: &str) -> Option<(String, String)> {
     let property = discriminator(node)?;
     let forms = node.get("oneOf").and_then(Value::as_array)?;
@@ -43,7 +43,7 @@ pub(super) fn unknown_kinds(document: &Document, node: &Value, at: &str) -> Opti
         }
     }
     let mut known = kinds(document, node, property);
-    // Those of the unions it is a form of: to them it is the form of unknown kinds.
+    // The known kinds of the unions that contain it: for them it is the form of unknown kinds.
     for (_, outer) in document.members("/components/schemas").filter(|(_, outer)| is_open(outer)) {
         let is_form =
             variants(outer).any(|form| document.follow(form).is_ok_and(|form| std::ptr::eq(form, node)));
@@ -77,13 +77,13 @@ fn discriminator(node: &Value) -> Option<&str> {
     node.pointer("/x-discriminator/propertyName").and_then(Value::as_str)
 }
 
-/// The known kinds of a union, those of the unions among its forms included.
+/// The known kinds of a union, including those of unions among its forms.
 fn kinds(document: &Document, node: &Value, property: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for variant in variants(node) {
         let Ok(target) = document.follow(variant) else { continue };
         if target.get("oneOf").is_some() {
-            // Its own forms only: a third level is refused where that one is looked at.
+            // Its own forms only: a third level is rejected where that one is checked.
             let inner = variants(target).filter_map(|variant| document.follow(variant).ok());
             found.extend(inner.filter_map(|form| kind(form, property)));
         } else if let Some(kind) = kind(target, property) {

@@ -1,7 +1,7 @@
-//! Lowers a JSON Schema to what a checker does while it reads a document.
+//! Lowers a JSON Schema to the steps of a checker that reads a document once.
 //!
-//! The keywords it knows are in [`KEYWORDS`] and in [`CheckerLowering::condition`]; any other is an error, and so is a known one
-//! in a place or a form that the checker could not decide. What a checker leaves undecided when it runs is not its
+//! The supported keywords are in [`KEYWORDS`] and in [`CheckerLowering::condition`]; any other is an error, and so is a known one
+//! in a place or a form that the checker could not decide. What a checker leaves undecided at run time is not its
 //! concern: unknown members, for one, whether the schema allows them or not.
 
 use std::collections::BTreeSet;
@@ -73,7 +73,7 @@ struct CheckerLowering<'a> {
 }
 
 impl CheckerLowering<'_> {
-    /// The form of the values at a place of the schema; `name` is what they are called.
+    /// The form of the values at a place of the schema; `name` is their name.
     fn value(&mut self, at: &str, node: &Value, name: &str) -> Result<ValueForm> {
         if let Some(reference) = node.get("$ref").and_then(Value::as_str) {
             let pointer = reference.strip_prefix('#').unwrap_or(reference);
@@ -108,7 +108,7 @@ impl CheckerLowering<'_> {
         Ok(ValueForm { nullable, form })
     }
 
-    /// A constant, or one of some: strings and null, or one integer.
+    /// A constant, or one of several: strings and null, or one integer.
     fn constants(&mut self, at: &str, node: &Value, name: &str) -> Result<ValueForm> {
         only(at, node, if node.get("enum").is_some() { &["enum"] } else { &["const"] })?;
         if let Some(integer) = node.get("const").and_then(Value::as_i64) {
@@ -297,7 +297,7 @@ fn text(at: &str, node: &Value) -> Result<Form> {
     })
 }
 
-/// The characters that a pattern wants at the beginning.
+/// The characters that a pattern requires at the beginning.
 fn beginning(pattern: &str) -> Option<Vec<(u8, u8, bool)>> {
     let mut rest = pattern.strip_prefix('^')?.as_bytes();
     let mut atoms = Vec::new();
@@ -336,7 +336,7 @@ fn strings(at: &str, node: &Value, key: &str) -> Result<Vec<String>> {
     serde_json::from_value(list.clone()).with_context(|| format!("{at}/{key} is no list of strings"))
 }
 
-/// Refuses keywords other than these and those that require nothing.
+/// Rejects keywords other than these and those that require nothing.
 fn only(at: &str, node: &Value, keywords: &[&str]) -> Result<()> {
     let Some(members) = node.as_object() else { bail!("{at} is no object") };
     let known: BTreeSet<&str> = keywords.iter().chain(ANNOTATIONS).copied().collect();
@@ -346,7 +346,7 @@ fn only(at: &str, node: &Value, keywords: &[&str]) -> Result<()> {
     }
 }
 
-/// Adds what has a name. Two places of the schema that would have the same name are an error.
+/// Adds a named part. Two places of the schema with the same name are an error.
 fn same<T>(
     all: &mut IndexMap<String, T>,
     name: &str,

@@ -1,17 +1,35 @@
 //! The specification as OpenAPI 3.2.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::load::Document;
+use crate::load::{Document, child};
+use crate::model::Api;
 
-pub(super) fn newer(document: &Document) -> Value {
+pub(super) fn newer(document: &Document, api: &Api) -> Value {
     let mut newer = document.0.clone();
     newer["openapi"] = json!("3.2.0");
     item_schemas(&mut newer, None);
+    error_statuses(&mut newer, api);
     newer
 }
 
-/// `x-item-schema` has a keyword of its own since 3.2. `last`: the data that ends the streams of an operation.
+/// Lists the statuses that `default` stands for: `spec/errors.json` gives them, and readers of this document do not have it.
+fn error_statuses(newer: &mut Value, api: &Api) {
+    for operation in &api.operations {
+        let at = child(&child("/paths", &operation.path), &operation.method.upper().to_lowercase());
+        let answers = newer.pointer_mut(&format!("{at}/responses")).and_then(Value::as_object_mut);
+        let Some(answers) = answers else { continue };
+        let Some(default) = answers.shift_remove("default") else { continue };
+        let mut listed: Map<String, Value> = std::mem::take(answers);
+        for status in &operation.error_statuses {
+            listed.entry(status.to_string()).or_insert_with(|| default.clone());
+        }
+        listed.insert("default".to_owned(), default);
+        *answers = listed;
+    }
+}
+
+/// `x-item-schema` has its own keyword since 3.2. `last`: the data that ends the streams of an operation.
 fn item_schemas(node: &mut Value, last: Option<&str>) {
     match node {
         Value::Object(members) => {
@@ -21,7 +39,7 @@ fn item_schemas(node: &mut Value, last: Option<&str>) {
             if let Some(events) = members.get_mut("text/event-stream").and_then(Value::as_object_mut)
                 && let Some(schema) = events.shift_remove("x-item-schema")
             {
-                // The whole, which is text elsewhere, is the sequence of its items here.
+                // The complete stream, which is text elsewhere, is the sequence of its items here.
                 events.shift_remove("schema");
                 events.insert("itemSchema".to_owned(), event(&schema, last));
             }
@@ -35,7 +53,7 @@ fn item_schemas(node: &mut Value, last: Option<&str>) {
     }
 }
 
-/// An item of an event stream: an event, whose data is text that holds what the schema describes, or the last word.
+/// An item of an event stream: an event whose data is text that contains what the schema describes, or the end marker.
 fn event(schema: &Value, last: Option<&str>) -> Value {
     let (media_type, text) = ("application/json", "string");
     let data = match last {

@@ -7,9 +7,9 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 
 use crate::load::{Document, text};
-use crate::model::{Api, Operation};
+use crate::model::{Api, Location, Operation};
 use crate::names;
-use crate::schema::variants;
+use crate::schema::{CHECKED_FORMATS, variants};
 
 /// One document for all operations: `operations` names the body of each in `$defs`, and holds the schemas of its
 /// parameters.
@@ -28,7 +28,13 @@ pub(super) fn requests(document: &Document, api: &Api) -> Result<Value> {
             let schema = parameter_schema(document, operation, &parameter.name);
             parameters.insert(parameter.name.clone(), enforceable(&schema, document)?);
         }
-        operations.insert(operation.id.clone(), json!({"body": operation.request, "parameters": parameters}));
+        let mut rules = json!({"body": operation.request, "parameters": parameters});
+        let required = operation.parameters.iter().filter(|p| p.required && p.location == Location::Header);
+        let required: Vec<&str> = required.map(|parameter| parameter.name.as_str()).collect();
+        if !required.is_empty() {
+            rules["required_headers"] = json!(required);
+        }
+        operations.insert(operation.id.clone(), rules);
     }
     Ok(json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -60,6 +66,7 @@ fn enforceable(node: &Value, document: &Document) -> Result<Value> {
                 continue;
             }
             // For generators only: the oneOf as conditions, the reading of responses, Rust code written by hand, documentation.
+            "format" if !value.as_str().is_some_and(|format| CHECKED_FORMATS.contains(&format)) => continue,
             "x-discriminator" | "x-assumed-kind" | "x-new" | "x-built" | "x-added" | "examples" => continue,
             "properties" => {
                 let mut inner = Map::new();

@@ -1,7 +1,7 @@
-//! The public test suite of JSON Schema, as far as the checker of [`super::checker()`] decides its schemas. The checker reads
-//! documents that are objects and values of one type, so a schema is that of a member, and one without a type becomes one
-//! schema for each type, and one for lists of strings: the suite's verdict is that of the instances that have the type, and
-//! no other instance is valid.
+//! The public test suite of JSON Schema, limited to the schemas that the checker of [`super::checker()`] can decide. The
+//! checker reads objects whose values have one type each. So a schema of the suite becomes the schema of a member, and one
+//! without a type becomes a schema for each type, and one for lists of strings: the suite's verdict applies to instances of
+//! that type, and all others are invalid.
 
 use serde_json::{Map, Value, json};
 
@@ -37,7 +37,7 @@ pub(crate) fn suite(files: &[SuiteFile]) -> Suite {
     suite
 }
 
-/// The schema as it is, if that can be decided, and otherwise with each type.
+/// The schema unchanged if it can be decided, and otherwise with each type.
 fn forms(schema: &Value) -> Vec<(&'static str, Value)> {
     let whole = vec![("", schema.clone())];
     let Some(members) = schema.as_object() else { return whole };
@@ -56,7 +56,7 @@ fn forms(schema: &Value) -> Vec<(&'static str, Value)> {
     whole.into_iter().chain(strings).chain(kinds).collect()
 }
 
-/// The schema of an object whose member `value` follows a schema, with its definitions, which have names of their own.
+/// The schema of an object whose member `value` has this schema, with its definitions renamed.
 fn document(schema: &Value, name: &str) -> Value {
     let mut schema = schema.clone();
     let mut own = Map::new();
@@ -76,7 +76,7 @@ fn document(schema: &Value, name: &str) -> Value {
     json!({"type": "object", "properties": {"value": schema}, "required": ["value"], "$defs": own})
 }
 
-/// Has the references to definitions lead where these are now. Any other leads to no place, and is refused.
+/// Redirects references to definitions to their new location. Any other reference is left dangling, and is rejected.
 fn refer(node: &mut Value, name: &str) {
     match node {
         Value::Object(members) => {
@@ -97,7 +97,7 @@ fn refer(node: &mut Value, name: &str) {
     }
 }
 
-/// Adds what has the names of a case, which no other case has.
+/// Adds the parts of one case, whose names are unique to it.
 fn add(all: &mut Checker, one: Checker) {
     all.objects.extend(one.objects);
     all.lists.extend(one.lists);
@@ -114,7 +114,7 @@ mod tests {
     use crate::load::Sources;
 
     #[test]
-    fn what_no_checker_decides_of_the_public_suite_is_refused_for_these_reasons() {
+    fn unsupported_suite_schemas_are_rejected_with_recorded_reasons() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
         let suite = suite(&Sources::read(root).expect("the sources are here").suite);
         let mut reasons = BTreeMap::<String, usize>::new();

@@ -1,4 +1,4 @@
-//! What becomes of each keyword that 3.0.3, progenitor or typify cannot take.
+//! How each keyword that 3.0.3, progenitor or typify does not support is lowered.
 
 use serde_json::{Value, json};
 
@@ -46,21 +46,21 @@ fn ranges_and_defaults_are_dropped_and_recorded() {
 }
 
 #[test]
-fn constraints_inside_a_form_of_a_union_are_recorded_at_their_own_place() {
+fn union_variant_constraints_are_recorded_at_their_own_pointer() {
     let dropped = lowered(&sources()).dropped;
     let at = "/components/schemas/LineRequest/properties/text/oneOf/1";
     assert_eq!(record(&dropped, at, "minItems"), Some(EnforcedBy::Limits));
 }
 
 #[test]
-fn a_constant_of_a_request_becomes_a_one_value_enum_that_is_filled_in() {
+fn request_constant_becomes_a_defaulted_one_value_enum() {
     let kind = &schema("Dot")["properties"]["type"];
     assert_eq!(kind["enum"], json!(["dot"]));
     assert_eq!(kind["default"], json!("dot"));
 }
 
 #[test]
-fn a_constant_of_an_answer_is_read_as_any_string() {
+fn response_constant_becomes_any_string() {
     let Lowered { document, dropped, .. } = lowered(&sources());
     let object = &document["components"]["schemas"]["Line"]["properties"]["object"];
     assert_eq!(object, &json!({"type": "string", "description": "Kind of the record."}));
@@ -71,7 +71,7 @@ fn a_constant_of_an_answer_is_read_as_any_string() {
 }
 
 #[test]
-fn an_open_enum_becomes_a_string_type_of_its_own() {
+fn open_enum_becomes_its_own_string_type() {
     let Lowered { document, open_enums, .. } = lowered(&sources());
     let schemas = &document["components"]["schemas"];
     let reference = json!([{"$ref": "#/components/schemas/LineRequestInk"}]);
@@ -84,7 +84,7 @@ fn an_open_enum_becomes_a_string_type_of_its_own() {
 }
 
 #[test]
-fn an_open_union_becomes_one_object_with_the_members_of_all_variants() {
+fn open_union_becomes_one_object_with_all_members() {
     let mark = schema("Mark");
     assert_eq!(mark["required"], json!(["at", "type"]));
     assert_eq!(mark["properties"]["type"], json!({"type": "string", "description": "Kind of the mark."}));
@@ -93,14 +93,14 @@ fn an_open_union_becomes_one_object_with_the_members_of_all_variants() {
 }
 
 #[test]
-fn members_that_differ_between_variants_become_any_value() {
+fn members_with_conflicting_types_become_any_value() {
     let sources = edited("/components/schemas/Dot/properties/length", json!({"type": "boolean"}));
     let length = &lowered(&sources).document["components"]["schemas"]["Mark"]["properties"]["length"];
     assert_eq!(length.get("type"), None);
 }
 
 #[test]
-fn objects_that_differ_between_variants_become_one_object_with_the_members_of_both() {
+fn conflicting_object_members_are_merged() {
     let place = |name: &str| json!({"$ref": format!("#/components/schemas/{name}"), "description": "Where."});
     let mut sources = edited("/components/schemas/Dot/properties/place", place("Line"));
     sources.openapi.0["components"]["schemas"]["Dash"]["properties"]["place"] = place("Failure");
@@ -116,7 +116,7 @@ fn objects_that_differ_between_variants_become_one_object_with_the_members_of_bo
 }
 
 #[test]
-fn strings_that_differ_between_variants_stay_strings() {
+fn conflicting_string_members_stay_strings() {
     let open = json!({"type": ["string", "null"], "x-extensible-enum": ["a"]});
     let mut sources = edited("/components/schemas/Dot/properties/colour", open);
     sources.openapi.0["components"]["schemas"]["Dash"]["properties"]["colour"] = json!({"type": "string"});
@@ -125,7 +125,7 @@ fn strings_that_differ_between_variants_stay_strings() {
 }
 
 #[test]
-fn unknown_members_are_kept_even_where_an_answer_is_closed() {
+fn unknown_members_are_retained_even_in_closed_responses() {
     let Lowered { document, dropped, .. } = lowered(&sources());
     assert_eq!(document["components"]["schemas"]["Line"]["additionalProperties"], json!({}));
     assert_eq!(document["components"]["schemas"]["LinePart"]["additionalProperties"], json!({}));
@@ -136,7 +136,7 @@ fn unknown_members_are_kept_even_where_an_answer_is_closed() {
 }
 
 #[test]
-fn a_stream_becomes_an_operation_of_its_own_under_a_double_slash() {
+fn stream_becomes_its_own_operation_under_a_double_slash() {
     let document = lowered(&sources()).document;
     let json_form = &document["paths"]["/v1/lines"]["post"];
     let stream_form = &document["paths"]["//v1/lines"]["post"];
@@ -147,14 +147,14 @@ fn a_stream_becomes_an_operation_of_its_own_under_a_double_slash() {
 }
 
 #[test]
-fn only_success_is_lowered_of_the_answers() {
+fn only_success_responses_are_lowered() {
     let document = lowered(&sources()).document;
     let answers = document["paths"]["/v1/lines"]["post"]["responses"].as_object().expect("an object");
     assert_eq!(answers.keys().collect::<Vec<_>>(), ["2XX"]);
 }
 
 #[test]
-fn a_parameter_with_a_fixed_value_is_left_to_the_transport() {
+fn fixed_parameter_is_left_to_the_transport() {
     let Lowered { document, dropped, .. } = lowered(&sources());
     let parameters = &document["paths"]["/v1beta/pens/{pen}:streamWrite"]["post"]["parameters"];
     assert_eq!(parameters.as_array().map(Vec::len), Some(1));
@@ -171,7 +171,7 @@ fn conditions_are_dropped_and_recorded() {
 }
 
 #[test]
-fn conditions_among_the_parts_of_an_all_of_are_recorded() {
+fn conditions_within_all_of_are_recorded() {
     let condition = json!([{"if": {"required": ["ink"]}, "then": {"required": ["weight"]}}]);
     let sources = edited("/components/schemas/LineRequest/allOf", condition);
     let Lowered { document, dropped, .. } = lowered(&sources);
@@ -181,7 +181,7 @@ fn conditions_among_the_parts_of_an_all_of_are_recorded() {
 }
 
 #[test]
-fn a_keyword_that_nobody_taught_lowering_is_an_error() {
+fn unsupported_keyword_is_an_error() {
     let sources = edited("/components/schemas/Note/propertyNames", json!({"pattern": "^a"}));
     let api = build(&sources).expect("the fixture builds");
     let error = lower(&sources.openapi, &api).expect_err("propertyNames is not lowered");
@@ -192,7 +192,7 @@ fn a_keyword_that_nobody_taught_lowering_is_an_error() {
 }
 
 #[test]
-fn two_inline_types_of_one_name_are_an_error() {
+fn duplicate_inline_type_name_is_an_error() {
     let ink = json!({"description": "Taken.", "x-source": "ours", "type": "string"});
     let sources = edited("/components/schemas/LineRequestInk", ink);
     let api = build(&sources).expect("the fixture builds");

@@ -39,6 +39,7 @@ pub(crate) struct Operation {
     pub name: String,
     pub summary: String,
     pub description: String,
+    pub deprecated: bool,
     /// Section of the source specification, or `ours`.
     pub source: String,
     /// Arguments of an example call for the documentation, by wire name; empty if the specification has none.
@@ -69,6 +70,11 @@ impl Operation {
     /// Query and header parameters a caller may set (those with a fixed value excluded).
     pub(crate) fn free_parameters(&self) -> impl Iterator<Item = &Parameter> {
         self.parameters.iter().filter(|p| p.location != Location::Path && p.fixed.is_none())
+    }
+
+    /// Headers that a caller may leave out.
+    pub(crate) fn optional_headers(&self) -> impl Iterator<Item = &Parameter> {
+        self.parameters.iter().filter(|p| p.location == Location::Header && !p.required)
     }
 
     /// Query parameters that are always sent with one value, never an argument.
@@ -155,14 +161,25 @@ pub(crate) struct Parameter {
     pub required: bool,
     /// Always sent with this value, never an argument.
     pub fixed: Option<String>,
-    /// `x-slashes`: its value in the path may contain slashes.
-    pub slashes: bool,
+    pub encoding: Encoding,
     pub ty: Type,
     pub constraints: Constraints,
     pub default: Option<Value>,
     pub description: String,
+    pub deprecated: bool,
     /// Section, or `ours`.
     pub source: String,
+}
+
+/// How a parameter's value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// As its place has it; a list in a query is one parameter for each item.
+    Usual,
+    /// `x-slashes`: a value in the path may contain slashes.
+    Slashes,
+    /// `explode: false`: a list in a query is one value, with commas between its items.
+    Joined,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,6 +228,7 @@ pub(crate) enum Protocol {
     Responses,
     Messages,
     Native,
+    Embeddings,
     Media,
     Models,
 }
@@ -223,6 +241,7 @@ impl Protocol {
             Self::Responses => "Responses",
             Self::Messages => "Messages",
             Self::Native => "Native",
+            Self::Embeddings => "Embeddings",
             Self::Media => "Media",
             Self::Models => "Models",
         }
@@ -254,6 +273,7 @@ impl ErrorStyle {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ModelKind {
     Text,
+    Embedding,
     Image,
     Video,
 }
@@ -263,6 +283,7 @@ impl ModelKind {
     pub(crate) fn pascal(self) -> &'static str {
         match self {
             Self::Text => "Text",
+            Self::Embedding => "Embedding",
             Self::Image => "Image",
             Self::Video => "Video",
         }

@@ -8,14 +8,14 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use http::{Uri, response};
+use http::response;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::{Handle, Id};
 
 use super::framing::{self, Framing};
 use super::head;
 use crate::error::Error;
-use crate::request::RequestRef;
+use crate::request::{Destination, RequestRef};
 use crate::socket::Socket;
 use crate::tcp::WatchedSocket;
 use crate::watching;
@@ -59,15 +59,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> H1Connection<S> {
     }
 
     /// Sends a request and waits for the head of the response, which may arrive before all of the request is sent.
-    /// If this is dropped or fails, the connection is closed. `server`: scheme and authority.
+    /// If this is dropped or fails, the connection is closed. `destination`: the server, and the proxy that forwards the request.
     pub(crate) async fn send(
         self,
         request: RequestRef<'_>,
-        server: &Uri,
+        destination: Destination<'_>,
     ) -> Result<(response::Parts, Reading<S>), Error> {
         let Self { mut socket, runtime, is_used } = self;
         let stale_until = is_used.then(|| Instant::now() + STALE);
-        let head = Bytes::from(head::write(request, server));
+        let head = Bytes::from(head::write(request, destination));
         let mut outgoing =
             Outgoing { head, body: request.body.clone(), state: Sending::Underway, has_begun: false };
         let mut packets = BytesMut::new();
@@ -89,7 +89,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> H1Connection<S> {
                     Ok(None) => Error::Incomplete,
                     Err(error) => Error::Broken(error),
                 };
-                // Why the request could not be sent says more than the missing response does.
+                // The reason why the request could not be sent is more informative than the missing response.
                 return Poll::Ready(Err(outgoing.failure().map_or(why, Error::Broken)));
             }
         })
@@ -174,7 +174,7 @@ impl H1Connection<Socket> {
 }
 
 impl Reading<Socket> {
-    /// Lets somebody else watch the connection; none while the request is still being sent.
+    /// Hands the connection to another watcher; none while the request is still being sent.
     pub(crate) fn watch(&mut self) -> Option<WatchedSocket> {
         if self.outgoing.is_sent() { self.socket.watch() } else { None }
     }
@@ -193,7 +193,7 @@ struct Outgoing {
     head: Bytes,
     body: Bytes,
     state: Sending,
-    /// Whether the connection has taken anything of it.
+    /// Whether the connection has accepted any part of it.
     has_begun: bool,
 }
 

@@ -63,13 +63,14 @@ enum At {
 
 /// How a response body is framed, and whether the connection can be reused afterwards.
 pub(super) fn of_answer(
-    asked: &Method,
+    request_method: &Method,
     version: Version,
     status: StatusCode,
     headers: &HeaderMap,
 ) -> Result<(Framing, bool), Error> {
     let lasts = lasts(version, headers);
-    if *asked == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+    if *request_method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+    {
         return Ok((Framing::Done, lasts));
     }
     let length = length(headers)?;
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_the_size_of_a_chunk_is_white_space_or_an_extension() {
+    fn only_white_space_or_an_extension_may_follow_the_chunk_size() {
         for body in ["3\r\nabc\r\n0\r\n\r\n", "3 \r\nabc\r\n0\r\n\r\n", "3 ;a=b\r\nabc\r\n0;\r\n\r\n"] {
             assert_eq!(decoded(body).expect(body), "abc");
         }

@@ -10,6 +10,7 @@ use http::{Request, Uri};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::H1Connection;
+use crate::request::Destination;
 
 /// The body of the response that `bytes` represent, if they are a valid response. `packet`: the size of the
 /// packets they arrive in.
@@ -17,7 +18,9 @@ pub fn answer(bytes: &[u8], packet: usize) -> Option<Vec<u8>> {
     let reading = async {
         let connection = H1Connection::new(Server { bytes, packet: packet.max(1) });
         let server = Uri::from_static("http://server");
-        let (_, mut reading) = connection.send((&Request::new(Bytes::new())).into(), &server).await.ok()?;
+        let destination = Destination { server: &server, forwarder: None };
+        let (_, mut reading) =
+            connection.send((&Request::new(Bytes::new())).into(), destination).await.ok()?;
         let mut body = reading.arrived().ok()?.to_vec();
         while let Some(data) = poll_fn(|context| reading.poll_data(context)).await.ok()? {
             assert!(!data.is_empty(), "data is never empty");

@@ -3,22 +3,28 @@
 use std::mem::MaybeUninit;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, PROXY_AUTHORIZATION, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version, response};
 use httparse::{ParserConfig, Status};
 
 use crate::error::Error;
-use crate::request::RequestRef;
+use crate::proxy::Proxy;
+use crate::request::{Destination, RequestRef};
 
 /// Maximum length of the heads of a response, including informational ones (1xx).
 pub(super) const MAX_BYTES: usize = 128 * 1024;
 const MAX_HEADERS: usize = 128;
 
-/// The head of a request. `server`: scheme and authority.
-pub(super) fn write(request: RequestRef<'_>, server: &Uri) -> Vec<u8> {
+/// The head of a request.
+pub(super) fn write(request: RequestRef<'_>, destination: Destination<'_>) -> Vec<u8> {
+    let Destination { server, forwarder } = destination;
     let mut head = Vec::with_capacity(512);
     head.extend_from_slice(request.method.as_str().as_bytes());
     head.push(b' ');
+    if forwarder.is_some() {
+        head.extend_from_slice(b"http://");
+        write_host(&mut head, server);
+    }
     let path = request.path_and_query.map_or("/", |path| path.as_str());
     if !path.starts_with('/') {
         head.push(b'/');
@@ -28,6 +34,13 @@ pub(super) fn write(request: RequestRef<'_>, server: &Uri) -> Vec<u8> {
     if !request.headers.contains_key(HOST) {
         head.extend_from_slice(b"host: ");
         write_host(&mut head, server);
+        head.extend_from_slice(b"\r\n");
+    }
+    if let Some(authorization) = forwarder.and_then(Proxy::authorization)
+        && !request.headers.contains_key(PROXY_AUTHORIZATION)
+    {
+        head.extend_from_slice(b"proxy-authorization: ");
+        head.extend_from_slice(authorization.as_bytes());
         head.extend_from_slice(b"\r\n");
     }
     for (name, value) in request.headers {
@@ -150,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_in_many_packets_is_looked_at_once() {
+    fn head_in_many_packets_is_scanned_once() {
         let sent = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(100));
         let (mut reader, mut held) = (Reader::default(), BytesMut::new());
         let (last, before) = sent.as_bytes().split_last().expect("a head");
@@ -161,7 +174,7 @@ mod tests {
             assert!(held.len() - reader.seen.0 <= 2, "{} of {}", reader.seen.0, held.len());
         }
         held.extend_from_slice(&[*last]);
-        let parts = reader.read(&mut held).expect("a valid head").expect("a whole one");
+        let parts = reader.read(&mut held).expect("a valid head").expect("a complete head");
         assert_eq!((parts.status, parts.headers.len()), (StatusCode::OK, 100));
     }
 }

@@ -1,6 +1,7 @@
 //! One exchange over an in-memory connection whose other end is scripted.
 
 use std::future::poll_fn;
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri, header};
@@ -9,9 +10,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::{H1Connection, Reading};
 use crate::error::Error;
+use crate::proxy::Proxy;
+use crate::request::Destination;
 
-fn server() -> Uri {
-    Uri::from_static("http://server.example:8080")
+fn server() -> Destination<'static> {
+    static SERVER: LazyLock<Uri> = LazyLock::new(|| Uri::from_static("http://server.example:8080"));
+    Destination { server: &SERVER, forwarder: None }
 }
 
 fn get() -> Request<Bytes> {
@@ -28,7 +32,7 @@ async fn answer(request: Request<Bytes>, packets: &[&[u8]]) -> Result<(StatusCod
             tokio::task::yield_now().await;
         }
     });
-    let (head, mut reading) = H1Connection::new(ours).send((&request).into(), &server()).await?;
+    let (head, mut reading) = H1Connection::new(ours).send((&request).into(), server()).await?;
     let body = body(&mut reading).await?;
     serving.await.expect("the server has sent all");
     Ok((head.status, body, reading.into_connection().is_some()))
@@ -42,8 +46,19 @@ async fn body(reading: &mut Reading<DuplexStream>) -> Result<Vec<u8>, Error> {
     Ok(body)
 }
 
+#[test]
+fn forwarded_request_has_the_full_url_and_proxy_credentials() {
+    let proxy = Proxy::at("http://amy:canary@proxy.example:3128").expect("a proxy");
+    let destination = Destination { forwarder: Some(&proxy), ..server() };
+    let request = Request::builder().uri("/v1/models?a=b").body(Bytes::new()).expect("a request");
+    let head = super::head::write((&request).into(), destination);
+    let expected = "GET http://server.example:8080/v1/models?a=b HTTP/1.1\r\nhost: server.example:8080\r\n\
+                    proxy-authorization: Basic YW15OmNhbmFyeQ==\r\n\r\n";
+    assert_eq!(String::from_utf8_lossy(&head), expected);
+}
+
 #[tokio::test]
-async fn a_request_is_written_with_its_host_its_headers_and_its_length() {
+async fn request_is_written_with_host_headers_and_length() {
     let (ours, mut theirs) = duplex(1 << 16);
     let request = Request::builder()
         .method(Method::POST)
@@ -56,7 +71,7 @@ async fn a_request_is_written_with_its_host_its_headers_and_its_length() {
         .expect("a request");
     let sending =
         tokio::spawn(
-            async move { H1Connection::new(ours).send((&request).into(), &server()).await.map(|_| ()) },
+            async move { H1Connection::new(ours).send((&request).into(), server()).await.map(|_| ()) },
         );
     let mut received = vec![0; 4096];
     let expected =
@@ -71,7 +86,7 @@ async fn a_request_is_written_with_its_host_its_headers_and_its_length() {
 }
 
 #[tokio::test]
-async fn a_body_ends_after_its_length_with_its_last_chunk_or_with_the_connection() {
+async fn body_ends_by_length_last_chunk_or_connection_close() {
     for (sent, expected, is_reusable) in [
         ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello", "hello", true),
         ("HTTP/1.1 200 OK\r\ncontent-length: 5, 5\r\ncontent-length: 5\r\n\r\nhello", "hello", true),
@@ -115,7 +130,7 @@ async fn a_body_ends_after_its_length_with_its_last_chunk_or_with_the_connection
 }
 
 #[tokio::test]
-async fn what_comes_behind_an_answer_makes_its_connection_useless() {
+async fn data_after_a_response_makes_the_connection_unusable() {
     let head: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n";
     for packets in [[head, b"hello"], [&head[..9], &[&head[9..], b"hello"].concat()]] {
         let (_, body, is_reusable) = answer(get(), &packets).await.expect("an answer");
@@ -124,13 +139,13 @@ async fn what_comes_behind_an_answer_makes_its_connection_useless() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_cut_off_is_never_taken_for_whole() {
+async fn truncated_response_is_never_taken_as_complete() {
     for sent in [
         "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nx: y\r\n\r\n",
     ] {
         for end in 0..sent.len() {
-            let failed = answer(get(), &[&sent.as_bytes()[..end]]).await.expect_err("it is not whole");
+            let failed = answer(get(), &[&sent.as_bytes()[..end]]).await.expect_err("incomplete");
             match failed {
                 Error::Closed => assert_eq!(end, 0),
                 Error::Incomplete => assert_ne!(end, 0),
@@ -141,7 +156,7 @@ async fn an_answer_that_is_cut_off_is_never_taken_for_whole() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_refused_with_the_reason() {
+async fn invalid_responses_are_rejected() {
     let header = |header: &str| format!("HTTP/1.1 200 OK\r\n{header}\r\n\r\n");
     let chunk = |chunk: &str| header("transfer-encoding: chunked") + chunk;
     for sent in [
@@ -176,7 +191,7 @@ async fn what_is_no_answer_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn heads_extensions_and_trailers_are_bounded() {
+async fn heads_chunk_extensions_and_trailers_are_bounded() {
     let endless = "a".repeat(200 * 1024);
     let many = "x-a: 1\r\n".repeat(200);
     let hints = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(10_000);
@@ -198,14 +213,14 @@ async fn heads_extensions_and_trailers_are_bounded() {
 }
 
 #[tokio::test]
-async fn the_answer_to_head_has_no_body() {
+async fn response_to_head_has_no_body() {
     let request = Request::builder().method(Method::HEAD).body(Bytes::new()).expect("a request");
     let sent = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n";
     assert_eq!(answer(request, &[sent]).await.expect("an answer"), (StatusCode::OK, Vec::new(), true));
 }
 
 #[tokio::test]
-async fn a_server_may_refuse_a_request_before_it_has_read_all_of_it() {
+async fn server_may_reject_a_request_before_reading_it_completely() {
     let (ours, mut theirs) = duplex(1024);
     let request =
         Request::builder().method(Method::POST).body(Bytes::from(vec![b'a'; 1 << 20])).expect("a request");
@@ -218,7 +233,7 @@ async fn a_server_may_refuse_a_request_before_it_has_read_all_of_it() {
             .expect("there is room");
     });
     let (head, mut reading) =
-        H1Connection::new(ours).send((&request).into(), &server()).await.expect("an answer");
+        H1Connection::new(ours).send((&request).into(), server()).await.expect("an answer");
     assert_eq!(
         (head.status, body(&mut reading).await.expect("a body")),
         (StatusCode::PAYLOAD_TOO_LARGE, b"no".to_vec())
@@ -228,7 +243,7 @@ async fn a_server_may_refuse_a_request_before_it_has_read_all_of_it() {
 }
 
 #[tokio::test]
-async fn the_rest_of_a_request_is_sent_while_its_answer_is_read() {
+async fn request_body_is_sent_while_the_response_is_read() {
     let (ours, mut theirs) = duplex(1024);
     let length = 1 << 18;
     let request =
@@ -250,7 +265,7 @@ async fn the_rest_of_a_request_is_sent_while_its_answer_is_read() {
         theirs
     });
     let (_, mut reading) =
-        H1Connection::new(ours).send((&request).into(), &server()).await.expect("an answer");
+        H1Connection::new(ours).send((&request).into(), server()).await.expect("an answer");
     assert_eq!(body(&mut reading).await.expect("a body"), b"hi");
     assert!(reading.into_connection().is_some());
     drop(serving.await.expect("no panic"));
@@ -259,7 +274,7 @@ async fn the_rest_of_a_request_is_sent_while_its_answer_is_read() {
 proptest! {
     /// Chunks and packets are split anywhere, independently of each other.
     #[test]
-    fn a_chunked_body_is_the_same_in_whatever_packets_it_comes(
+    fn packet_boundaries_do_not_change_a_chunked_body(
         chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..50), 0..20),
         cuts in prop::collection::vec(0..2000_usize, 0..20),
     ) {
@@ -286,12 +301,12 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_request_of_which_nothing_was_written_is_not_taken_for_one_that_may_have_been_read() {
+async fn unsent_request_is_distinguished_from_one_possibly_read() {
     for reads in [false, true] {
         let (ours, mut theirs) = duplex(1 << 16);
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
         theirs.write_all(answer).await.expect("there is room");
-        let first = H1Connection::new(ours).send((&get()).into(), &server()).await;
+        let first = H1Connection::new(ours).send((&get()).into(), server()).await;
         let (_, mut reading) = first.expect("an answer");
         reading.arrived().expect("no body");
         let connection = reading.into_connection().expect("it can be used again");
@@ -304,7 +319,7 @@ async fn a_request_of_which_nothing_was_written_is_not_taken_for_one_that_may_ha
         if !reads {
             closing.await.expect("closed");
         }
-        let lost = connection.send((&get()).into(), &server()).await.expect_err("no answer");
+        let lost = connection.send((&get()).into(), server()).await.expect_err("no answer");
         assert!(matches!((reads, &lost), (false, Error::Unsent) | (true, Error::Stale)), "{reads}: {lost:?}");
     }
 }

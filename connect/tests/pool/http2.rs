@@ -31,7 +31,7 @@ pub(super) async fn serve_http2(
 }
 
 #[tokio::test]
-async fn an_http_2_server_gets_one_connection_for_all_requests() {
+async fn http_2_server_gets_one_connection_for_all_requests() {
     let (server, tls) = with_tls(&[b"h2", b"http/1.1"], 0).await;
     let pool = Pool::new(server.uri("https"), tls, settings());
     let requests: Vec<_> = (0..50)
@@ -53,7 +53,7 @@ async fn start(pool: &Pool, path: &str) -> http::Response<Body> {
 }
 
 #[tokio::test]
-async fn a_stalled_http_2_reader_blocks_no_other_request() {
+async fn stalled_http_2_reader_blocks_no_other_request() {
     let (server, tls) = with_tls(&[b"h2"], 0).await;
     let pool = Pool::new(server.uri("https"), tls, settings());
     let mut unread = Vec::new();
@@ -93,7 +93,7 @@ async fn requests_beyond_the_stream_limit_use_another_connection() {
 }
 
 #[tokio::test]
-async fn a_burst_of_requests_respects_the_servers_stream_limit() {
+async fn burst_of_requests_respects_the_servers_stream_limit() {
     let (server, tls) = with_streams(&[b"h2"], 0, 4).await;
     let pool = Pool::new(server.uri("https"), tls, settings());
     let requests: Vec<_> = (0..16)
@@ -110,7 +110,7 @@ async fn a_burst_of_requests_respects_the_servers_stream_limit() {
 }
 
 #[tokio::test]
-async fn a_dropped_request_releases_its_slot() {
+async fn dropped_request_releases_its_slot() {
     let (server, tls) = with_streams(&[b"h2"], 0, 1).await;
     let pool = Pool::new(server.uri("https"), tls, settings());
     let request = Request::builder().uri("/never").body(Bytes::new()).expect("a request");
@@ -142,7 +142,7 @@ async fn go_away(mut stream: TlsStream<TcpStream>, last: u8) {
 }
 
 #[tokio::test]
-async fn a_request_unprocessed_before_goaway_is_resent() {
+async fn request_unprocessed_before_goaway_is_resent() {
     for (last, expected) in [(1, 2), (3, 1)] {
         let connections = Arc::new(AtomicUsize::new(0));
         let (server, tls) = over_tls(&[b"h2"], move |stream| {
@@ -163,7 +163,7 @@ async fn a_request_unprocessed_before_goaway_is_resent() {
 /// When a runtime ends, so do its connections: requests waiting in other runtimes fail, and the next request opens a new
 /// connection.
 #[test]
-fn an_http_2_connection_ends_with_the_runtime_that_drives_it() {
+fn http_2_connection_ends_with_the_runtime_that_drives_it() {
     let serving = tokio::runtime::Runtime::new().expect("a runtime");
     let (server, tls) = serving.block_on(with_tls(&[b"h2"], 0));
     let pool = Pool::new(server.uri("https"), tls, settings());
@@ -172,13 +172,13 @@ fn an_http_2_connection_ends_with_the_runtime_that_drives_it() {
     drop(driving);
     let other = tokio::runtime::Runtime::new().expect("a runtime");
     let ended = other.block_on(async { tokio::time::timeout(SOON, started.body_mut().frame()).await });
-    assert!(matches!(ended.expect("it is told"), Some(Err(_))));
+    assert!(matches!(ended.expect("it is notified"), Some(Err(_))));
     assert_eq!(other.block_on(ask(&pool, "/one")).expect("an answer"), "/one");
     assert_eq!(server.connections(), 2);
 }
 
 #[tokio::test]
-async fn an_http_2_connection_idle_for_too_long_is_closed() {
+async fn http_2_connection_idle_for_too_long_is_closed() {
     let (server, tls) = with_tls(&[b"h2"], 0).await;
     let brief = Settings { idle_timeout: Duration::from_millis(200), ..settings() };
     let pool = Pool::new(server.uri("https"), tls.clone(), brief);

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use gatewright_connect::{Body, Error, Pool, Settings, SocketGuard};
+use gatewright_connect::{Body, Error, Pool, Proxy, Settings, SocketGuard};
 use http::{Method, Request, Uri};
 use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, StreamBody};
@@ -84,6 +84,7 @@ fn settings() -> Settings {
         idle_timeout: Duration::from_mins(1),
         keep_alive: Some(Duration::from_mins(1)),
         ping: Duration::from_secs(30),
+        proxy: None,
     }
 }
 
@@ -104,7 +105,21 @@ async fn ask(pool: &Pool, path: &str) -> Result<String, Error> {
 }
 
 #[tokio::test]
-async fn a_connection_is_reused() {
+async fn connection_to_a_proxy_is_reused() {
+    let proxy = server(|socket| echo(socket, 100)).await;
+    let proxied = Proxy::at(&format!("http://{}", proxy.address));
+    let elsewhere = Uri::from_static("http://elsewhere.example:81");
+    let settings = Settings { proxy: proxied, ..settings() };
+    let pool = Pool::new(elsewhere, client(RootCertStore::empty()), settings);
+    for path in ["/a", "/b?c=d"] {
+        let answer = ask(&pool, path).await.expect("an answer");
+        assert_eq!(answer, format!("http://elsewhere.example:81{path}"));
+    }
+    assert_eq!(proxy.connections(), 1);
+}
+
+#[tokio::test]
+async fn connection_is_reused() {
     let server = server(|socket| echo(socket, 100)).await;
     let pool = pool(&server, settings());
     for path in ["/a", "/b?c=d", "/e"] {
@@ -138,7 +153,7 @@ async fn watched(body: &mut Body, guard: &SocketGuard) -> Bytes {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn the_connections_watcher_reads_the_body_and_the_connection_is_reused() {
+async fn connections_watcher_reads_the_body_and_the_connection_is_reused() {
     let go_on = Arc::new(Notify::new());
     let telling = Arc::clone(&go_on);
     let server = server(move |socket| halves(socket, Arc::clone(&telling))).await;
@@ -172,7 +187,7 @@ async fn the_connections_watcher_reads_the_body_and_the_connection_is_reused() {
 }
 
 #[test]
-fn a_connection_is_not_reused_in_another_runtime() {
+fn connection_is_not_reused_in_another_runtime() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (serving, one, other) = (tokio::runtime::Runtime::new().expect("a runtime"), runtime(), runtime());
     let server = serving.block_on(server(|socket| echo(socket, 100)));
@@ -187,7 +202,7 @@ fn a_connection_is_not_reused_in_another_runtime() {
 }
 
 #[tokio::test]
-async fn a_connection_closed_by_the_server_is_not_reused() {
+async fn connection_closed_by_the_server_is_not_reused() {
     let server = server(|socket| echo(socket, 1)).await;
     let pool = pool(&server, settings());
     for round in 1..=20 {
@@ -199,7 +214,7 @@ async fn a_connection_closed_by_the_server_is_not_reused() {
 }
 
 #[tokio::test]
-async fn a_connection_with_unsolicited_data_is_not_reused() {
+async fn connection_with_unsolicited_data_is_not_reused() {
     let server = server(|mut socket| async move {
         let mut some = [0; 1024];
         drop(socket.read(&mut some).await);
@@ -276,12 +291,12 @@ async fn dropping_a_body_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn an_unreachable_server_is_distinguished_from_a_silent_one() {
+async fn unreachable_server_is_distinguished_from_a_silent_one() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     drop(listener);
     let nobody = Server { address, connections: Arc::default() };
-    let failed = ask(&pool(&nobody, settings()), "/").await.expect_err("nobody listens");
+    let failed = ask(&pool(&nobody, settings()), "/").await.expect_err("nothing listens");
     assert!(failed.is_connect() && !failed.is_timeout(), "{failed:?}");
 
     let silent = server(|socket| async move { drop(socket) }).await;
@@ -345,7 +360,7 @@ async fn over_tls<F: Future<Output = ()> + Send + 'static>(
 }
 
 #[tokio::test]
-async fn tls_connections_are_reused_too() {
+async fn tls_connections_are_reused() {
     let (server, tls) = with_tls(&[b"http/1.1"], 3).await;
     let pool = Pool::new(server.uri("https"), tls, settings());
     for _ in 0..3 {
@@ -383,7 +398,7 @@ async fn closes_late(mut socket: TcpStream) {
 }
 
 #[tokio::test]
-async fn a_request_lost_by_a_reused_connection_is_distinguished_and_can_be_resent() {
+async fn request_lost_by_a_reused_connection_is_distinguished_and_can_be_resent() {
     for resets in [false, true] {
         let server = server(move |socket| closes_on_the_second(socket, resets)).await;
         let pool = pool(&server, settings());
@@ -406,14 +421,14 @@ async fn a_request_lost_by_a_reused_connection_is_distinguished_and_can_be_resen
 }
 
 #[tokio::test]
-async fn a_connection_without_served_requests_is_not_stale() {
+async fn connection_without_served_requests_is_not_stale() {
     let server = server(|socket| async move { drop(socket) }).await;
     let closed = ask(&pool(&server, settings()), "/").await.expect_err("it is closed");
     assert!(!matches!(closed, Error::Stale), "{closed:?}");
 }
 
 #[test]
-fn a_connection_ended_while_the_runtime_is_idle_is_not_reused() {
+fn connection_ended_while_the_runtime_is_idle_is_not_reused() {
     let serving = tokio::runtime::Runtime::new().expect("a runtime");
     let ours = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (plain, (over_tls, tls)) = serving
@@ -429,9 +444,9 @@ fn a_connection_ended_while_the_runtime_is_idle_is_not_reused() {
 }
 
 #[tokio::test]
-async fn an_untrusted_certificate_is_rejected() {
+async fn untrusted_certificate_is_rejected() {
     let (server, _) = with_tls(&[b"http/1.1"], 1).await;
     let pool = Pool::new(server.uri("https"), client(RootCertStore::empty()), settings());
-    let failed = ask(&pool, "/").await.expect_err("nobody vouches");
+    let failed = ask(&pool, "/").await.expect_err("untrusted");
     assert!(failed.is_connect() && !failed.is_timeout(), "{failed:?}");
 }

@@ -1,12 +1,19 @@
-// API keys for clients: create, rotate and revoke them.
+// API keys for clients: create, change, rotate and revoke them.
+
+import operations from "virtual:operations";
 import { useState } from "preact/hooks";
 import { asAdmin, type Issued, type Key, type Limits } from "../admin.ts";
+import { allModels } from "../session.ts";
 import { useData } from "../ui/data.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { moment } from "../ui/format.ts";
 import { Badge, Copy, Field, Head, Id, Line, Problem, Submit, Table, When } from "../ui/parts.tsx";
+import { Picker } from "../ui/picker.tsx";
 
-type Doing = { what: "create" } | { what: "rotate" | "revoke"; key: Key } | { what: "show"; issued: Issued };
+type Doing =
+  | { what: "create" }
+  | { what: "change" | "rotate" | "revoke"; key: Key }
+  | { what: "show"; issued: Issued; isLeaving?: boolean };
 
 export function Keys() {
   const [revoked, setRevoked] = useState(false);
@@ -71,6 +78,13 @@ export function Keys() {
                   <button
                     type="button"
                     class="button small"
+                    onClick={() => setDoing({ what: "change", key })}
+                  >
+                    Edit <span class="hidden">{key.name}</span>
+                  </button>
+                  <button
+                    type="button"
+                    class="button small"
                     onClick={() => setDoing({ what: "rotate", key })}
                   >
                     Rotate <span class="hidden">{key.name}</span>
@@ -91,6 +105,15 @@ export function Keys() {
       )}
       <Dialog open={doing?.what === "create"} title="Create a key" onClose={() => setDoing(null)}>
         <Create onDone={(issued) => done({ what: "show", issued })} onCancel={() => setDoing(null)} />
+      </Dialog>
+      <Dialog
+        open={doing?.what === "change"}
+        title={doing?.what === "change" ? `Edit ${doing.key.name}` : ""}
+        onClose={() => setDoing(null)}
+      >
+        {doing?.what === "change" && (
+          <Change of={doing.key} onDone={() => done(null)} onCancel={() => setDoing(null)} />
+        )}
       </Dialog>
       <Dialog
         open={doing?.what === "rotate"}
@@ -114,7 +137,12 @@ export function Keys() {
           <Revoke of={doing.key} onDone={() => done(null)} onCancel={() => setDoing(null)} />
         )}
       </Dialog>
-      <Dialog open={doing?.what === "show"} stays title="New secret" onClose={() => setDoing(null)}>
+      <Dialog
+        open={doing?.what === "show"}
+        title="New secret"
+        onLeave={() => doing?.what === "show" && setDoing({ ...doing, isLeaving: true })}
+        onClose={() => setDoing(null)}
+      >
         {doing?.what === "show" && (
           <>
             <p>
@@ -123,6 +151,12 @@ export function Keys() {
             <p class="secret">
               <code>{doing.issued.secret}</code>
             </p>
+            {doing.isLeaving && (
+              <p role="alert" class="problem">
+                Have you saved the secret? After this dialog is closed, it is lost, and the key must be
+                rotated.
+              </p>
+            )}
             <div class="actions">
               <Copy text={doing.issued.secret} label="Copy the secret" />
               <button type="button" class="button primary" onClick={() => setDoing(null)}>
@@ -140,7 +174,14 @@ function Status({ of: key }: { of: Key }) {
   if (key.revoked !== null) return <Badge kind="bad">revoked</Badge>;
   if (key.expires === null) return <Badge kind="good">active</Badge>;
   if (key.expires * 1000 <= Date.now()) return <Badge kind="bad">expired</Badge>;
-  return <Badge kind="good">active until {moment(key.expires)}</Badge>;
+  return (
+    <>
+      <Badge kind="good">active</Badge>
+      <div class="soft">
+        until <When at={key.expires} />
+      </div>
+    </>
+  );
 }
 
 function scopes({ scopes: { models, operations, show_upstream } }: Key): string {
@@ -189,38 +230,84 @@ function useForm(act: () => Promise<void>) {
 const list = (text: string): string[] => text.split(/[\s,]+/).filter((part) => part !== "");
 
 function Create(props: { onDone: (issued: Issued) => void; onCancel: () => void }) {
-  const [name, setName] = useState("");
-  const [models, setModels] = useState("");
-  const [operations, setOperations] = useState("");
-  const [upstream, setUpstream] = useState(false);
+  const save = async (members: Members) => props.onDone(await asAdmin<Issued>("keys", { body: members }));
+  return <KeyForm words="Create" save={save} onCancel={props.onCancel} />;
+}
+
+function Change(props: { of: Key; onDone: () => void; onCancel: () => void }) {
+  const save = async (members: Members) => {
+    await asAdmin(`keys/${encodeURIComponent(props.of.id)}`, { method: "PATCH", body: members });
+    props.onDone();
+  };
+  return <KeyForm of={props.of} words="Save" save={save} onCancel={props.onCancel} />;
+}
+
+/** The members of a request that creates or changes a key. Scopes and limits are sent as a whole. */
+interface Members {
+  name: string;
+  scopes: Key["scopes"];
+  limits: Limits;
+  expires: number | null;
+}
+
+/** The form of a new key, or of a change of one. */
+function KeyForm(props: {
+  of?: Key;
+  words: string;
+  save: (members: Members) => Promise<void>;
+  onCancel: () => void;
+}) {
+  const { of: key } = props;
+  const listed = allModels.value.map(({ id }) => id);
+  const allowed = key?.scopes.models ?? [];
+  const [name, setName] = useState(key?.name ?? "");
+  const [models, setModels] = useState(allowed.filter((model) => listed.includes(model)));
+  const [patterns, setPatterns] = useState(allowed.filter((model) => !listed.includes(model)).join(", "));
+  const [chosenOperations, setOperations] = useState<string[]>(key?.scopes.operations ?? []);
+  const [upstream, setUpstream] = useState(key?.scopes.show_upstream ?? false);
   const [days, setDays] = useState("");
-  const [most, setMost] = useState<Partial<Record<keyof Limits, string>>>({});
+  const [lasting, setLasting] = useState(false);
+  const [most, setMost] = useState<Partial<Record<keyof Limits, string>>>(() =>
+    Object.fromEntries(LIMITS.map(([limit]) => [limit, `${key?.limits[limit] ?? ""}`])),
+  );
   const { error, busy, submit } = useForm(async () => {
     const set = LIMITS.flatMap(([limit]) => (most[limit] ? [[limit, Number(most[limit])] as const] : []));
-    const body = {
+    const expires = days ? Math.floor(Date.now() / 1000) + Math.round(Number(days) * 86_400) : null;
+    await props.save({
       name,
-      scopes: { models: list(models), operations: list(operations), show_upstream: upstream },
+      scopes: {
+        models: [...new Set([...models, ...list(patterns)])],
+        operations: chosenOperations,
+        show_upstream: upstream,
+      },
       limits: Object.fromEntries(set),
-      expires: days ? Math.floor(Date.now() / 1000) + Math.round(Number(days) * 86_400) : null,
-    };
-    props.onDone(await asAdmin<Issued>("keys", { body }));
+      // 0 removes the expiry of a key, and null leaves it.
+      expires: lasting ? 0 : expires,
+    });
   });
   return (
     <form onSubmit={submit}>
       <Line label="Name" required value={name} onInput={setName} autocomplete="off" />
-      <Line
+      <Picker
         label="Models"
-        value={models}
-        onInput={setModels}
-        placeholder="all"
-        hint="Ids, separated by spaces or commas. family-* matches every id with that prefix."
-      />
-      <Line
+        options={listed}
+        chosen={models}
+        onChange={setModels}
+        more={list(patterns).length}
+      >
+        <Line
+          label="Other ids and patterns"
+          value={patterns}
+          onInput={setPatterns}
+          hint="Separated by spaces or commas. family-* matches every id with that prefix."
+        />
+        <Unmatched patterns={list(patterns)} />
+      </Picker>
+      <Picker
         label="Operations"
-        value={operations}
-        onInput={setOperations}
-        placeholder="all"
-        hint="For example, create_chat_completion. Separate several with spaces or commas."
+        options={Object.keys(operations)}
+        chosen={chosenOperations}
+        onChange={setOperations}
       />
       <label class="check">
         <input
@@ -236,8 +323,19 @@ function Create(props: { onDone: (issued: Issued) => void; onCancel: () => void 
         min={1}
         value={days}
         onInput={setDays}
-        placeholder="never"
+        placeholder={key?.expires ? moment(key.expires) : "never"}
+        disabled={lasting}
       />
+      {key?.expires && (
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={lasting}
+            onChange={(event) => setLasting(event.currentTarget.checked)}
+          />
+          Never expires
+        </label>
+      )}
       <details>
         <summary>Limits</summary>
         <div class="grid">
@@ -255,9 +353,24 @@ function Create(props: { onDone: (issued: Issued) => void; onCancel: () => void 
           ))}
         </div>
       </details>
-      <Problem error={error} />
-      <Buttons off={busy} words="Create" onCancel={props.onCancel} />
+      <Problem error={error} reveal />
+      <Buttons off={busy} words={props.words} onCancel={props.onCancel} />
     </form>
+  );
+}
+
+/** Says which ids and patterns match no model that the gateway has now. */
+function Unmatched({ patterns }: { patterns: string[] }) {
+  const names = allModels.value.flatMap(({ id, aliases }) => [id, ...aliases]);
+  const unmatched = patterns.filter((pattern) =>
+    pattern.endsWith("*")
+      ? !names.some((name) => name.startsWith(pattern.slice(0, -1)))
+      : !names.includes(pattern),
+  );
+  return (
+    <p class="hint warning" role="status">
+      {unmatched.length > 0 && `This gateway has no model for ${unmatched.join(", ")}.`}
+    </p>
   );
 }
 
@@ -279,7 +392,7 @@ function Rotate(props: { of: Key; onDone: (issued: Issued) => void; onCancel: ()
         onInput={setHours}
         hint="With 0, the old secret stops working immediately."
       />
-      <Problem error={error} />
+      <Problem error={error} reveal />
       <Buttons off={busy} words="Rotate" onCancel={props.onCancel} />
     </form>
   );
@@ -304,7 +417,7 @@ function Revoke(props: { of: Key; onDone: () => void; onCancel: () => void }) {
           />
         )}
       </Field>
-      <Problem error={error} />
+      <Problem error={error} reveal />
       <Buttons off={busy || typed !== props.of.name} words="Revoke" danger onCancel={props.onCancel} />
     </form>
   );

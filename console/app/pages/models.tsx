@@ -1,7 +1,18 @@
 // The models that the key may use, and the limits of requests to them.
 import { useState } from "preact/hooks";
-import { about, type ImageLimits, type Model, refresh, type VideoLimits } from "../session.ts";
-import { whole } from "../ui/format.ts";
+import { preferred } from "../playground/preferred.ts";
+import { href } from "../router.ts";
+import {
+  about,
+  currency,
+  type EmbeddingLimits,
+  type ImageLimits,
+  type Model,
+  refresh,
+  type TextLimits,
+  type VideoLimits,
+} from "../session.ts";
+import { money, whole } from "../ui/format.ts";
 import { Badge, Choice, Head, Id, Line, Problem, Table } from "../ui/parts.tsx";
 
 export function Models() {
@@ -38,6 +49,7 @@ export function Models() {
           options={[
             ["", "all"],
             ["text", "text"],
+            ["embedding", "embedding"],
             ["image", "image"],
             ["video", "video"],
           ]}
@@ -46,7 +58,15 @@ export function Models() {
       </div>
       <Table
         caption={`${shown.length} of ${all.length} models`}
-        columns={[["Model"], ["Kind"], ["Family"], ["Protocols", "prose"], ["Limits", "prose"]]}
+        columns={[
+          ["Model"],
+          ["Kind"],
+          ["Family"],
+          ["Protocols", "prose"],
+          ["Limits", "prose"],
+          [currency.value === null ? "Price" : `Price (${currency.value})`, "prose"],
+          ["Playground"],
+        ]}
         rows={shown.map((model) => ({
           key: model.id,
           cells: [
@@ -66,6 +86,19 @@ export function Models() {
             model.family,
             model.protocols.join(", "),
             limits(model),
+            price(model),
+            // The playground has no vectors.
+            model.kind === "embedding" ? null : (
+              <a
+                key="try"
+                href={href(tryAt(model))}
+                onClick={() => {
+                  preferred.value = { ...preferred.value, [model.kind]: model.id };
+                }}
+              >
+                Try <span class="hidden">{model.id}</span>
+              </a>
+            ),
           ],
         }))}
         empty="No models match."
@@ -74,8 +107,14 @@ export function Models() {
   );
 }
 
+/** The part of the playground for a model. */
+const tryAt = ({ kind }: Model): string => (kind === "text" ? "playground" : `playground/${kind}s`);
+
 function limits(model: Model): string {
   if (!model.limits) return "per the specification";
+  if (model.kind === "embedding") {
+    return `up to ${whole((model.limits as EmbeddingLimits).dimensions)} dimensions`;
+  }
   if (model.kind === "image") {
     const { sizes, max_resolution, max_n, max_prompt_characters } = model.limits as ImageLimits;
     return [
@@ -91,6 +130,26 @@ function limits(model: Model): string {
     const seconds = max_duration_s ? `${min_duration_s ?? 3} to ${max_duration_s} s` : "";
     return [seconds, resolutions.join(", "), aspect_ratios.join(", ")].filter(Boolean).join("; ");
   }
-  const { max_output_tokens } = model.limits as { max_output_tokens: number | null };
-  return max_output_tokens ? `up to ${whole(max_output_tokens)} output tokens` : "set by the provider";
+  const { context_tokens, max_output_tokens } = model.limits as TextLimits;
+  const known = [
+    context_tokens ? `${whole(context_tokens)} tokens of context` : "",
+    max_output_tokens ? `up to ${whole(max_output_tokens)} output tokens` : "",
+  ].filter(Boolean);
+  return known.join("; ") || "set by the provider";
+}
+
+/** What a model costs. Empty: there is no price, or it depends on the upstream. */
+function price({ price, simulated }: Model): string {
+  if (!price) return simulated ? "free" : "";
+  const { tokens, tiers, image, video_second } = price;
+  const above = tiers.map((tier) => tier.above);
+  const parts = [
+    tokens.input || tokens.output
+      ? `${money(tokens.input)} input, ${money(tokens.output)} output per million tokens`
+      : "",
+    above.length > 0 ? `more for prompts above ${whole(Math.min(...above))} tokens` : "",
+    image !== null ? `${money(image)} per image` : "",
+    video_second !== null ? `${money(video_second)} per second` : "",
+  ].filter(Boolean);
+  return parts.join("; ") || "free";
 }

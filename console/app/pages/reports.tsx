@@ -2,7 +2,7 @@
 import type { TargetedEvent } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { askJson } from "../api.ts";
-import { keys } from "../session.ts";
+import { callerKey } from "../session.ts";
 import { Files } from "../ui/files.tsx";
 import { Head, Problem } from "../ui/parts.tsx";
 
@@ -48,7 +48,7 @@ export function Reports() {
     setBusy(true);
     try {
       const body = { report: newer.text, ...(older ? { before: older.text } : {}) };
-      const key = keys.value.client ?? keys.value.admin ?? "";
+      const key = callerKey.value ?? "";
       setRendered(await askJson<Rendered>(key, "/console/report", { body }));
     } catch (failed) {
       setError(failed);

@@ -1,9 +1,9 @@
 // The sign-in form. The key stays in this tab.
 import { useState } from "preact/hooks";
-import { about, isSignedIn, lost, type Role, signIn } from "../session.ts";
+import { about, isSignedIn, lost, signIn } from "../session.ts";
 import { Head, Line, Problem, Submit } from "../ui/parts.tsx";
 
-export function SignIn(props: { needs: Role | "any"; title: string }) {
+export function SignIn(props: { needs: "admin" | "any"; title: string }) {
   const [key, setKey] = useState("");
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
@@ -16,11 +16,8 @@ export function SignIn(props: { needs: Role | "any"; title: string }) {
     try {
       const role = await signIn(key.trim());
       setKey("");
-      if (props.needs !== "any" && role !== props.needs) {
-        const other =
-          role === "admin"
-            ? "the admin key, but this page needs an API key"
-            : "an API key, but this page needs the admin key";
+      if (wantsAdmin && role !== "admin") {
+        const other = "an API key, but this page needs the admin key";
         setError(new Error(`That's ${other}. You're signed in with it on the other pages.`));
       }
     } catch (failed) {
@@ -33,7 +30,7 @@ export function SignIn(props: { needs: Role | "any"; title: string }) {
       <Head title={isSignedIn.value ? props.title : "Sign in"}>
         {wantsAdmin
           ? "This page is for operators and needs the gateway's admin key."
-          : "Use an API key for this gateway, or its admin key."}
+          : "Use an API key for this gateway, or its admin key, which opens all pages."}
       </Head>
       {absent ? (
         <p class="notice">
@@ -52,12 +49,21 @@ export function SignIn(props: { needs: Role | "any"; title: string }) {
             hint="It stays in this tab until you sign out or close the tab, and is sent only to this gateway."
           />
           <Submit words={busy ? "Signing in…" : "Sign in"} off={busy} />
-          <Problem error={error ?? (lost.value ? new Error(lost.value) : null)} />
+          <Problem error={error ?? (lost.value ? new Error(lost.value) : null)} reveal />
         </form>
       )}
-      {!isSignedIn.value && (
+      {!absent && (wantsAdmin || !isSignedIn.value) && (
         <p class="soft">
-          <code>gatewright serve</code> prints its key when it starts, unless one is configured.
+          {wantsAdmin ? (
+            <>
+              The admin key is the one in <code>GATEWRIGHT_SERVE_ADMIN_KEY</code>, or{" "}
+              <code>access.admin_key</code> in the gateway's configuration.
+            </>
+          ) : (
+            <>
+              <code>gatewright serve</code> prints its API key when it starts, unless one is configured.
+            </>
+          )}
         </p>
       )}
     </div>

@@ -39,7 +39,11 @@ export function code(prepared: Prepared, language: Language, origin: string): st
 
 /** Whether the code truncates a string. */
 export function isShortened(prepared: Prepared): boolean {
-  return JSON.stringify(shortened(prepared.body)) !== JSON.stringify(prepared.body);
+  const isLong = (value: unknown): boolean =>
+    typeof value === "string"
+      ? value.length > LONGEST_TEXT
+      : value !== null && typeof value === "object" && Object.values(value).some(isLong);
+  return isLong(prepared.body);
 }
 
 function shortened(value: unknown): unknown {

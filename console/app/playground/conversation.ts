@@ -1,10 +1,12 @@
 // A conversation as the playground stores it, independent of the protocol.
 
-export interface Picture {
+export interface Attachment {
   name: string;
   /** Its media type. */
   type: string;
   base64: string;
+  /** The content of a pasted text, instead of `base64`. */
+  text?: string;
 }
 
 export interface ToolCall {
@@ -12,6 +14,8 @@ export interface ToolCall {
   name: string;
   /** JSON, as received. */
   arguments: string;
+  /** Opaque text of the provider that is sent back with the call. */
+  signature?: string;
 }
 
 export interface ToolResult {
@@ -20,10 +24,18 @@ export interface ToolResult {
   output: string;
 }
 
+/** A part of the model's reasoning. */
+export interface Thought {
+  text: string;
+  /** Opaque text of the provider that is sent back with the thought; empty if there is none. */
+  signature: string;
+}
+
 export interface Turn {
   role: "user" | "assistant";
   text: string;
-  pictures: Picture[];
+  thoughts: Thought[];
+  files: Attachment[];
   calls: ToolCall[];
   results: ToolResult[];
 }
@@ -38,7 +50,18 @@ export interface Settings {
   system: string;
   maxTokens: number | null;
   temperature: number | null;
+  topP: number | null;
+  /** Texts at which generation ends. */
+  stop: string[];
+  seed: number | null;
+  /** How much the model reasons; empty if that isn't stated. */
+  effort: string;
+  /** The JSON Schema that the answer must follow. */
+  schema: Record<string, unknown> | null;
   tools: Tool[];
+  /** `auto`, `required`, `none`, or the name of the tool to call; empty if that isn't stated. */
+  toolChoice: string;
+  stream: boolean;
 }
 
 /** A request in the format of its protocol. */
@@ -51,10 +74,11 @@ export interface Prepared {
   body: Record<string, unknown>;
 }
 
-export const said = (text: string, pictures: Picture[] = []): Turn => ({
+export const said = (text: string, files: Attachment[] = []): Turn => ({
   role: "user",
   text,
-  pictures,
+  thoughts: [],
+  files,
   calls: [],
   results: [],
 });
@@ -93,6 +117,21 @@ export function readTools(text: string): Tool[] {
         : {}),
     };
   });
+}
+
+/** Parses the JSON Schema typed by the user. Throws an error that says what is wrong. */
+export function readSchema(text: string): Record<string, unknown> | null {
+  if (text.trim() === "") return null;
+  let read: unknown;
+  try {
+    read = JSON.parse(text);
+  } catch (error) {
+    throw new Error(`The JSON schema isn't valid JSON: ${error instanceof Error ? error.message : error}`);
+  }
+  if (read === null || typeof read !== "object" || Array.isArray(read)) {
+    throw new Error("The JSON schema must be a JSON object.");
+  }
+  return read as Record<string, unknown>;
 }
 
 /** The parsed JSON object, or an empty one. */

@@ -3,8 +3,14 @@
 /** Maximum length of an event, in characters. */
 const MOST_CHARACTERS = 16 * 1024 * 1024;
 
-/** The data of each event of a response, as it arrives. */
-export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+/** The data of an event, and the time at which its last bytes arrived, as `performance.now` gives it. */
+export interface Received {
+  data: string;
+  at: number;
+}
+
+/** The events of a response, as they arrive. */
+export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<Received> {
   const reader = body.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>).getReader();
   let rest = "";
   let data: string[] = [];
@@ -12,12 +18,13 @@ export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
+      const at = performance.now();
       rest += value;
       const lines = rest.split(/\r\n|\n|\r(?!$)/);
       rest = lines.pop() ?? "";
       for (const line of lines) {
         if (line === "") {
-          if (data.length > 0) yield data.join("\n");
+          if (data.length > 0) yield { data: data.join("\n"), at };
           data = [];
         } else if (line.startsWith("data:")) {
           data.push(line.slice(line.startsWith("data: ") ? 6 : 5));

@@ -1,12 +1,13 @@
 // Images: a prompt and the generated images.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { askJson } from "../api.ts";
-import { type ImageLimits, keys, models } from "../session.ts";
+import { callerKey, type ImageLimits, models } from "../session.ts";
 import { duration } from "../ui/format.ts";
 import { Choice, Line, Problem, Submit } from "../ui/parts.tsx";
 import { CodeView } from "./code-view.tsx";
 import type { Prepared } from "./conversation.ts";
-import { Prompt } from "./prompt.tsx";
+import { preferred } from "./preferred.ts";
+import { NoModel, Prompt } from "./prompt.tsx";
 import { address } from "./run.ts";
 
 interface Image {
@@ -17,7 +18,9 @@ interface Image {
 
 export function Images() {
   const known = models("image");
-  const [model, setModel] = useState(known[0]?.id ?? "");
+  const [model, setModel] = useState(
+    known.find(({ id }) => id === preferred.value.image)?.id ?? known[0]?.id ?? "",
+  );
   const [prompt, setPrompt] = useState("a lighthouse at dusk");
   const [size, setSize] = useState("");
   const [number, setNumber] = useState("1");
@@ -55,7 +58,7 @@ export function Images() {
     const begun = performance.now();
     try {
       const { body } = prepared;
-      const answer = await askJson<{ data: Image[] }>(keys.value.client ?? "", address(prepared), {
+      const answer = await askJson<{ data: Image[] }>(callerKey.value ?? "", address(prepared), {
         body,
         signal: controller.signal,
       });
@@ -65,7 +68,7 @@ export function Images() {
     }
     setRunning(null);
   };
-  if (known.length === 0) return <p class="empty">No image models are available to this key.</p>;
+  if (known.length === 0) return <NoModel kind="image" />;
   const sizes = limits?.sizes ?? ["256x256", "512x512", "1024x1024"];
   return (
     <>
@@ -76,7 +79,7 @@ export function Images() {
               Generating…
             </p>
           )}
-          <Problem error={error} />
+          <Problem error={error} reveal />
           {!running && !made && !error && <p class="empty">Your images appear here.</p>}
           {made && (
             <>
@@ -87,9 +90,10 @@ export function Images() {
                 {made.images.map((image, place) => (
                   <figure key={image.b64_json?.slice(0, 64) ?? place}>
                     {image.b64_json ? (
-                      <img
-                        src={`data:${pictureType(image.b64_json)};base64,${image.b64_json}`}
+                      <Inline
+                        base64={image.b64_json}
                         alt={image.revised_prompt ?? made.prompt}
+                        name={`image-${place + 1}`}
                       />
                     ) : (
                       <Elsewhere url={image.url ?? ""} />
@@ -147,14 +151,30 @@ export function Images() {
               onChange={setStyle}
             />
           )}
-          <Submit
-            words="Generate"
-            off={prompt.trim() === ""}
-            stop={running && { words: "Stop", act: () => running.abort() }}
-          />
+          <div class="actions">
+            <Submit
+              words="Generate"
+              off={prompt.trim() === ""}
+              stop={running && { words: "Stop", act: () => running.abort() }}
+            />
+          </div>
         </form>
       </div>
       <CodeView prepared={prepared} />
+    </>
+  );
+}
+
+/** An image, and a link that saves it under a name. */
+function Inline(props: { base64: string; alt: string; name: string }) {
+  const type = pictureType(props.base64);
+  const url = `data:${type};base64,${props.base64}`;
+  return (
+    <>
+      <img src={url} alt={props.alt} />
+      <a href={url} download={`${props.name}.${type.slice("image/".length)}`}>
+        Download {props.name}
+      </a>
     </>
   );
 }

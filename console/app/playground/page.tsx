@@ -6,7 +6,7 @@ import { Images } from "./images.tsx";
 import { Videos } from "./videos.tsx";
 
 const PARTS = [
-  { path: "playground", title: "Chat", part: Chat },
+  { path: "playground", title: "Text", part: Chat },
   { path: "playground/images", title: "Images", part: Images },
   { path: "playground/videos", title: "Videos", part: Videos },
 ] as const;

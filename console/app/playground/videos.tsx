@@ -1,12 +1,13 @@
 // Videos: a task that is polled until it ends.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { askJson } from "../api.ts";
-import { keys, models, type VideoLimits } from "../session.ts";
+import { callerKey, models, type VideoLimits } from "../session.ts";
 import { duration } from "../ui/format.ts";
 import { Badge, Choice, Line, Problem, Submit } from "../ui/parts.tsx";
 import { CodeView } from "./code-view.tsx";
 import type { Prepared } from "./conversation.ts";
-import { Prompt } from "./prompt.tsx";
+import { preferred } from "./preferred.ts";
+import { NoModel, Prompt } from "./prompt.tsx";
 import { address } from "./run.ts";
 
 interface Task {
@@ -22,7 +23,9 @@ const PAUSE = 1000;
 
 export function Videos() {
   const known = models("video");
-  const [model, setModel] = useState(known[0]?.id ?? "");
+  const [model, setModel] = useState(
+    known.find(({ id }) => id === preferred.value.video)?.id ?? known[0]?.id ?? "",
+  );
   const [prompt, setPrompt] = useState("waves on a beach");
   const [seconds, setSeconds] = useState("");
   const [resolution, setResolution] = useState("");
@@ -56,7 +59,7 @@ export function Videos() {
     setTask(null);
     setTook(0);
     setWatching(true);
-    const key = keys.value.client ?? "";
+    const key = callerKey.value ?? "";
     const begun = performance.now();
     try {
       let seen = await askJson<Task>(key, address(prepared), { body: prepared.body, signal });
@@ -81,7 +84,7 @@ export function Videos() {
       setWatching(false);
     },
   };
-  if (known.length === 0) return <p class="empty">No video models are available to this key.</p>;
+  if (known.length === 0) return <NoModel kind="video" />;
   const either = (values: string[] | undefined, otherwise: string[]) =>
     ["", ...(values ?? otherwise)].map((value) => [value, value || "default"] as const);
   return (
@@ -97,9 +100,9 @@ export function Videos() {
             </p>
           )}
           {task?.status === "failed" && (
-            <Problem error={new Error(task.error?.message ?? "The task failed.")} />
+            <Problem error={new Error(task.error?.message ?? "The task failed.")} reveal />
           )}
-          <Problem error={error} />
+          <Problem error={error} reveal />
           {task?.output && <Finished output={task.output} />}
         </section>
         <form class="card settings" onSubmit={submit}>

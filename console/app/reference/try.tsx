@@ -1,7 +1,7 @@
 // Sends a request from the reference and shows the raw response.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask } from "../api.ts";
-import { keys } from "../session.ts";
+import { callerKey } from "../session.ts";
 import { bytes, duration } from "../ui/format.ts";
 import { Badge, Field, Line, Problem, Submit } from "../ui/parts.tsx";
 import type { Listed, Parameter } from "./specification.ts";
@@ -30,7 +30,7 @@ export function Try({ listed, parameters }: { listed: Listed; parameters: Parame
   const [running, setRunning] = useState(false);
   const controller = useRef<AbortController | null>(null);
   useEffect(() => () => controller.current?.abort(), []);
-  const key = keys.value.client;
+  const key = callerKey.value;
 
   const send = async (event: Event) => {
     event.preventDefault();

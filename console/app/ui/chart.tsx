@@ -116,8 +116,11 @@ function scale(most: number, isCount: boolean): number[] {
   return Array.from({ length: Math.ceil(most / step) + 1 }, (_, mark) => mark * step);
 }
 
-/** A color for each name: its previous one, otherwise a free one. `kept` has the previous colors and is updated. */
-export function colours(names: string[], kept: Map<string, number>): Map<string, number> {
+/** The colors of names as long as the page is open, whatever is shown, and in whatever order. */
+const kept = new Map<string, number>();
+
+/** A color for each name: its previous one, otherwise its own, otherwise a free one. */
+export function colours(names: string[]): Map<string, number> {
   const found = new Map<string, number>();
   const taken = new Set<number>();
   for (const name of names) {
@@ -126,13 +129,22 @@ export function colours(names: string[], kept: Map<string, number>): Map<string,
     found.set(name, before);
     taken.add(before);
   }
-  for (const name of names) {
+  // In an order that doesn't change with the numbers, so that most names have the same color after a reload.
+  for (const name of [...names].sort()) {
     if (found.has(name)) continue;
-    const free = Array.from({ length: MOST_NAMES }, (_, colour) => colour).find((each) => !taken.has(each));
-    const colour = free ?? OTHERS;
+    const own = hash(name) % MOST_NAMES;
+    const places = Array.from({ length: MOST_NAMES }, (_, place) => (own + place) % MOST_NAMES);
+    const colour = places.find((each) => !taken.has(each)) ?? OTHERS;
     found.set(name, colour);
     kept.set(name, colour);
     taken.add(colour);
   }
   return found;
+}
+
+/** A number that depends on the name alone (FNV-1a). */
+function hash(name: string): number {
+  let state = 0x811c9dc5;
+  for (const unit of name) state = Math.imul(state ^ (unit.codePointAt(0) ?? 0), 0x01000193) >>> 0;
+  return state;
 }

@@ -25,8 +25,8 @@ function useOpener(open: boolean) {
 export function Dialog(props: {
   open: boolean;
   title: string;
-  /** Whether a click outside leaves it open, because its content is shown only once. */
-  stays?: boolean;
+  /** Leaves it open when Escape is pressed or something outside is clicked, and is called instead. */
+  onLeave?: () => void;
   onClose: () => void;
   children: ComponentChildren;
 }) {
@@ -34,7 +34,10 @@ export function Dialog(props: {
   const service = useMachine(dialog.machine, {
     id: useId(),
     open: props.open,
-    closeOnInteractOutside: !props.stays,
+    closeOnInteractOutside: !props.onLeave,
+    closeOnEscape: !props.onLeave,
+    onEscapeKeyDown: () => props.onLeave?.(),
+    onInteractOutside: () => props.onLeave?.(),
     finalFocusEl: () => [opener, around].find((element) => element?.isConnected) ?? null,
     onOpenChange: (details: { open: boolean }) => {
       if (!details.open) props.onClose();

@@ -38,7 +38,7 @@ export function Files(props: {
         <button {...api.getTriggerProps()} class="button">
           {props.label}
         </button>
-        <span class="soft">{props.hint}</span>
+        <span class="soft drop-hint">{props.hint}</span>
         <input {...(api.getHiddenInputProps() as object)} type="file" aria-label={props.label} />
       </div>
     </div>

@@ -12,10 +12,12 @@ const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", t
 export const whole = (count: number): string => WHOLE.format(count);
 export const short = (count: number): string => SHORT.format(count);
 
-/** Money in the unit of the configured prices, which has no name. */
-export function money(amount: number): string {
-  if (amount === 0) return "0";
-  return amount < 0.01 ? amount.toPrecision(2) : amount.toFixed(2);
+/** Money, with its currency if that is known. */
+export function money(amount: number, currency: string | null = null): string {
+  // Not in the form 1.2e-7.
+  const small = amount.toFixed(9).match(/^0\.0*\d{1,2}/)?.[0] ?? "0";
+  const number = amount === 0 ? "0" : amount < 0.01 ? small : amount.toFixed(2);
+  return currency === null ? number : `${number} ${currency}`;
 }
 
 /** A time of day. `millis`: since 1970. */

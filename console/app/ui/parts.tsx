@@ -17,9 +17,13 @@ export function Head(props: { title: string; children?: ComponentChildren; actio
   );
 }
 
-/** What went wrong, where, and what to do. */
-export function Problem(props: { error: unknown }) {
-  const { error } = props;
+/** What went wrong, where, and what to do. `reveal`: scrolls it into view, since the user's own action caused it. */
+export function Problem(props: { error: unknown; reveal?: boolean }) {
+  const { error, reveal = false } = props;
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (reveal) box.current?.scrollIntoView({ block: "nearest" });
+  }, [error, reveal]);
   if (error === null || error === undefined) return null;
   const details: string[] = [];
   if (error instanceof Refused) {
@@ -29,7 +33,7 @@ export function Problem(props: { error: unknown }) {
     if (error.requestId !== null) details.push(`request ${error.requestId}`);
   }
   return (
-    <div class="problem" role="alert">
+    <div class="problem" role="alert" ref={box}>
       <p>{words(error)}</p>
       {details.length > 0 && <p class="soft">{details.join(" · ")}</p>}
     </div>
@@ -98,6 +102,7 @@ export function Line(props: {
   step?: string;
   placeholder?: string;
   required?: boolean;
+  disabled?: boolean;
   autocomplete?: string;
 }) {
   const { label, hint, onInput, ...rest } = props;
@@ -283,6 +288,23 @@ export function When({ at }: { at: number }) {
     <time dateTime={new Date(at * 1000).toISOString()} title={fullMoment(at)}>
       {moment(at)}
     </time>
+  );
+}
+
+/** Figures with their names. One that is false or null isn't shown. */
+export function Stats(props: { facts: readonly (readonly [name: string, fact: string | false | null])[] }) {
+  return (
+    <dl class="stats">
+      {props.facts.map(
+        ([name, fact]) =>
+          fact && (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{fact}</dd>
+            </div>
+          ),
+      )}
+    </dl>
   );
 }
 

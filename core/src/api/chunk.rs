@@ -18,12 +18,12 @@ pub trait Chunk: Varying {
     type Whole: DeserializeOwned;
 }
 
-/// What differs between two items of a long stream, where the type has it; none where it has no or several such places.
+/// The part that differs between two items of a long stream; none if the type has no such member, or several.
 pub trait Varying: Clone + DeserializeOwned + PartialEq + Unpin {
     /// The text itself.
     fn text_mut(&mut self) -> Option<&mut String>;
 
-    /// What makes all items equally long.
+    /// The padding that makes all items equally long.
     fn word_mut(&mut self) -> Option<&mut Value> {
         None
     }
@@ -34,5 +34,5 @@ pub trait Varying: Clone + DeserializeOwned + PartialEq + Unpin {
     }
 }
 
-/// The member that pads an item; services name it alike, and no type has it.
+/// The member that pads an item; all services use the same name for it, and no type has it.
 pub(super) const PADDING: &str = "obfuscation";

@@ -110,8 +110,8 @@ macro_rules! error_kinds {
     };
 }
 
-/// The codes of error bodies: code, type and status of the standard form; status, HTTP status and reason of the
-/// native form; type of the messages form; what it means.
+/// The codes of error bodies: code, type and status of the standard form; status, HTTP status and reason of the native
+/// form; type of the messages form; description.
 macro_rules! error_codes {
     ($(
         $constant:ident = $code:literal, $type:literal, $status:literal;

@@ -1,5 +1,5 @@
-//! The building blocks of the generated forms: the kind of each value and the members of each object. The forms
-//! themselves are generated (`generated/forms.rs`); `stream/shape.rs` checks and mends values by them.
+//! The building blocks of the generated forms: the kind of each value and the members of each object. The forms themselves
+//! are generated (`generated/forms.rs`); `stream/shape.rs` checks and repairs values by them.
 
 /// The kind of a value.
 #[derive(Debug, Clone, Copy)]

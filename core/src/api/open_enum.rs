@@ -61,7 +61,8 @@ macro_rules! closed_words {
         impl ::std::str::FromStr for $name {
             type Err = $crate::api::open_enum::ConversionError;
 
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
+            // Not `Self::Err`: a variant may have that name, or `Error`.
+            fn from_str(text: &str) -> Result<Self, $crate::api::open_enum::ConversionError> {
                 $crate::api::open_enum::place(text, Self::WORDS).map(|place| Self::ALL[place])
             }
         }
@@ -69,7 +70,7 @@ macro_rules! closed_words {
         impl TryFrom<&str> for $name {
             type Error = $crate::api::open_enum::ConversionError;
 
-            fn try_from(text: &str) -> Result<Self, Self::Error> {
+            fn try_from(text: &str) -> Result<Self, $crate::api::open_enum::ConversionError> {
                 text.parse()
             }
         }
@@ -77,7 +78,7 @@ macro_rules! closed_words {
         impl TryFrom<::std::string::String> for $name {
             type Error = $crate::api::open_enum::ConversionError;
 
-            fn try_from(text: ::std::string::String) -> Result<Self, Self::Error> {
+            fn try_from(text: ::std::string::String) -> Result<Self, $crate::api::open_enum::ConversionError> {
                 text.parse()
             }
         }

@@ -26,11 +26,15 @@ pub struct Operation {
     pub slashed_parameters: &'static [&'static str],
     /// Query parameters a caller may set.
     pub query_parameters: &'static [&'static str],
+    /// Query parameters whose list of values is sent as one value, with commas between them.
+    pub joined_query: &'static [&'static str],
+    /// Headers a caller may set, beside those that the transport sets.
+    pub header_parameters: &'static [&'static str],
     /// Query parameters that are always sent, with their value.
     pub fixed_query: &'static [(&'static str, &'static str)],
     /// Whether a JSON body is sent.
     pub has_body: bool,
-    /// What the body of a complete response is; for an operation that only streams, what one event is.
+    /// The kind of a complete response's body; for an operation that only streams, the kind of an event.
     pub response: ResponseBody,
     /// Whether and how the response can be a stream.
     pub stream: StreamMode,
@@ -88,7 +92,7 @@ impl Operation {
 /// assert_eq!(http::Method::from(Method::Get), http::Method::GET);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(debug_assertions, derive(serde::Deserialize), serde(rename_all = "UPPERCASE"))]
+#[cfg_attr(feature = "client", derive(serde::Deserialize), serde(rename_all = "UPPERCASE"))]
 pub enum Method {
     /// GET
     Get,
@@ -133,7 +137,7 @@ impl From<Method> for http::Method {
     }
 }
 
-/// What the body of a successful response is.
+/// The kind of a successful response's body.
 ///
 /// ```
 /// use gatewright::operations::{LIST_MODELS, ResponseBody};
@@ -200,6 +204,8 @@ pub enum Protocol {
     Messages,
     /// Native generate-content.
     Native,
+    /// Embeddings.
+    Embeddings,
     /// Images and videos.
     Media,
     /// The model list.
@@ -217,6 +223,8 @@ pub enum Protocol {
 pub enum ModelKind {
     /// Models that produce text.
     Text,
+    /// Models that produce vectors of texts.
+    Embedding,
     /// Models that produce images.
     Image,
     /// Models that produce videos.

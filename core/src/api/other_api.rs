@@ -1,5 +1,5 @@
-//! Operations of another API, which the generator's test calls through the bindings. The bindings name an operation by
-//! its id, and the table of operations is ours. Not in release builds.
+//! Operations of other APIs, whose clients the generator makes. The bindings name an operation by its id, which is the name of
+//! the API, a slash, and the id there; the table of operations is ours.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
@@ -20,11 +20,23 @@ struct Row {
     path_parameters: Vec<String>,
     slashed_parameters: Vec<String>,
     query_parameters: Vec<String>,
+    joined_query: Vec<String>,
+    header_parameters: Vec<String>,
     fixed_query: Vec<(String, String)>,
     has_body: bool,
     response: BodyKind,
+    stream: StreamKind,
+    terminator: Option<String>,
     resource: String,
     name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum StreamKind {
+    Never,
+    Always,
+    Parameter(String),
 }
 
 #[derive(Deserialize)]
@@ -61,6 +73,8 @@ fn kept(row: Row) -> &'static Operation {
         path_parameters: texts(row.path_parameters),
         slashed_parameters: texts(row.slashed_parameters),
         query_parameters: texts(row.query_parameters),
+        joined_query: texts(row.joined_query),
+        header_parameters: texts(row.header_parameters),
         fixed_query: row
             .fixed_query
             .into_iter()
@@ -75,8 +89,12 @@ fn kept(row: Row) -> &'static Operation {
             BodyKind::Text(media_type) => ResponseBody::Text(text(media_type)),
             BodyKind::Bytes(media_type) => ResponseBody::Bytes(text(media_type)),
         },
-        stream: StreamMode::Never,
-        terminator: None,
+        stream: match row.stream {
+            StreamKind::Never => StreamMode::Never,
+            StreamKind::Always => StreamMode::Always,
+            StreamKind::Parameter(name) => StreamMode::Parameter(text(name)),
+        },
+        terminator: row.terminator.map(text),
         protocol: Protocol::Models,
         error_style: ErrorStyle::Standard,
         last_events: &[],

@@ -1,6 +1,6 @@
 //! The generated types' own JSON Schemas, for the test that compares them with the specification's.
 
-/// A function `schemas` that gives the types' own JSON Schemas.
+/// Defines the function `schemas`, which returns the types' own JSON Schemas.
 macro_rules! schemas {
     ($($name:ty),* $(,)?) => {
         pub(crate) fn schemas() -> ::schemars::Map<::std::string::String, ::schemars::schema::Schema> {

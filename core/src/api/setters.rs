@@ -1,6 +1,6 @@
 //! Macros that make generated types easy to build: `new` with the required members, and `with_…` for the rest.
 
-/// The `new` of a type: takes the required members. Its example stands before it.
+/// The `new` of a type: takes the required members. Its example precedes it.
 macro_rules! constructor {
     ($(#[$example:meta])* $name:ident: $vis:vis fn $new:ident($($given:ident: $type:ty),+); $($spare:ident),* $(,)?) => {
         impl $name {
@@ -14,16 +14,15 @@ macro_rules! constructor {
     };
 }
 
-/// A setter for each optional member, each after its example.
+/// A setter for each optional member.
 macro_rules! setters {
-    ($name:ident { $($(#[$example:meta])* $with:ident($field:ident: $($type:tt)+)),+ $(,)? }) => {
+    ($name:ident { $($with:ident($field:ident: $($type:tt)+)),+ $(,)? }) => {
         impl $name {
-            $(setters!(@one [$(#[$example])*] $with $field $($type)+);)+
+            $(setters!(@one $with $field $($type)+);)+
         }
     };
-    (@one [$(#[$example:meta])*] $with:ident $field:ident impl Into<$type:ty>) => {
+    (@one $with:ident $field:ident impl Into<$type:ty>) => {
         #[doc = concat!("Sets `", stringify!($field), "`.")]
-        $(#[$example])*
         #[must_use]
         pub fn $with(mut self, $field: impl Into<$type>) -> Self {
             let $field: $type = $field.into();
@@ -31,9 +30,8 @@ macro_rules! setters {
             self
         }
     };
-    (@one [$(#[$example:meta])*] $with:ident $field:ident $type:ty) => {
+    (@one $with:ident $field:ident $type:ty) => {
         #[doc = concat!("Sets `", stringify!($field), "`.")]
-        $(#[$example])*
         #[must_use]
         pub fn $with(mut self, $field: $type) -> Self {
             self.$field = $field.into();

@@ -40,7 +40,7 @@ impl<'c> TypedCall<'c> {
         self
     }
 
-    /// Adds a query parameter: each value of a list by itself, and none for null.
+    /// Adds a query parameter: one for each value of a list, and none for null.
     pub fn query(mut self, name: &str, value: &impl Serialize) -> Self {
         match serde_json::to_value(value) {
             Ok(value) => push(&mut self.call.query, name, value),
@@ -55,6 +55,15 @@ impl<'c> TypedCall<'c> {
             Ok(value) => push(&mut self.call.options.extra_headers, name, value),
             Err(error) => self.fail(error),
         }
+        self
+    }
+
+    /// Sets those of the headers that the operation takes.
+    pub fn headers(mut self, given: &[(&'static str, String)]) -> Self {
+        let taken = self.call.operation.header_parameters;
+        let given = given.iter().filter(|(name, _)| taken.contains(name));
+        let given = given.map(|(name, value)| ((*name).to_owned(), value.clone()));
+        self.call.options.extra_headers.extend(given);
         self
     }
 

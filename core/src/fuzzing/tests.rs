@@ -1,13 +1,13 @@
-//! The fuzz targets for the vectors with some of their bytes changed. `cargo xtask fuzz` searches for longer.
+//! Runs the fuzz targets with vectors in which some bytes are changed. `cargo xtask fuzz` searches longer.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 use super::*;
 
-/// Changes of an input at once.
+/// The maximum number of changes to an input.
 const MAX_CHANGES: usize = 4;
-/// Bytes that mean something to one of the readers.
+/// Bytes that mean something to one of the parsers.
 const BYTES: &[u8] = b"\0\n\r\" {}[]:,/\\.-+09eEnu\x7f\xc3\xff";
 
 /// The inputs with up to [`MAX_CHANGES`] bytes changed, added or removed, or cut off.
@@ -31,7 +31,7 @@ fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
-/// A member of each case of a file of vectors.
+/// One member of each case in a vector file.
 fn cases(file: &str) -> Vec<Value> {
     let path = format!("{}/../tests/vectors/{file}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -63,12 +63,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn documents_of_any_stream_add_up(input in changed(streams())) {
+    fn any_stream_accumulates_into_consistent_documents(input in changed(streams())) {
         accumulate(&String::from_utf8_lossy(&input));
     }
 
     #[test]
-    fn a_base_url_is_refused_or_leads_nowhere_else(input in changed(texts(&[
+    fn joined_urls_stay_below_an_accepted_base_url(input in changed(texts(&[
         "https://gateway.example/a/v1beta//\na b:ü",
         " http://[::1]:1/v1/ \n..%2f",
         "http://h/%2e%2e/v1/v1\n.",
@@ -80,7 +80,7 @@ proptest! {
     }
 
     #[test]
-    fn error_bodies_are_bounded_by_what_was_sent(input in changed(texts(&[
+    fn parsed_error_is_no_larger_than_its_body(input in changed(texts(&[
         r#"[{"error":{"code":503,"message":"m","status":"S","details":[{"fieldViolations":[{"field":"f"}]}]}}]"#,
         "id: i\n\ndata: {\"error\":{\"type\":\"t\",\"message\":\"m\"}}\n\n",
         "[[[{\"\":0},{\"\":0},0]",
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn headers_of_an_answer_are_bounded(input in changed(texts(&[
+    fn response_headers_parse_within_bounds(input in changed(texts(&[
         "\0\0retry-after: 10000000000000000000\nretry-after-ms: 1e400",
         "\0\0retry-after-ms: -0\nretry-after: Fri, 31 Dec 9999 23:59:59 GMT",
         "\0\0retry-after: NaN\nretry-after: 1e-400",
@@ -102,12 +102,12 @@ proptest! {
     }
 
     #[test]
-    fn violations_of_any_request_point_to_what_is_there(input in changed(requests())) {
+    fn violation_pointers_resolve_in_any_request(input in changed(requests())) {
         check_limits(&input);
     }
 
     #[test]
-    fn only_a_secret_signs_a_notification(input in changed(notifications())) {
+    fn only_secret_holder_can_sign_a_notification(input in changed(notifications())) {
         unwrap_webhook(&input);
     }
 }

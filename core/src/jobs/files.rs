@@ -11,7 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use base64::read::DecoderReader;
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE, USER_AGENT,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 use url::Url;
@@ -19,9 +19,9 @@ use url::Url;
 use self::atomic_download::PartialFile;
 use crate::client::Client;
 use crate::jobs::generated::options::SaveOptions;
-use crate::transport::exchange::{ERROR_BODY_TIME, cause_and_way_out, read_some};
-use crate::transport::route::Incoming;
-use crate::transport::secret::{Secrets, redacted_url};
+use crate::transport::exchange::{ERROR_BODY_TIME, read_some};
+use crate::transport::file_client::{FileResponse, shown};
+use crate::transport::secret::Secrets;
 use crate::wire::error::{Error, ErrorKind};
 
 /// Pause before a broken transfer is resumed. It is resumed once.
@@ -96,8 +96,8 @@ impl Client {
 
     /// Saves a generated file, such as `output.url` of a video task or `url` of an image, by streaming it to disk.
     ///
-    /// The file appears whole or not at all: the data goes to a temporary file beside it, which is renamed at the end
-    /// and removed if the transfer fails or the future is dropped. A symbolic link is followed; a replaced file keeps
+    /// The file appears whole or not at all: the data is written to a temporary file next to it, which is renamed at the
+    /// end and removed if the transfer fails or the future is dropped. A symbolic link is followed; a replaced file keeps
     /// its permissions. A transfer that breaks off or fails temporarily (5xx except 501, 429, 408, 409, a timeout) is
     /// resumed once: at the same place if the server can confirm that the file is unchanged (`Range`, `If-Range` with a
     /// strong `ETag`), else from the start.
@@ -150,28 +150,26 @@ impl Client {
     }
 
     /// Errors: as they occur, not redacted.
-    async fn get(&self, url: Url, headers: HeaderMap) -> Result<reqwest::Response, Error> {
-        let http = self.files().get(self.transport(), &url)?;
+    async fn get(&self, url: Url, mut headers: HeaderMap) -> Result<FileResponse, Error> {
         let shown = shown(&url);
-        let mut request = reqwest::Request::new(reqwest::Method::GET, url);
-        *request.headers_mut() = headers;
         // A compressed transfer has other lengths, ranges and tags than the file.
-        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        request.headers_mut().insert(USER_AGENT, self.transport().user_agent().clone());
-        let response = http.execute(request).await.map_err(|error| transfer_error(error, &shown))?;
-        let status = response.status();
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
+        headers.insert(USER_AGENT, self.transport().user_agent().clone());
+        let response = self.files().get(self.transport(), url, headers).await?;
+        let status = response.status;
         if !matches!(
             status,
             StatusCode::OK | StatusCode::NON_AUTHORITATIVE_INFORMATION | StatusCode::PARTIAL_CONTENT
         ) {
-            let headers = response.headers().clone();
-            let body = read_some(Incoming::from(response).body, ERROR_BODY_TIME).await;
+            let headers = response.headers.clone();
+            let body = read_some(response.into_body(), ERROR_BODY_TIME).await;
             let fallback = || format!("{shown} returned status {status}");
             return Err(Error::from_body(ErrorKind::from_status(status.as_u16()), body, fallback)
                 .with_status(status.as_u16())
                 .with_headers(headers));
         }
-        let encoding = response.headers().get(CONTENT_ENCODING);
+        let encoding = response.headers.get(CONTENT_ENCODING);
         if encoding.is_some_and(|encoding| encoding != "identity") {
             return Err(Error::new(
                 ErrorKind::Decode,
@@ -214,24 +212,24 @@ impl Transfer {
     async fn pull(&mut self, client: &Client, partial_file: &mut PartialFile) -> Result<(), Error> {
         let mut response = self.ask(client, partial_file).await?;
         let shown = shown(&self.url);
-        if is_page(response.headers()) {
+        if is_page(&response.headers) {
             let message = format!(
                 "{shown} returned a page (text/html) instead of the file: its address may have expired, or require a sign-in"
             );
             return Err(Error::new(ErrorKind::Decode, message)
-                .with_status(response.status().as_u16())
-                .with_headers(response.headers().clone()));
+                .with_status(response.status.as_u16())
+                .with_headers(response.headers.clone()));
         }
-        if response.status() != StatusCode::PARTIAL_CONTENT {
+        if response.status != StatusCode::PARTIAL_CONTENT {
             partial_file.start_over().await?;
-            self.total = response.content_length();
-            let tag = response.headers().get(ETAG);
+            self.total = response.length;
+            let tag = response.headers.get(ETAG);
             self.tag = tag.filter(|tag| tag.as_bytes().starts_with(b"\"")).cloned();
             if let Some(total) = self.total {
                 partial_file.check_size(total)?;
             }
         }
-        while let Some(piece) = response.chunk().await.map_err(|error| transfer_error(error, &shown))? {
+        while let Some(piece) = response.chunk().await? {
             partial_file.write(&piece).await?;
         }
         match self.total {
@@ -246,15 +244,15 @@ impl Transfer {
 
     /// Requests the missing part if the server can tell whether the file is the same. Otherwise, or if the server sends
     /// a different part, requests the whole file.
-    async fn ask(&self, client: &Client, partial_file: &PartialFile) -> Result<reqwest::Response, Error> {
+    async fn ask(&self, client: &Client, partial_file: &PartialFile) -> Result<FileResponse, Error> {
         if let (Some(tag), from @ 1..) = (&self.tag, partial_file.written()) {
             let mut headers = HeaderMap::new();
             let range = HeaderValue::try_from(format!("bytes={from}-")).expect("digits");
             headers.insert(RANGE, range);
             headers.insert(IF_RANGE, tag.clone());
             match client.get(self.url.clone(), headers).await {
-                Ok(response) if response.status() != StatusCode::PARTIAL_CONTENT => return Ok(response),
-                Ok(response) if continues(response.headers(), from, self.total, self.tag.as_ref()) => {
+                Ok(response) if response.status != StatusCode::PARTIAL_CONTENT => return Ok(response),
+                Ok(response) if continues(&response.headers, from, self.total, self.tag.as_ref()) => {
                     return Ok(response);
                 }
                 Ok(_) => {}
@@ -263,7 +261,7 @@ impl Transfer {
             }
         }
         let response = client.get(self.url.clone(), HeaderMap::new()).await?;
-        if response.status() == StatusCode::PARTIAL_CONTENT {
+        if response.status == StatusCode::PARTIAL_CONTENT {
             let message = format!(
                 "{} returned only part of the file, but the whole file was requested",
                 shown(&self.url)
@@ -315,7 +313,7 @@ fn content_range(value: &str) -> Option<(u64, u64, Option<u64>)> {
 /// # }
 /// ```
 pub struct Download {
-    response: reqwest::Response,
+    response: FileResponse,
     secrets: Secrets,
 }
 
@@ -332,7 +330,7 @@ impl Download {
     /// # }
     /// ```
     pub fn size(&self) -> Option<u64> {
-        self.response.content_length()
+        self.response.length
     }
 
     /// The next bytes as they arrive; none once the file is complete.
@@ -351,9 +349,7 @@ impl Download {
     /// # }
     /// ```
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
-        let shown = shown(self.response.url());
-        let chunk = self.response.chunk().await;
-        chunk.map_err(|error| self.secrets.show(transfer_error(error, &shown)))
+        self.response.chunk().await.map_err(|error| self.secrets.show(error))
     }
 }
 
@@ -376,32 +372,12 @@ fn address(url: &str) -> Result<Url, Error> {
     if matches!(parsed.scheme(), "http" | "https") { Ok(parsed) } else { Err(refuse()) }
 }
 
-/// A URL without its query, which gives access.
-fn shown(url: &Url) -> String {
-    let mut shown = url.clone();
-    shown.set_query(None);
-    shown.set_fragment(None);
-    redacted_url(&shown)
-}
-
-fn transfer_error(error: reqwest::Error, shown: &str) -> Error {
-    let kind = match &error {
-        error if error.is_timeout() => ErrorKind::Timeout,
-        // Too many redirects, or one to an address that files must not come from: a retry would end the same way.
-        error if error.is_redirect() => ErrorKind::Status,
-        _ => ErrorKind::Connection,
-    };
-    Error::new(kind, format!("{shown} cannot be fetched"))
-        .quoting(cause_and_way_out(&error))
-        .caused_by(error.without_url())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_part_whose_numbers_no_file_has_goes_on_nowhere() {
+    fn impossible_content_range_does_not_resume_a_download() {
         for range in ["bytes 5-18446744073709551615/*", "bytes 5-18446744073709551615/0", "bytes 5-9/11"] {
             let headers = HeaderMap::from_iter([(CONTENT_RANGE, HeaderValue::from_static(range))]);
             assert!(!continues(&headers, 5, Some(10), None), "{range}");
@@ -411,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_range_of_a_part_is_read_strictly() {
+    fn content_range_is_parsed_strictly() {
         assert_eq!(content_range("bytes 5-9/10"), Some((5, 9, Some(10))));
         assert_eq!(content_range("bytes 5-9/*"), Some((5, 9, None)));
         for other in ["", "bytes */10", "bytes 5-/10", "items 5-9/10", "bytes 5-9", "bytes 5-9/x"] {
@@ -420,8 +396,8 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_shown_without_what_gives_access() {
-        let error = address("ftp://h/files/a.png?sig=canary").expect_err("no http");
+    fn displayed_url_omits_credentials_and_signature() {
+        let error = address("ftp://h/files/a.png?sig=canary").expect_err("not HTTP");
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
         assert!(!error.to_string().contains("canary"), "{error}");
         let url = Url::parse("https://me:canary@h/files/a.png?sig=canary#canary").expect("a URL");

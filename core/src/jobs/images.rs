@@ -72,7 +72,7 @@ impl Client {
         self.save_image_contents(url.as_deref(), b64_json.as_deref(), path, options).await
     }
 
-    /// [`Self::save_image`] of an image that is no JSON: it takes the members that count, without a copy.
+    /// [`Self::save_image`] for an image that is not JSON: takes the relevant members, without a copy.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {

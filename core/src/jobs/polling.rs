@@ -12,7 +12,7 @@ use crate::wire::error::{Error, ErrorKind};
 /// Shortest pause: a shorter one would only put load on the gateway.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
-/// When to poll and when to give up. Polls at once, then after each pause, and a last time at the deadline.
+/// When to poll and when to give up. Polls immediately, then after each pause, and a last time at the deadline.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     interval: Duration,
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_looks_at_once_and_then_after_each_pause() {
+    async fn polls_immediately_then_after_each_interval() {
         let (found, _, elapsed) = wait(options(5, 60), false, |_| Ok(true)).await;
         assert_eq!((found.expect("done"), elapsed), (1, Duration::ZERO));
         let (found, _, elapsed) = wait(options(5, 60), false, |look| Ok(look == 4)).await;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_looks_a_last_time_at_the_deadline_and_gives_up() {
+    async fn polls_once_more_at_the_deadline_then_times_out() {
         let (found, looks, elapsed) = wait(options(5, 12), false, |_| Ok(false)).await;
         assert_eq!(found.expect_err("too late").kind(), ErrorKind::Timeout);
         assert_eq!((looks, elapsed), (4, Duration::from_secs(12)));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_look_up_that_hangs_does_not_outlast_the_deadline() {
+    async fn hanging_poll_is_cut_off_at_the_deadline() {
         let started = Instant::now();
         let (interval, timeout) = options(5, 7);
         let mut schedule = Schedule::new(interval, timeout);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_outage_shorter_than_the_deadline_is_survived() {
+    async fn polling_survives_outage_shorter_than_the_deadline() {
         let outage = |look| match look {
             1 | 5 => Ok(look == 5),
             2 => Err(Error::new(ErrorKind::Connection, "refused")),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_outage_until_the_deadline_is_a_timeout_that_tells_of_it() {
+    async fn timeout_after_an_outage_mentions_the_last_failure() {
         let outage = |look| match look {
             1 => Ok(false),
             _ => Err(Error::new(ErrorKind::Connection, "refused")),
@@ -189,17 +189,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_gateway_that_never_answered_is_not_waited_for() {
+    async fn wait_ends_if_the_gateway_has_never_responded() {
         let refuse = |_| Err(Error::new(ErrorKind::Connection, "refused"));
         let (found, looks, elapsed) = wait(options(5, 60), false, refuse).await;
         assert_eq!(found.expect_err("at once").kind(), ErrorKind::Connection);
         assert_eq!((looks, elapsed), (1, Duration::ZERO));
         let (found, looks, _) = wait(options(5, 60), true, refuse).await;
-        assert_eq!((found.expect_err("at last").kind(), looks), (ErrorKind::Timeout, 13));
+        assert_eq!((found.expect_err("after the deadline").kind(), looks), (ErrorKind::Timeout, 13));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failure_that_time_does_not_mend_is_final() {
+    async fn permanent_failure_ends_polling() {
         let spent = || Error::new(ErrorKind::RateLimit, "no credit").with_code("insufficient_quota");
         for make in [|| Error::new(ErrorKind::NotFound, "no such task"), spent] {
             let (found, looks, _) = wait(options(5, 60), true, |_| Err(make())).await;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_time_is_too_long_to_be_added_up() {
+    async fn maximum_durations_do_not_overflow() {
         let busy = |look| match look {
             1 => Err(Error::new(ErrorKind::RateLimit, "busy").with_retry_after(Some(Duration::MAX))),
             _ => Ok(true),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_gateway_may_ask_for_a_longer_pause() {
+    async fn retry_after_lengthens_the_polling_interval() {
         let busy = |look| match look {
             1 => {
                 Err(Error::new(ErrorKind::RateLimit, "busy").with_retry_after(Some(Duration::from_secs(30))))

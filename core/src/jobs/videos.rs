@@ -340,7 +340,7 @@ mod tests {
 
     /// 3: the announced example waits 5 seconds between polls.
     #[test]
-    fn pause_is_that_of_the_specification_unless_told_otherwise() {
+    fn default_polling_interval_matches_the_specification() {
         assert_eq!(WaitOptions::default().interval, Duration::from_secs(5));
     }
 }

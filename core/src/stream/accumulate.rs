@@ -1,6 +1,6 @@
 //! Merges a stream of chunks into one document: the response as it would have come without streaming. Each protocol has
-//! its own file; this one holds the shared parts. Accepts any JSON: a chunk is first mended to its form, anything that
-//! doesn't fit is dropped, and nothing fails.
+//! its own file; this one holds the shared parts. Accepts any JSON: a chunk is first repaired to match its form, anything
+//! that doesn't fit is dropped, and nothing fails.
 //!
 //! Text is appended in place, so that the work is linear in the size of the chunks.
 
@@ -33,7 +33,7 @@ use crate::api::operation::{Operation, Protocol};
 pub struct Accumulator {
     /// The form of one chunk.
     form: &'static Form,
-    begun: bool,
+    has_begun: bool,
     document: Document,
 }
 
@@ -62,9 +62,9 @@ impl Accumulator {
             Protocol::Responses => Document::Responses(responses::ResponseBuilder::default()),
             Protocol::Messages => Document::Messages(messages::MessageBuilder::default()),
             Protocol::Native => Document::Native(native::ContentBuilder::default()),
-            Protocol::Media | Protocol::Models => Document::Last(Value::Null),
+            Protocol::Embeddings | Protocol::Media | Protocol::Models => Document::Last(Value::Null),
         };
-        Self { form: chunk_form(operation), begun: false, document }
+        Self { form: chunk_form(operation), has_begun: false, document }
     }
 
     /// Adds the next chunk.
@@ -81,7 +81,7 @@ impl Accumulator {
     /// ```
     pub fn push(&mut self, chunk: Value) {
         let chunk = shape::mend(self.form, chunk, RepairLevel::Structure);
-        self.begun = true;
+        self.has_begun = true;
         match &mut self.document {
             Document::Chat(completion) => completion.push(chunk),
             Document::Responses(building) => building.push(chunk),
@@ -129,7 +129,7 @@ impl Accumulator {
     /// assert_eq!(accumulator.document().unwrap()["object"], "chat.completion");
     /// ```
     pub fn document(&self) -> Option<Value> {
-        self.begun.then(|| match &self.document {
+        self.has_begun.then(|| match &self.document {
             Document::Chat(completion) => completion.document(),
             Document::Responses(building) => building.document(),
             Document::Messages(building) => building.document(),

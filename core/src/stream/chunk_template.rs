@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_copy_is_what_parsing_makes_of_the_chunk(texts in prop::collection::vec(".*", 6)) {
+        fn copied_chunk_equals_parsed_chunk(texts in prop::collection::vec(".*", 6)) {
             // A first chunk with escapes can't serve as the original.
             let texts: Vec<&str> = ["first"].into_iter().chain(texts.iter().map(String::as_str)).collect();
             let all = texts.len() - 2;
@@ -160,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn chunks_that_differ_where_the_type_does_not_say_so_are_parsed() {
+    fn chunks_differing_outside_copyable_fields_are_parsed() {
         let row = (1..5).map(|count| native("a", &json!({"promptTokenCount": 3, "totalTokenCount": count})));
         assert_eq!(read::<GenerateContentResponse>(&STREAM_GENERATE_CONTENT, row), 0);
     }
 
     #[test]
-    fn another_row_has_another_original() {
+    fn each_row_has_its_own_template() {
         let row = |id: &str| {
             let id = id.to_owned();
             ["a", "b", "c", "d"].into_iter().map(move |text| {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_with_long_numbers_is_still_read_as_it_is() {
+    fn chunks_with_long_numbers_are_parsed_unchanged() {
         let row = (999_999_999_999_990..999_999_999_999_999).map(|number| response("a", number));
         assert_eq!(read::<ResponseStreamEvent>(&CREATE_RESPONSE, row), 0);
     }

@@ -41,7 +41,7 @@ pub(super) enum EventClass {
     Error(Error),
 }
 
-pub(super) fn meaning(operation: &Operation, event: &StreamEvent) -> EventClass {
+pub(super) fn event_class(operation: &Operation, event: &StreamEvent) -> EventClass {
     let data = event.data.trim();
     if data.is_empty() || data == "null" {
         return EventClass::Nothing;
@@ -84,7 +84,7 @@ pub(super) fn meaning(operation: &Operation, event: &StreamEvent) -> EventClass 
 pub(super) fn may_end_anywhere(operation: &Operation) -> bool {
     match operation.protocol {
         Protocol::Chat | Protocol::Responses | Protocol::Messages | Protocol::Native => false,
-        Protocol::Media | Protocol::Models => operation.terminator.is_none(),
+        Protocol::Embeddings | Protocol::Media | Protocol::Models => operation.terminator.is_none(),
     }
 }
 
@@ -129,9 +129,9 @@ fn choice_error(data: &str) -> Option<Error> {
         choice.get("error").is_some_and(error_body::says_something)
             || choice.get("finish_reason").and_then(Value::as_str) == Some("error")
     })?;
-    let told = Bytes::from(choice.to_string());
+    let body = Bytes::from(choice.to_string());
     let error =
-        Error::from_body(ErrorKind::Stream, told, || "the answer ended with finish_reason error".to_owned());
+        Error::from_body(ErrorKind::Stream, body, || "the answer ended with finish_reason error".to_owned());
     Some(error.with_body(Bytes::copy_from_slice(data.as_bytes())))
 }
 
@@ -179,7 +179,7 @@ fn is_of_answer(protocol: Protocol, event: &StreamEvent) -> bool {
             let begins = |name: &str| name.starts_with("message_") || name.starts_with("content_block_");
             event.event.as_deref().is_some_and(begins) || holds_any(&event.data, &MESSAGES_WORDS)
         }
-        Protocol::Media | Protocol::Models => true,
+        Protocol::Embeddings | Protocol::Media | Protocol::Models => true,
     }
 }
 
@@ -260,7 +260,7 @@ mod tests {
 
     fn of(operation: &Operation, name: Option<&str>, data: &str) -> &'static str {
         let event = StreamEvent { event: name.map(str::to_owned), data: data.to_owned(), id: None };
-        match meaning(operation, &event) {
+        match event_class(operation, &event) {
             EventClass::Chunk => "chunk",
             EventClass::Aside => "aside",
             EventClass::List => "list",
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn chat_chunks_finish_with_a_finish_reason_that_says_something() {
+    fn chat_stream_finishes_at_nonempty_finish_reason() {
         let chat = |data| of(&CREATE_CHAT_COMPLETION, None, data);
         assert_eq!(chat(r#"{"choices":[{"delta":{"content":"a"},"finish_reason":null}]}"#), "chunk");
         assert_eq!(chat(r#"{"choices":[{"delta":{},"finish_reason":""}]}"#), "chunk");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn terminators_and_heartbeats_are_not_handed_over() {
+    fn terminators_and_heartbeats_are_not_delivered() {
         let chat = |data| of(&CREATE_CHAT_COMPLETION, None, data);
         assert_eq!(chat("[DONE]"), "terminator");
         assert_eq!(chat("[DONE] "), "terminator");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn every_known_form_of_an_error_is_told_from_a_chunk() {
+    fn every_known_error_form_is_distinguished_from_a_chunk() {
         let chat = |data: &str| of(&CREATE_CHAT_COMPLETION, None, data);
         assert_eq!(chat(r#"{"error":{"message":"m"}}"#), "error");
         assert_eq!(chat(r#"{"error":"text"}"#), "error");
@@ -324,10 +324,10 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_that_failed_is_an_error_with_what_it_says() {
+    fn failed_choice_is_an_error_with_its_message_and_code() {
         let chat = |data: &str| {
             let event = StreamEvent { event: None, data: data.to_owned(), id: None };
-            match meaning(&CREATE_CHAT_COMPLETION, &event) {
+            match event_class(&CREATE_CHAT_COMPLETION, &event) {
                 EventClass::Error(error) => {
                     let error = error.shown(&crate::wire::redact::Redactor::default());
                     (error.message().to_owned(), error.code().map(str::to_owned))
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_no_chunk() {
+    fn non_object_data_is_not_a_chunk() {
         for operation in
             [&CREATE_CHAT_COMPLETION, &CREATE_RESPONSE, &CREATE_MESSAGE, &STREAM_GENERATE_CONTENT]
         {
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_end_with_their_terminal_event_named_or_not() {
+    fn responses_stream_ends_at_terminal_event_with_or_without_name() {
         let named = |name, data| of(&CREATE_RESPONSE, name, data);
         assert_eq!(named(Some("response.completed"), "{}"), "terminal");
         assert_eq!(
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_end_with_their_last_event_alone() {
+    fn messages_stream_ends_only_at_message_stop() {
         let named = |name, data| of(&CREATE_MESSAGE, name, data);
         for name in [Some("message"), Some("message_stop"), None] {
             assert_eq!(named(name, r#"{"type":"message_stop"}"#), "terminal");
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn an_events_name_stands_in_for_a_missing_type() {
+    fn event_name_replaces_missing_type() {
         let name = "response.created";
         assert_eq!(with_type(r#"{"type":"response.created"}"#, name), r#"{"type":"response.created"}"#);
         assert_eq!(with_type(r#"{"a":1,"type":"other"}"#, name), r#"{"a":1,"type":"other"}"#);
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn native_chunks_finish_too() {
+    fn native_stream_finishes_at_finish_or_block_reason() {
         let native = |data| of(&STREAM_GENERATE_CONTENT, None, data);
         assert_eq!(native(r#"{"candidates":[{"content":{}}]}"#), "chunk");
         assert_eq!(native(r#"{"candidates":[{"finishReason":"STOP"}]}"#), "finish");

@@ -15,7 +15,7 @@ use crate::wire::sse::StreamEvent;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// What a body is, judged by its first bytes; the content type is not reliable.
+/// The kind of a body, judged by its first bytes; the content type is not reliable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Events,
@@ -24,16 +24,16 @@ pub(super) enum Kind {
 }
 
 /// Whether everything received so far may be the beginning of a byte order mark.
-pub(super) fn may_be_mark(begun: &[u8]) -> bool {
-    BYTE_ORDER_MARK.starts_with(begun)
+pub(super) fn may_be_mark(prefix: &[u8]) -> bool {
+    BYTE_ORDER_MARK.starts_with(prefix)
 }
 
 /// Position of the first byte that is neither white space nor part of a leading byte order mark; the length if there is
 /// none. `known`: no such byte comes before this position.
-pub(super) fn blank(begun: &[u8], known: usize) -> usize {
-    let from = if begun.starts_with(BYTE_ORDER_MARK) { known.max(BYTE_ORDER_MARK.len()) } else { known };
-    let found = begun[from..].iter().position(|byte| !byte.is_ascii_whitespace());
-    found.map_or(begun.len(), |found| from + found)
+pub(super) fn blank(prefix: &[u8], known: usize) -> usize {
+    let from = if prefix.starts_with(BYTE_ORDER_MARK) { known.max(BYTE_ORDER_MARK.len()) } else { known };
+    let found = prefix[from..].iter().position(|byte| !byte.is_ascii_whitespace());
+    found.map_or(prefix.len(), |found| from + found)
 }
 
 /// Determines the kind from the beginning of a body; none while only white space or a byte order mark has arrived.
@@ -138,7 +138,7 @@ fn event(name: Option<&str>, value: &Value) -> StreamEvent {
     StreamEvent { event: name.map(str::to_owned), data: value.to_string(), id: None }
 }
 
-/// The chunk that stands for a whole completion that arrived as an event; none if the event is something else.
+/// The chunk that represents a whole completion that arrived as an event; none if the event is something else.
 pub(super) fn chunk_of_completion(data: &str) -> Option<String> {
     if !data.contains("\"chat.completion\"") {
         return None;
@@ -174,7 +174,7 @@ mod tests {
 
     fn whole(operation: &Operation, body: &[u8]) -> Vec<StreamEvent> {
         let (taken, end) = taken(operation, body);
-        end.expect("a whole body");
+        end.expect("a complete body");
         taken
     }
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_bytes_tell_the_kind_whatever_the_content_type_says() {
+    fn body_kind_is_sniffed_regardless_of_content_type() {
         let sse = Some("text/event-stream");
         assert_eq!(kind(b" \r\n", sse), None);
         assert_eq!(kind(b"\xEF\xBB\xBFdata: x", sse), Some(Kind::Events));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_completion_becomes_one_chunk() {
+    fn complete_chat_completion_becomes_one_chunk() {
         let body = br#"{"id":"c","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}"#;
         let events = whole(&CREATE_CHAT_COMPLETION, body);
         let [event] = events.as_slice() else { panic!("one chunk") };
@@ -212,23 +212,23 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_response_becomes_its_terminal_event() {
+    fn complete_response_becomes_its_terminal_event() {
         let events = whole(&CREATE_RESPONSE, br#"{"id":"r","status":"incomplete","error":null}"#);
         assert_eq!(events[0].event.as_deref(), Some("response.incomplete"));
     }
 
     #[test]
-    fn a_whole_message_becomes_its_first_event_and_the_last() {
+    fn complete_message_becomes_start_and_stop_events() {
         let body = br#"{"type":"message","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn"}"#;
         let events = whole(&CREATE_MESSAGE, body);
         let names: Vec<_> = events.iter().map(|event| event.event.as_deref()).collect();
         assert_eq!(names, [Some("message_start"), Some("message_stop")]);
-        let begun: Value = serde_json::from_str(&events[0].data).expect("JSON");
-        assert_eq!(begun["message"]["content"][0]["text"], "hi");
+        let message: Value = serde_json::from_str(&events[0].data).expect("JSON");
+        assert_eq!(message["message"]["content"][0]["text"], "hi");
     }
 
     #[test]
-    fn an_array_of_native_chunks_becomes_as_many_events_even_if_it_is_cut() {
+    fn native_chunk_array_becomes_events_even_if_truncated() {
         let native = |body: &[u8]| {
             let (taken, end) = taken(&STREAM_GENERATE_CONTENT, body);
             (taken.len(), end.err().map(|error| error.kind()))
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_and_rubbish_are_told_apart() {
+    fn truncated_and_malformed_documents_are_distinguished() {
         let kind = |body: &[u8]| taken(&CREATE_CHAT_COMPLETION, body).1.expect_err("an error").kind();
         assert_eq!(kind(br#"{"choices":[{"mess"#), ErrorKind::StreamTruncated);
         assert_eq!(kind(b"{rubbish}"), ErrorKind::Decode);

@@ -13,7 +13,7 @@ use crate::wire::error::{Error, ErrorKind};
 /// it.
 const MAX_UNREAD_BYTES: usize = 1024 * 1024;
 
-/// Maximum memory that an event takes in the document, as a multiple of the parsed event's own memory: mending adds
+/// Maximum memory that an event takes in the document, as a multiple of the parsed event's own memory: repairing adds
 /// missing members, and the document keeps extra tables to group related pieces.
 const MENDED: usize = 4;
 /// A document may exceed its bound by this fraction before that is noticed.
@@ -75,7 +75,7 @@ impl Journal {
         }
     }
 
-    /// Keeps the last event once more, without a text, for what else it brought.
+    /// Keeps the last event once more, without its text, for its other members.
     fn keep_last(&mut self) {
         if !self.last.is_empty() {
             let last = std::mem::take(&mut self.last);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn millions_of_events_leave_nothing_behind_but_their_text() {
+    fn journal_of_many_events_retains_only_their_text() {
         let mut journal = Journal::new(&CREATE_CHAT_COMPLETION, usize::MAX);
         let chunk = chunk("a");
         for _ in 0..50_000 {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_alone_goes_where_that_of_the_last_event_went() {
+    fn bare_text_is_appended_to_the_last_events_text() {
         let mut journal = Journal::new(&CREATE_CHAT_COMPLETION, usize::MAX);
         journal.keep(&chunk("a"));
         journal.keep_text(r#""\n""#, None);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_outgrows_its_bound_is_given_up_and_says_so() {
+    fn document_over_the_limit_is_dropped_with_an_error() {
         let mut journal = Journal::new(&CREATE_CHAT_COMPLETION, 2 * MAX_UNREAD_BYTES);
         let long = chunk(&"x".repeat(MAX_UNREAD_BYTES));
         journal.keep(&long);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn small_text_in_large_events_never_reaches_the_bound() {
+    fn only_accumulated_text_counts_toward_the_limit() {
         let mut journal = Journal::new(&CREATE_CHAT_COMPLETION, MAX_UNREAD_BYTES);
         let chunk = format!(r#"{{"padding":"{}","choices":[]}}"#, "x".repeat(MAX_UNREAD_BYTES / 2));
         for _ in 0..20 {
@@ -220,11 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_cannot_be_held_makes_the_whole_but_not_the_part_fail() {
+    fn unparsable_event_fails_the_whole_but_not_the_partial_document() {
         let mut journal = Journal::new(&CREATE_CHAT_COMPLETION, usize::MAX);
         journal.keep(&chunk("a"));
         journal.keep(&format!("{}{}", "[".repeat(1000), "]".repeat(1000)));
         assert_eq!(content(&journal.partial().expect("a document")), "a");
-        assert_eq!(journal.whole().expect_err("not whole").kind(), ErrorKind::Decode);
+        assert_eq!(journal.whole().expect_err("incomplete").kind(), ErrorKind::Decode);
     }
 }

@@ -100,7 +100,7 @@ impl Levels {
         Ok(Some(value))
     }
 
-    /// The data of an event as a value, mended as far as its type needs it.
+    /// The data of an event as a value, repaired as far as its type requires.
     fn parsed<T: TypedChunk>(&self, data: &str) -> Result<T, Error> {
         serde_json::from_str(data).or_else(|_| {
             let whole = shape::mend_text(self.form, data, RepairLevel::Whole)
@@ -159,7 +159,8 @@ impl Levels {
         self.journal.keep_text(like.quoted(data), like.others(data));
     }
 
-    /// Mends what needs no parsing, so that the data is the same at every level and in every language.
+    /// Repairs everything that can be repaired without parsing, so that the data is the same at every level and in every
+    /// language.
     fn normalise(&mut self, event: &mut StreamEvent) {
         if let Cow::Owned(mended) = repair::surrogates(&event.data) {
             event.data = mended;

@@ -79,7 +79,7 @@ impl Patterns {
         let text = pattern.came.text_of(&event.data)?;
         let is_plain = is_plain(&event.data[text.clone()]);
         if !is_plain {
-            // A malformed string is left for others to report or mend.
+            // A malformed string is left for others to report or repair.
             parsed(&event.data, &text)?;
         }
         self.misses = 0;

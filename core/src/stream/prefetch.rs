@@ -1,6 +1,6 @@
-//! Reading ahead. A task reads a stream into a bounded inbox, at the level that the first reader asks for, and the
-//! reader takes everything that is ready at once. A reader that watches the connection itself fills the inbox when
-//! something has arrived. If the whole document is asked for, no events are delivered.
+//! Reading ahead. A task reads a stream into a bounded inbox, at the level that the first reader asks for, and the reader
+//! takes everything that is ready at once. A reader that watches the connection itself fills the inbox when something has
+//! arrived. If the whole document is requested, no events are delivered.
 
 mod inbox;
 mod reader_task;
@@ -282,15 +282,15 @@ impl<E: Send + 'static> ReadAhead<E> {
         let inbox = Arc::clone(&self.inbox);
         async move {
             loop {
-                let mut told = pin!(inbox.readable.notified());
-                told.as_mut().enable();
+                let mut notified = pin!(inbox.readable.notified());
+                notified.as_mut().enable();
                 {
                     let state = inbox.lock();
                     if state.is_readable() || state.is_left_to_its_reader() {
                         return;
                     }
                 }
-                told.await;
+                notified.await;
             }
         }
     }
@@ -305,7 +305,7 @@ impl<E: Send + 'static> ReadAhead<E> {
     /// fn wait(stream: &ReadAhead<String>) {
     ///     let (tell, told) = channel();
     ///     stream.when_readable(move || drop(tell.send(())));
-    ///     told.recv().expect("told once");
+    ///     told.recv().expect("delivered once");
     /// }
     /// ```
     pub fn when_readable(&self, tell: impl FnOnce() + Send + 'static) {

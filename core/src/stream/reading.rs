@@ -24,7 +24,7 @@ pub(super) const MAX_STRAY_LOOKS: u32 = 64;
 /// Bound on the white space before the first event, in bytes: enough for hours of blank lines as heartbeats.
 pub(super) const MAX_PREFIX_BYTES: usize = 64 * 1024;
 
-/// What the body is read as.
+/// The format that the body is read as.
 enum Reading {
     /// Only white space has arrived.
     Undecided {
@@ -43,10 +43,10 @@ impl Default for Reading {
 }
 
 impl Reading {
-    fn set_frames(&mut self, wanted: bool) {
+    fn set_frames(&mut self, on: bool) {
         match self {
-            Self::Undecided { frames, .. } => *frames = wanted,
-            Self::Events(decoder) => decoder.set_frames(wanted),
+            Self::Undecided { frames, .. } => *frames = on,
+            Self::Events(decoder) => decoder.set_frames(on),
             Self::Json(_) | Self::Page(_) => {}
         }
     }
@@ -89,7 +89,7 @@ pub(super) struct PacketReader {
     /// How the response ends, according to the body.
     end: Option<Result<(), Error>>,
     /// Whether the body has contained a chunk.
-    begun: bool,
+    has_begun: bool,
     pub(super) complete: bool,
     now: Instant,
     /// When the last event of the response arrived.
@@ -115,7 +115,7 @@ impl PacketReader {
             ready: VecDeque::new(),
             patterns: Patterns::new(operation),
             end: None,
-            begun: false,
+            has_begun: false,
             complete: false,
             now,
             last_event: now,
@@ -123,8 +123,8 @@ impl PacketReader {
     }
 
     /// Sets whether whole frames are wanted from here on.
-    pub(super) fn set_frames(&mut self, wanted: bool) {
-        self.reading.set_frames(wanted);
+    pub(super) fn set_frames(&mut self, on: bool) {
+        self.reading.set_frames(on);
     }
 
     /// Takes a packet that has just arrived. Returns the end of the response if the packet contains it.
@@ -154,18 +154,18 @@ impl PacketReader {
                 append(body, packet, crate::MAX_ERROR_BODY_BYTES).map_err(|_| document::page_error(body))
             }
             Reading::Undecided { prefix, frames } => {
-                let Some(begun) = prefix.take(packet)? else { return Ok(()) };
-                let kind = document::kind(&begun, self.content_type.as_deref()).unwrap_or(Kind::Events);
+                let Some(bytes) = prefix.take(packet)? else { return Ok(()) };
+                let kind = document::kind(&bytes, self.content_type.as_deref()).unwrap_or(Kind::Events);
                 let frames = *frames;
                 if kind == Kind::Json {
-                    check_length(begun.len(), self.max_body_bytes)?;
+                    check_length(bytes.len(), self.max_body_bytes)?;
                 }
                 match kind {
-                    Kind::Json => self.reading = Reading::Json(begun),
-                    Kind::Page => self.reading = Reading::Page(begun),
+                    Kind::Json => self.reading = Reading::Json(bytes),
+                    Kind::Page => self.reading = Reading::Page(bytes),
                     Kind::Events => {
                         self.reading = Reading::Events(Box::new(Decoder::new().with_frames(frames)));
-                        return self.read(&begun);
+                        return self.read(&bytes);
                     }
                 }
                 Ok(())
@@ -187,7 +187,7 @@ impl PacketReader {
                 Item::Unknown(line) => self.take_stray(&line)?,
             }
             if self.end.is_some() {
-                // What follows the end is ignored.
+                // Data after the end is ignored.
                 break;
             }
         }
@@ -213,17 +213,17 @@ impl PacketReader {
             self.push(ready, event, frame, Some(like));
             return Ok(());
         }
-        let meaning = classify::meaning(self.operation, &event);
-        let is_of_answer = matches!(meaning, EventClass::Chunk | EventClass::Finish | EventClass::Terminal);
+        let class = classify::event_class(self.operation, &event);
+        let is_of_answer = matches!(class, EventClass::Chunk | EventClass::Finish | EventClass::Terminal);
         if is_of_answer {
-            self.begun = true;
+            self.has_begun = true;
             self.last_event = self.now;
         }
-        let is_chunk = is_of_answer || matches!(meaning, EventClass::Aside);
-        if matches!(meaning, EventClass::List) {
+        let is_chunk = is_of_answer || matches!(class, EventClass::Aside);
+        if matches!(class, EventClass::List) {
             return self.take_list(ready, &event, frame);
         }
-        if matches!(meaning, EventClass::Chunk) {
+        if matches!(class, EventClass::Chunk) {
             self.patterns.learn(&event);
         } else if is_chunk {
             self.patterns.forget();
@@ -235,7 +235,7 @@ impl PacketReader {
             frame if is_chunk => self.push(ready, event, frame, None),
             _ => {}
         }
-        match meaning {
+        match class {
             EventClass::Chunk | EventClass::Aside | EventClass::List | EventClass::Nothing => {}
             EventClass::Finish => self.complete = true,
             EventClass::Terminal => {
@@ -337,14 +337,14 @@ impl PacketReader {
                         return end;
                     }
                 }
-                self.complete |= classify::may_end_anywhere(self.operation) && self.begun;
+                self.complete |= classify::may_end_anywhere(self.operation) && self.has_begun;
                 self.outcome()
             }
         }
     }
 
     fn outcome(&self) -> Result<(), Error> {
-        if !self.begun {
+        if !self.has_begun {
             Err(truncated("the stream had no events"))
         } else if self.complete {
             Ok(())
@@ -375,35 +375,35 @@ fn too_heavy(what: &str, heavy: JsonTooLarge) -> Error {
     Error::new(ErrorKind::Decode, format!("{what} cannot be read: {heavy}")).with_source(heavy)
 }
 
-/// What precedes the first event: white space, with a byte order mark at the very beginning.
+/// The data before the first event: white space, with a byte order mark at the very beginning.
 #[derive(Debug, Default)]
 pub(super) struct Prefix {
     /// Total length in bytes.
     length: usize,
     /// The part that the first line may need: a mark, the blanks of the current line, and the line break before it.
-    kept: Vec<u8>,
+    prefix: Vec<u8>,
 }
 
 impl Prefix {
-    /// Takes the next packet. Returns what has arrived of the first line once there is one; each byte is examined once.
-    /// Errors: there is more white space than any server sends.
+    /// Takes the next packet. Returns the part of the first line that has arrived, once there is one; each byte is
+    /// examined once. Errors: there is more white space than any server sends.
     fn take(&mut self, packet: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let may_be_mark = self.length == self.kept.len() && document::may_be_mark(&self.kept);
-        let known = if may_be_mark { 0 } else { self.kept.len() };
-        self.kept.extend_from_slice(packet);
-        let blank = document::blank(&self.kept, known);
-        let is_over = blank < self.kept.len() && !(may_be_mark && document::may_be_mark(&self.kept));
-        if self.length + packet.len() - (self.kept.len() - blank) > MAX_PREFIX_BYTES {
+        let may_be_mark = self.length == self.prefix.len() && document::may_be_mark(&self.prefix);
+        let known = if may_be_mark { 0 } else { self.prefix.len() };
+        self.prefix.extend_from_slice(packet);
+        let blank = document::blank(&self.prefix, known);
+        let is_over = blank < self.prefix.len() && !(may_be_mark && document::may_be_mark(&self.prefix));
+        if self.length + packet.len() - (self.prefix.len() - blank) > MAX_PREFIX_BYTES {
             let message =
                 format!("more than {MAX_PREFIX_BYTES} bytes of white space preceded the first event");
             return Err(Error::new(ErrorKind::Decode, message));
         }
         if is_over {
-            return Ok(Some(std::mem::take(&mut self.kept)));
+            return Ok(Some(std::mem::take(&mut self.prefix)));
         }
         self.length += packet.len();
-        if let Some(line_break) = memrchr2(b'\n', b'\r', &self.kept[known..]) {
-            self.kept.drain(..known + line_break);
+        if let Some(line_break) = memrchr2(b'\n', b'\r', &self.prefix[known..]) {
+            self.prefix.drain(..known + line_break);
         }
         Ok(None)
     }

@@ -1,5 +1,5 @@
-//! Turns text that is nearly JSON into JSON: some servers write text that parsers need not accept. If there is nothing
-//! to mend, this costs at most one scan of the text.
+//! Turns text that is nearly JSON into JSON: some servers write text that parsers need not accept. If there is nothing to
+//! repair, this costs at most one scan of the text.
 
 use std::borrow::Cow;
 
@@ -87,7 +87,7 @@ fn string_end(bytes: &[u8], begin: usize) -> usize {
     bytes.len()
 }
 
-/// Mends everything that can be mended.
+/// Repairs everything that can be repaired.
 pub(super) fn text(text: &str) -> Cow<'_, str> {
     let mended = surrogates(text);
     match numbers(&mended) {
@@ -96,8 +96,7 @@ pub(super) fn text(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Parses a document and mends it if necessary. Errors: it cannot be mended; the error describes
-/// the original text.
+/// Parses a document and repairs it if necessary. Errors: it cannot be repaired; the error describes the original text.
 pub(super) fn value(json: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(json).or_else(|error| serde_json::from_str(&text(json)).map_err(|_| error))
 }
@@ -110,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lone_surrogates_are_replaced_and_pairs_kept() {
+    fn lone_surrogates_are_replaced_and_pairs_retained() {
         assert_eq!(surrogates(r#""\ud83d\ude00 \u00e9 \\ud800""#), r#""\ud83d\ude00 \u00e9 \\ud800""#);
         assert_eq!(surrogates(r#""\uD800""#), "\"\u{FFFD}\"");
         assert_eq!(surrogates(r#""a\udc00b\ud800\ud83d\ude00""#), "\"a\u{FFFD}b\u{FFFD}\\ud83d\\ude00\"");
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_becomes_null_but_not_in_text() {
+    fn non_json_numbers_become_null_outside_strings() {
         let text = r#"{"a":NaN,"b":[-Infinity,1e999,-1.5e3],"c":"NaN \" Infinity","d":true}"#;
         assert_eq!(
             numbers(text).as_deref(),
@@ -129,14 +128,17 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_parsed_mended_and_an_unmendable_one_refused() {
-        assert_eq!(value(r#"{"a":NaN,"b":"\ud800"}"#).expect("mended"), json!({"a": null, "b": "\u{FFFD}"}));
+    fn repairable_document_is_parsed_and_irreparable_one_rejected() {
+        assert_eq!(
+            value(r#"{"a":NaN,"b":"\ud800"}"#).expect("repaired"),
+            json!({"a": null, "b": "\u{FFFD}"})
+        );
         assert!(value(r#"{"a":nothing}"#).is_err());
     }
 
     proptest! {
         #[test]
-        fn json_is_left_as_it_is_and_any_text_is_survived(text in r#"[\\ud8Cc0"{}:aN-e9.,é]{0,40}"#) {
+        fn valid_json_is_unchanged_and_arbitrary_text_does_not_panic(text in r#"[\\ud8Cc0"{}:aN-e9.,é]{0,40}"#) {
             let _ = value(&text);
             let json = Value::from(text).to_string();
             prop_assert_eq!(surrogates(&json), json.as_str());

@@ -102,7 +102,7 @@ mod tests {
         documents.iter().map(chunk).collect()
     }
 
-    /// The number of rows, and the documents that they stand for.
+    /// The number of rows, and the documents that they represent.
     fn read(json: &str) -> (usize, Vec<String>) {
         let rows: Vec<Vec<Value>> = serde_json::from_str(json).expect("rows");
         let documents = rows.iter().flat_map(|row| match row.as_slice() {
@@ -132,7 +132,7 @@ mod tests {
         (rows.len(), documents.collect())
     }
 
-    fn told_as(operation: &Operation, documents: &[String], rows: usize) {
+    fn assert_rows(operation: &Operation, documents: &[String], rows: usize) {
         let json = to_json(&batch(operation, documents));
         let plain = |document: &String| {
             let value: Value = serde_json::from_str(document).expect("JSON");
@@ -148,48 +148,48 @@ mod tests {
     }
 
     #[test]
-    fn chunks_that_are_alike_are_one_row() {
+    fn similar_chunks_form_one_row() {
         let texts = [r#""a""#, r#""b""#, r#""\n\u00e9\"""#, r#""""#, r#""é🙂""#];
         let documents: Vec<String> = texts.iter().map(|text| chat(text, "")).collect();
-        told_as(&CREATE_CHAT_COMPLETION, &documents, 2);
+        assert_rows(&CREATE_CHAT_COMPLETION, &documents, 2);
         let mut ended = documents.clone();
         ended.push(r#"{"id":"c","object":"o","created":1,"model":"m","choices":[]}"#.to_owned());
         ended.extend(documents);
-        told_as(&CREATE_CHAT_COMPLETION, &ended, 5);
+        assert_rows(&CREATE_CHAT_COMPLETION, &ended, 5);
     }
 
     #[test]
-    fn few_chunks_are_no_row() {
+    fn too_few_chunks_form_no_row() {
         let documents: Vec<String> = (0..3).map(|_| chat(r#""a""#, "")).collect();
-        told_as(&CREATE_CHAT_COMPLETION, &documents, 3);
-        told_as(&CREATE_CHAT_COMPLETION, &[], 0);
+        assert_rows(&CREATE_CHAT_COMPLETION, &documents, 3);
+        assert_rows(&CREATE_CHAT_COMPLETION, &[], 0);
     }
 
     #[test]
-    fn every_value_that_differs_is_told_with_its_place() {
+    fn row_lists_each_differing_value_with_its_path() {
         let documents: Vec<String> = (0..9)
             .map(|number| chat(r#""a""#, &format!(r#","obfuscation":"{}""#, "x".repeat(number + 1))))
             .collect();
-        told_as(&CREATE_CHAT_COMPLETION, &documents, 2);
+        assert_rows(&CREATE_CHAT_COMPLETION, &documents, 2);
         let delta = |number| {
             format!(
                 r#"{{"type":"response.output_text.delta","sequence_number":{number},"item_id":"i","output_index":0,"content_index":0,"delta":"d{number}","logprobs":[]}}"#
             )
         };
-        told_as(&CREATE_RESPONSE, &(98..104).map(delta).collect::<Vec<_>>(), 2);
+        assert_rows(&CREATE_RESPONSE, &(98..104).map(delta).collect::<Vec<_>>(), 2);
         let native = |number| {
             format!(
                 r#"{{"candidates":[{{"content":{{"parts":[{{"text":"t{number}"}}],"role":"model"}},"index":0}}],"usageMetadata":{{"promptTokenCount":4,"candidatesTokenCount":{number},"totalTokenCount":{number}}}}}"#
             )
         };
         let documents: Vec<String> = (8..13).map(native).collect();
-        told_as(&STREAM_GENERATE_CONTENT, &documents, 2);
+        assert_rows(&STREAM_GENERATE_CONTENT, &documents, 2);
         let json = to_json(&batch(&STREAM_GENERATE_CONTENT, &documents));
         assert!(json.contains(r#"["candidates",0,"content","parts",0,"text"]"#), "{json}");
     }
 
     #[test]
-    fn chunks_that_differ_in_many_values_or_deep_within_are_no_row() {
+    fn chunks_differing_in_many_or_deep_values_form_no_row() {
         let native = |usage: &str| -> Vec<String> {
             let chunk = |number: usize| {
                 let usage = usage.replace('#', &number.to_string());
@@ -200,29 +200,29 @@ mod tests {
             (1..6).map(chunk).collect()
         };
         let many = (0..40).map(|number| format!(r#""m{number}":#"#)).collect::<Vec<_>>().join(",");
-        told_as(&STREAM_GENERATE_CONTENT, &native(&format!("{{{many}}}")), 5);
-        told_as(
+        assert_rows(&STREAM_GENERATE_CONTENT, &native(&format!("{{{many}}}")), 5);
+        assert_rows(
             &STREAM_GENERATE_CONTENT,
             &native(&format!("{}#{}", r#"{"a":"#.repeat(30), "}".repeat(30))),
             5,
         );
         let long = format!(r#"{{"{}":#}}"#, "n".repeat(100));
-        told_as(&STREAM_GENERATE_CONTENT, &native(&long), 5);
-        told_as(&STREAM_GENERATE_CONTENT, &native(r#"{"a":{"b":#}}"#), 2);
+        assert_rows(&STREAM_GENERATE_CONTENT, &native(&long), 5);
+        assert_rows(&STREAM_GENERATE_CONTENT, &native(r#"{"a":{"b":#}}"#), 2);
     }
 
     #[test]
-    fn a_row_of_chunks_that_are_mended_is_mended() {
+    fn row_of_repaired_chunks_is_repaired() {
         // Required members are missing.
         let documents: Vec<String> =
             (0..5).map(|n| format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{n}"}}}}]}}"#)).collect();
         let batch = batch(&CREATE_CHAT_COMPLETION, &documents);
-        let (rows, told) = read(&to_json(&batch));
+        let (rows, events) = read(&to_json(&batch));
         let delivered = batch.iter().map(|ReadChunk { event, like }| {
             let mended = like.as_ref().and_then(|like| like.mended(&event.data));
             let value: Value = serde_json::from_str(mended.as_deref().unwrap_or(&event.data)).expect("JSON");
             value.to_string()
         });
-        assert_eq!((rows, told), (2, delivered.collect()));
+        assert_eq!((rows, events), (2, delivered.collect()));
     }
 }

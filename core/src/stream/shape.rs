@@ -1,6 +1,6 @@
-//! The forms of a stream's items, and the mending of an item that deviates from its form. The check is one scan of the
-//! text that builds no values. Only if it fails is the item parsed, mended and serialized again. The generated forms
-//! drive both. Anything that a form does not name is left unchanged.
+//! The forms of a stream's items, and the repair of an item that deviates from its form. The check is one scan of the text
+//! that builds no values. Only if it fails is the item parsed, repaired and serialized again. The generated forms drive
+//! both. Anything that a form does not name is left unchanged.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::text::text_of;
 use crate::api::form::{Form, Member, Presence};
 
-/// How far a value is mended to its form.
+/// How far a value is repaired to match its form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RepairLevel {
     /// Values that are present are converted to the right form as far as possible, and lists and objects that code
@@ -30,13 +30,13 @@ pub(super) fn check(form: &'static Form, text: &str) -> Result<(), serde_json::E
     reader.end()
 }
 
-/// Mends a value to a form.
+/// Repairs a value to match a form.
 pub(super) fn mend(form: &'static Form, mut value: Value, mending: RepairLevel) -> Value {
     mend_value(form, &mut value, 0, mending);
     value
 }
 
-/// Mends the data of an event to a form. Errors: it is not JSON.
+/// Repairs the data of an event to match a form. Errors: it is not JSON.
 pub(super) fn mend_text(
     form: &'static Form,
     data: &str,
@@ -182,7 +182,7 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// Mends a value that is present. Returns whether it now has the form.
+/// Repairs a value that is present. Returns whether it now has the form.
 fn mend_value(form: &'static Form, value: &mut Value, position: usize, mending: RepairLevel) -> bool {
     match form {
         Form::Any => true,
@@ -234,13 +234,13 @@ fn mend_value(form: &'static Form, value: &mut Value, position: usize, mending: 
     }
 }
 
-/// Mends each value, even after one that cannot be mended. Returns whether all of them have their form.
+/// Repairs each value, even after one that cannot be repaired. Returns whether all of them have their form.
 fn each<T>(values: impl Iterator<Item = T>, mut mend: impl FnMut(T) -> bool) -> bool {
     let failed = values.filter_map(|value| (!mend(value)).then_some(())).count();
     failed == 0
 }
 
-/// Mends one member of an object, and adds it if it is required.
+/// Repairs one member of an object, and adds it if it is required.
 fn mend_member(
     member: &'static Member,
     object: &mut Map<String, Value>,

@@ -29,7 +29,7 @@ const OPERATIONS: [&Operation; 4] =
 /// A stream of the given packets.
 fn stream(operation: &'static Operation, packets: &[&[u8]]) -> RawStream {
     let packets: Vec<_> = packets.iter().map(|packet| Ok(Bytes::copy_from_slice(packet))).collect();
-    stream_of(operation, Body::Other(Box::pin(futures_util::stream::iter(packets))))
+    stream_of(operation, Body::Decoded(Box::pin(futures_util::stream::iter(packets))))
 }
 
 fn stream_of(operation: &'static Operation, body: Body) -> RawStream {
@@ -128,7 +128,7 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
 }
 
 #[tokio::test]
-async fn white_space_before_the_first_event_is_passed_over_once_and_is_bounded() {
+async fn leading_white_space_is_skipped_up_to_a_limit() {
     let event = b"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
     let blanks = |count: usize| vec![b'\n'; count];
     for blank in [b"\n", b"\r", b" "] {
@@ -141,7 +141,7 @@ async fn white_space_before_the_first_event_is_passed_over_once_and_is_bounded()
     for size in [1, 7, 4096, 4 << 20] {
         let prefix = blanks(size.max(4 * MAX_PREFIX_BYTES));
         let mut stream = stream(&CREATE_CHAT_COMPLETION, &prefix.chunks(size).collect::<Vec<_>>());
-        let error = stream.next_batch().await.expect_err("more than anybody sends");
+        let error = stream.next_batch().await.expect_err("over the limit");
         assert_eq!(error.kind(), ErrorKind::Decode);
         let read = usize::try_from(stream.received().bytes).expect("few");
         assert!(read <= MAX_PREFIX_BYTES + size, "{read} bytes were read");
@@ -194,7 +194,7 @@ fn alike() -> [(&'static Operation, Vec<String>); 4] {
 }
 
 #[tokio::test]
-async fn chunks_that_are_alike_add_up_to_what_each_adds_by_itself() {
+async fn similar_chunks_accumulate_like_individual_chunks() {
     for (operation, chunks) in alike() {
         let events: Vec<_> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
         let body = events.concat();
@@ -217,7 +217,7 @@ async fn chunks_that_are_alike_add_up_to_what_each_adds_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_is_always_ready_leaves_others_their_turn_and_timers_their_say() {
+async fn always_ready_body_yields_to_other_tasks_and_timers() {
     let event = Bytes::from_static(b"data: {\"choices\":[]}\n\n");
     let taken = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&taken);
@@ -226,7 +226,7 @@ async fn a_body_that_is_always_ready_leaves_others_their_turn_and_timers_their_s
         Ok(Bytes::from_static(b": alive\n\n\n\n"))
     });
     let packets = futures_util::stream::iter(std::iter::once(Ok(event)).chain(packets));
-    let body = Body::Other(Box::pin(packets));
+    let body = Body::Decoded(Box::pin(packets));
     let mut stream = stream_of(&CREATE_CHAT_COMPLETION, body);
     assert_eq!(stream.next_batch().await.expect("an event").expect("one").len(), 1);
     let before = taken.load(Ordering::SeqCst);
@@ -238,7 +238,7 @@ async fn a_body_that_is_always_ready_leaves_others_their_turn_and_timers_their_s
 }
 
 #[tokio::test]
-async fn json_between_the_fields_is_not_read_again_for_each_of_its_lines() {
+async fn stray_json_lines_are_examined_a_bounded_number_of_times() {
     let body = "{\"error\"}\n".repeat(5000);
     let mut stream = stream(&CREATE_CHAT_COMPLETION, &[b"data: {\"choices\":[]}\n\n", body.as_bytes()]);
     assert!(stream.next_batch().await.is_ok());
@@ -250,7 +250,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_chunking_of_the_same_bytes_gives_the_same_at_every_level(
+    fn packet_boundaries_do_not_change_results_at_any_level(
         bytes in body(),
         cuts in prop::collection::vec(any::<usize>(), 0..12),
         operation in prop::sample::select(&OPERATIONS[..]),
@@ -261,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn the_whole_is_what_the_events_amount_to(
+    fn whole_document_equals_accumulated_events(
         bytes in body(),
         operation in prop::sample::select(&OPERATIONS[..]),
     ) {
@@ -287,7 +287,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_end_a_stream_one_way_or_the_other(
+    fn arbitrary_bytes_end_the_stream_without_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
         operation in prop::sample::select(&OPERATIONS[..]),
     ) {
@@ -295,7 +295,7 @@ proptest! {
     }
 
     #[test]
-    fn a_text_comes_together_however_it_is_split(
+    fn text_is_reassembled_however_it_is_split(
         text in "[a-zé🙂\"\\\\\n]{0,40}",
         cuts in prop::collection::vec(any::<usize>(), 0..8),
     ) {
@@ -316,7 +316,7 @@ proptest! {
     }
 
     #[test]
-    fn any_json_is_accumulated_into_a_document(chunks in prop::collection::vec(chunk(), 1..6)) {
+    fn arbitrary_json_chunks_accumulate_into_an_object(chunks in prop::collection::vec(chunk(), 1..6)) {
         for operation in OPERATIONS {
             let mut accumulator = Accumulator::new(operation);
             for chunk in &chunks {
@@ -327,11 +327,11 @@ proptest! {
     }
 
     #[test]
-    fn mending_leaves_what_conforms_and_what_it_has_mended(chunk in chunk()) {
+    fn repair_is_idempotent_and_leaves_valid_chunks_unchanged(chunk in chunk()) {
         for operation in OPERATIONS {
             let form = chunk_form(operation);
             let structure = shape::mend(form, chunk.clone(), RepairLevel::Structure);
-            // Mending a mended value changes nothing.
+            // Repairing a repaired value changes nothing.
             prop_assert_eq!(&structure, &shape::mend(form, structure.clone(), RepairLevel::Structure));
             if shape::check(form, &chunk.to_string()).is_ok() {
                 prop_assert_eq!(&structure, &chunk);
@@ -467,7 +467,7 @@ fn chunk() -> impl Strategy<Value = Value> {
 
 /// A chunk built from the tables, in each protocol: the types must not require what the tables omit.
 #[test]
-fn the_tables_say_what_the_generated_types_demand() {
+fn repair_tables_satisfy_the_generated_types() {
     fn assert_reads<T: serde::de::DeserializeOwned>(form: &'static Form, value: Value) {
         let whole = shape::mend(form, value, RepairLevel::Whole);
         if let Err(error) = serde_json::from_value::<T>(whole.clone()) {

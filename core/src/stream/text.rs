@@ -16,7 +16,7 @@ pub(super) fn text(protocol: Protocol, data: &str) -> Result<Option<String>, ser
         Protocol::Responses => serde_json::from_str(data).map(responses),
         Protocol::Messages => serde_json::from_str(data).map(messages),
         Protocol::Native => serde_json::from_str(data).map(native),
-        Protocol::Media | Protocol::Models => Ok(None),
+        Protocol::Embeddings | Protocol::Media | Protocol::Models => Ok(None),
     };
     let text = match plain {
         Ok(text) => text.map(Cow::into_owned),
@@ -173,7 +173,7 @@ fn search(protocol: Protocol, mut chunk: Value) -> Option<String> {
             let spoken = parts.into_iter().filter(|part| part.get("thought") != Some(&Value::Bool(true)));
             Some(spoken.filter_map(text_of).collect())
         }
-        Protocol::Media | Protocol::Models => None,
+        Protocol::Embeddings | Protocol::Media | Protocol::Models => None,
     }
 }
 
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_text_is_that_of_text_events_alone() {
+    fn responses_text_comes_only_from_text_events() {
         let responses = |data| of(Protocol::Responses, data);
         assert_eq!(responses(r#"{"type":"response.output_text.delta","delta":"a"}"#).as_deref(), Some("a"));
         assert_eq!(responses(r#"{"type":"response.function_call_arguments.delta","delta":"a"}"#), None);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_text_is_that_of_text_pieces_alone() {
+    fn messages_text_comes_only_from_text_deltas() {
         let messages = |data: &str| of(Protocol::Messages, data);
         let piece = r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"a\n"}}"#;
         assert_eq!(messages(piece).as_deref(), Some("a\n"));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn native_text_leaves_thoughts_out() {
+    fn native_text_excludes_thoughts() {
         let native = |data| of(Protocol::Native, data);
         let parts = r#"{"candidates":[{"content":{"parts":[{"text":"hm","thought":true},{"text":"a"},{"text":"b"}]}}]}"#;
         assert_eq!(native(parts).as_deref(), Some("ab"));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_an_error() {
+    fn invalid_json_is_an_error() {
         assert!(text(Protocol::Chat, "{").is_err());
     }
 }

@@ -32,6 +32,16 @@ use crate::wire::sse::Frame;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// It is read in one way, once: what reads the rest takes the stream with it, so that nothing else can find it empty and
+/// take it for complete.
+///
+/// ```compile_fail,E0382
+/// # async fn example(chunks: gatewright::EventStream<gatewright::types::ChatCompletionChunk>) {
+/// let text = chunks.text();
+/// let whole = chunks.finish().await;
+/// # }
+/// ```
 pub struct EventStream<T> {
     raw: RawStream,
     copies: ChunkTemplate<T>,
@@ -76,7 +86,8 @@ impl<T: Chunk> EventStream<T> {
     }
 
     /// The next item; none once the stream is complete. Errors: as [`RawStream::next_batch`], and Decode for an event
-    /// that does not have the form that the operation streams.
+    /// that does not have the form that the operation streams. A stream that has failed never looks complete: the error
+    /// comes again, each time.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
@@ -91,7 +102,11 @@ impl<T: Chunk> EventStream<T> {
     /// # }
     /// ```
     pub async fn try_next(&mut self) -> Result<Option<T>, Error> {
-        poll_fn(|context| self.raw.poll_next_typed(context, &mut self.copies)).await
+        let next = poll_fn(|context| self.raw.poll_next_typed(context, &mut self.copies)).await?;
+        match next {
+            None => self.raw.failed().map_or(Ok(None), Err),
+            item => Ok(item),
+        }
     }
 
     /// The frames from here on, as they come ([`RawStream::next_frames`]).
@@ -113,7 +128,8 @@ impl<T: Chunk> EventStream<T> {
         LevelStream { raw: self.raw, next: RawStream::poll_next_frame }
     }
 
-    /// The new text of the first choice from here on, in non-empty pieces ([`RawStream::next_text`]).
+    /// The new text of the first choice from here on, in non-empty pieces ([`RawStream::next_text`]). Errors: also
+    /// Stream, after the text of a response that failed.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_in_vain_become_rare_but_never_cease() {
+    fn fruitless_yields_become_rare_but_never_stop() {
         let mut turns = YieldPolicy::default();
         let given: Vec<_> = (0..200).filter(|_| gets_a_turn(&mut turns, false)).collect();
         assert!(given.len() < 15, "{given:?}");
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_brings_something_is_given_again_at_once() {
+    fn productive_yield_is_repeated_immediately() {
         let mut turns = YieldPolicy::default();
         let mut packets = || {
             turns.packet();

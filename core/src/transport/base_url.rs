@@ -145,7 +145,7 @@ fn push_parameter(path: &mut String, operation: &Operation, name: &str, value: &
         value = rest;
     }
     check_parameter(operation, name, value)?;
-    write!(path, "{}", utf8_percent_encode(value, ESCAPED)).expect("a String takes all");
+    write!(path, "{}", utf8_percent_encode(value, ESCAPED)).expect("writing to a string succeeds");
     Ok(())
 }
 
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn trailing_slashes_and_versions_are_dropped_and_a_prefix_is_kept() {
+    fn trailing_slash_and_version_are_dropped_and_prefix_retained() {
         for text in [
             "http://h:1",
             "http://h:1/",
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_none_is_refused_with_a_hint() {
+    fn invalid_base_url_is_rejected_with_an_example() {
         for text in [
             "",
             "gateway",
@@ -252,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_parameter_is_escaped_in_its_place() {
+    fn path_parameter_is_percent_encoded() {
         let parameters = [("model".to_owned(), "a b:ü?#".to_owned())];
         let url = base("http://h/p").join(&operations::GENERATE_CONTENT, &parameters).expect("a URL");
         assert_eq!(url.as_str(), "http://h/p/v1beta/models/a%20b%3A%C3%BC%3F%23:generateContent");
     }
 
     #[test]
-    fn a_path_parameter_that_could_leave_its_place_is_refused() {
+    fn path_parameter_that_escapes_its_segment_is_rejected() {
         for value in HOSTILE {
             let parameters = [("task_id".to_owned(), (*value).to_owned())];
             let error = base("http://h").join(&operations::RETRIEVE_VIDEO, &parameters).expect_err(value);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_a_model_may_hold_slashes_and_begin_with_its_place() {
+    fn model_id_may_contain_slashes_and_a_models_prefix() {
         let url = |operation, model: &str| {
             let parameters = [("model".to_owned(), model.to_owned())];
             base("http://h/p").join(operation, &parameters).map(|url| url.path().to_owned())
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_read_again_stays_as_it_is() {
+    fn checked_path_equals_the_built_path() {
         let base = base("http://h/p");
         for model in
             ["x", "models", "models/x", "models/models", "models/models/x", "models/a/models/x", "a/models/x"]
@@ -304,14 +304,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_unknown_path_parameter_is_refused() {
+    fn missing_or_unknown_path_parameter_is_rejected() {
         assert!(base("http://h").join(&operations::RETRIEVE_VIDEO, &[]).is_err());
         let parameters = [("model".to_owned(), "m".to_owned())];
         assert!(base("http://h").join(&operations::LIST_MODELS, &parameters).is_err());
     }
 
     #[test]
-    fn a_request_that_was_built_elsewhere_must_be_the_operations_own() {
+    fn prebuilt_url_must_match_the_operation() {
         let base = base("http://h/p");
         let check = |url: &str| base.check(&operations::GENERATE_CONTENT, &Url::parse(url).expect("a URL"));
         assert!(check("http://h/p/v1beta/models/m:generateContent?x=1").is_ok());

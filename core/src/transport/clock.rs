@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_number_of_seconds_is_a_time_that_can_be_waited_or_none() {
+    fn seconds_convert_to_a_bounded_duration_or_none() {
         assert_eq!(time_of_seconds(1.5), Some(Duration::from_millis(1500)));
         for long in [f64::INFINITY, f64::MAX, 1e22, LONGEST_TIME.as_secs_f64()] {
             assert_eq!(time_of_seconds(long), Some(LONGEST_TIME), "{long}");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_of_times_never_overflows() {
+    fn adding_durations_never_overflows() {
         let (std, tokio) = (Instant::now(), tokio::time::Instant::now());
         assert_eq!(later(std, Duration::MAX), std + LONGEST_TIME);
         assert_eq!(later(later(tokio, Duration::MAX), Duration::MAX), tokio + 2 * LONGEST_TIME);

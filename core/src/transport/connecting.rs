@@ -1,5 +1,4 @@
-//! How connections are made: the proxy, TLS and the number of connections to keep. The only place that configures the
-//! HTTP library, for calls and downloads alike.
+//! How connections are made: the proxy, TLS and the number of connections to keep, for calls and downloads alike.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,7 +6,6 @@ use std::time::Duration;
 
 use gatewright_connect::{Pool, Settings};
 use http::Uri;
-use hyper_util::client::proxy::matcher::Matcher;
 use url::{Host, Position, Url};
 
 use crate::transport::secret;
@@ -46,50 +44,32 @@ pub(crate) enum Proxy {
     #[default]
     Environment,
     Direct,
-    /// Everything goes through this proxy.
+    /// All connections use this proxy.
     Through(ProxyUrl),
 }
 
 /// A proxy's address. `Debug` and `Display` show neither user name nor password.
 #[derive(Clone)]
-pub(crate) struct ProxyUrl(Url);
+pub(crate) struct ProxyUrl {
+    url: Url,
+    proxy: Box<gatewright_connect::Proxy>,
+}
 
 impl Connecting {
-    /// The HTTP library, configured to reach `target`: connections, proxy, TLS and nothing else.
+    /// Connections to the server of `target`, none of which is open yet.
     ///
-    /// Errors (Configuration): the proxy cannot be used, or TLS cannot be set up.
-    pub(crate) fn client_builder(&self, target: &Url) -> Result<reqwest::ClientBuilder, Error> {
-        let builder = reqwest::Client::builder()
-            .tls_backend_preconfigured(self.tls.config(self.may_use_tls(target))?)
-            .connect_timeout(self.connect_timeout)
-            .pool_max_idle_per_host(self.max_idle_connections)
-            .pool_idle_timeout(self.idle_connection_timeout)
-            .tcp_nodelay(true)
-            // Only our own retries are made: they are counted, they pause, and the deadline bounds them.
-            .retry(reqwest::retry::never());
-        Ok(match &self.proxy {
-            Proxy::Environment if !is_this_machine(target) => builder,
-            Proxy::Environment | Proxy::Direct => builder.no_proxy(),
-            Proxy::Through(url) => builder.proxy(url.proxy()?),
-        })
-    }
-
-    /// Our own connections to `target`; none if there is a proxy.
-    ///
-    /// Errors (Configuration): TLS cannot be set up.
-    pub(crate) fn pool(&self, target: &Url) -> Result<Option<Pool>, Error> {
-        let Ok(server) = target[..Position::BeforePath].parse::<Uri>() else { return Ok(None) };
-        let is_direct = match &self.proxy {
-            Proxy::Direct => true,
-            Proxy::Environment => {
-                is_this_machine(target) || Matcher::from_system().intercept(&server).is_none()
-            }
-            Proxy::Through(_) => false,
+    /// Errors (Configuration): TLS cannot be set up, or the server's address can't be sent.
+    pub(crate) fn pool(&self, target: &Url) -> Result<Pool, Error> {
+        let server = server(target)?;
+        let proxy = match &self.proxy {
+            Proxy::Direct => None,
+            Proxy::Environment if is_this_machine(target) => None,
+            Proxy::Environment => gatewright_connect::Proxy::of_system(&server),
+            Proxy::Through(url) => Some((*url.proxy).clone()),
         };
-        if !is_direct {
-            return Ok(None);
-        }
-        let mut tls = self.tls.config(target.scheme() == "https")?;
+        let uses_tls =
+            target.scheme() == "https" || proxy.as_ref().is_some_and(gatewright_connect::Proxy::uses_tls);
+        let mut tls = self.tls.config(uses_tls)?;
         tls.alpn_protocols.clear();
         let settings = Settings {
             connect_timeout: self.connect_timeout,
@@ -97,8 +77,9 @@ impl Connecting {
             idle_timeout: self.idle_connection_timeout,
             keep_alive: Some(KEEP_ALIVE),
             ping: PING,
+            proxy,
         };
-        Ok(Some(Pool::new(server, tls, settings)))
+        Ok(Pool::new(server, tls, settings))
     }
 
     /// " through the proxy …" for messages, if one was given.
@@ -107,16 +88,6 @@ impl Connecting {
             Proxy::Through(url) => format!(" through the proxy {url}"),
             Proxy::Environment | Proxy::Direct => String::new(),
         }
-    }
-
-    fn may_use_tls(&self, target: &Url) -> bool {
-        target.scheme() == "https"
-            || match &self.proxy {
-                // The environment's proxy may itself be reached over TLS.
-                Proxy::Environment => !is_this_machine(target),
-                Proxy::Direct => false,
-                Proxy::Through(url) => url.0.scheme() == "https",
-            }
     }
 }
 
@@ -133,21 +104,14 @@ impl ProxyUrl {
         if !is_known || !url.has_host() {
             return Err(refuse());
         }
-        let proxy = Self(url);
-        proxy.proxy()?;
-        Ok(proxy)
-    }
-
-    fn proxy(&self) -> Result<reqwest::Proxy, Error> {
-        // The library's error may quote the address, so it is not kept as a source.
-        reqwest::Proxy::all(self.0.clone())
-            .map_err(|_| Error::new(ErrorKind::Configuration, format!("the proxy {self} cannot be used")))
+        let proxy = gatewright_connect::Proxy::at(url.as_str()).ok_or_else(refuse)?;
+        Ok(Self { url, proxy: Box::new(proxy) })
     }
 }
 
 impl fmt::Display for ProxyUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&secret::redacted_url(&self.0))
+        f.write_str(&secret::redacted_url(&self.url))
     }
 }
 
@@ -164,12 +128,18 @@ pub fn environment_proxy(target: &Url) -> Option<Url> {
     if is_this_machine(target) {
         return None;
     }
-    let server = target[..Position::BeforePath].parse::<Uri>().ok()?;
-    let mut proxy = Url::parse(&Matcher::from_system().intercept(&server)?.uri().to_string()).ok()?;
-    // Neither fails on an address that has a host.
-    _ = proxy.set_username("");
-    _ = proxy.set_password(None);
-    Some(proxy)
+    let proxy = gatewright_connect::Proxy::of_system(&server(target).ok()?)?;
+    Url::parse(&proxy.address().to_string()).ok()
+}
+
+/// Scheme, host and port of a URL. Errors: Configuration.
+pub(crate) fn server(target: &Url) -> Result<Uri, Error> {
+    let authority = &target[Position::BeforeHost..Position::AfterPort];
+    let server = format!("{}://{authority}", target.scheme()).parse();
+    server.map_err(|error: http::uri::InvalidUri| {
+        let message = format!("{authority:?} is not the address of a server");
+        Error::new(ErrorKind::Configuration, message).with_source(error)
+    })
 }
 
 /// Whether the host in a URL explicitly means this machine: `localhost` and its subdomains, 127.0.0.0/8, ::1.
@@ -190,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_is_told_by_name_and_by_number() {
+    fn loopback_is_recognized_by_name_and_address() {
         for here in ["http://localhost:1", "http://a.localhost", "http://127.9.9.9", "https://[::1]:8080"] {
             assert!(is_this_machine(&Url::parse(here).expect(here)), "{here}");
         }
@@ -200,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_shows_neither_user_nor_password() {
+    fn proxy_credentials_are_never_displayed() {
         let proxy = ProxyUrl::parse("http://amy:canary@proxy.example:3128").expect("a proxy");
         assert_eq!(
             format!("{proxy} {proxy:?}"),
@@ -209,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_proxy_is_refused_without_being_quoted() {
+    fn invalid_proxy_url_is_rejected_without_quoting_it() {
         for text in ["", "canary", "ftp://amy:canary@h", "http://amy:canary@", "canary:3128"] {
             let error = ProxyUrl::parse(text).expect_err(text);
             assert_eq!(error.kind(), ErrorKind::Configuration);

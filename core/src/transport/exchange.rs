@@ -23,9 +23,10 @@ use crate::transport::connecting::Connecting;
 use crate::transport::generated::options::{DEFAULT_IDLE_TIMEOUT, RequestOptions, Settled};
 use crate::transport::middleware::{Attempt, Middleware};
 use crate::transport::options::Call;
+use crate::transport::outgoing::Outgoing;
 use crate::transport::response::{Head, RawResponse};
 use crate::transport::retry;
-use crate::transport::route::{self, Body, Route};
+use crate::transport::route::{Body, Route};
 use crate::transport::secret::{self, ApiKeyProvider, KeySource, KnownKeys, Secrets};
 use crate::transport::trace::CallSpan;
 use crate::wire::error::{Error, ErrorKind};
@@ -254,7 +255,7 @@ impl Transport {
     /// unread: nothing is retried once it has begun.
     async fn exchange(
         &self,
-        request: reqwest::Request,
+        request: Outgoing,
         operation: &'static Operation,
         form: ResponseMode,
         options: &RequestOptions,
@@ -278,7 +279,7 @@ impl Transport {
 
     async fn attempts(
         &self,
-        mut request: reqwest::Request,
+        mut request: Outgoing,
         operation: &'static Operation,
         form: ResponseMode,
         options: &RequestOptions,
@@ -288,7 +289,7 @@ impl Transport {
         let deadline = Deadline { clock, started: clock.now(), timeout };
         let max_retries = options.max_retries.unwrap_or(self.settings.settled.max_retries);
         let mut provider = match &self.key {
-            KeySource::Provider(provider) if !request.headers().contains_key(AUTHORIZATION) => {
+            KeySource::Provider(provider) if !request.headers.contains_key(AUTHORIZATION) => {
                 set_key(&mut request, &**provider, false, &deadline, &self.settings.known_keys)
                     .await
                     .map_err(|error| error.with_operation(operation))?;
@@ -299,13 +300,13 @@ impl Transport {
         let (mut number, mut retries, mut previous) = (0, 0, None);
         loop {
             number += 1;
-            request.headers_mut().insert(RETRY_COUNT, HeaderValue::from(number - 1));
+            request.headers.insert(RETRY_COUNT, HeaderValue::from(number - 1));
             let answer = if self.settings.middleware.is_empty() {
                 let sent = self.send(&mut request, form, &deadline, options).await;
                 sent.map_err(|error| Failed { error, is_final: false })
             } else {
                 // Middleware changes its own attempt only.
-                let (request, remaining) = (route::copy(&request), deadline.remaining());
+                let (request, remaining) = (request.clone(), deadline.remaining());
                 let attempt = Attempt { operation, request, number, max_retries, remaining, previous };
                 self.wrapped(attempt, form, &deadline, options).await
             };
@@ -317,11 +318,11 @@ impl Transport {
                 }
                 Err(failed) => failed,
             };
-            let told = |error: Error| {
+            let described = |error: Error| {
                 error.with_operation(operation).with_attempts(number).with_elapsed(deadline.elapsed())
             };
             if is_final {
-                return Err(told(error));
+                return Err(described(error));
             }
             previous = Some(error.kind());
             if error.status() == Some(http::StatusCode::UNAUTHORIZED.as_u16())
@@ -329,7 +330,7 @@ impl Transport {
             {
                 // An expired key is not a failure of the gateway: this attempt does not count as a retry.
                 let known = &self.settings.known_keys;
-                set_key(&mut request, provider, true, &deadline, known).await.map_err(told)?;
+                set_key(&mut request, provider, true, &deadline, known).await.map_err(described)?;
                 continue;
             }
             let failure = retry::Failure {
@@ -338,14 +339,14 @@ impl Transport {
                 error_type: error.error_type(),
                 headers: error.headers(),
             };
-            let judged = retry::RetryContext {
+            let context = retry::RetryContext {
                 retries,
                 max_retries,
                 remaining: deadline.remaining(),
                 now: clock.system_time(),
                 random: clock.random(),
             };
-            let Some(pause) = retry::pause(failure, judged) else { return Err(told(error)) };
+            let Some(pause) = retry::pause(failure, context) else { return Err(described(error)) };
             clock.sleep(pause).await;
             retries += 1;
         }
@@ -354,14 +355,14 @@ impl Transport {
 
 /// Asks a provider for the key and sets it on the request.
 async fn set_key(
-    request: &mut reqwest::Request,
+    request: &mut Outgoing,
     provider: &dyn ApiKeyProvider,
     refresh: bool,
     deadline: &Deadline<'_>,
     known: &KnownKeys,
 ) -> Result<(), Error> {
-    let asked = secret::provided(provider, refresh);
-    let Ok(key) = tokio::time::timeout(deadline.remaining(), asked).await else {
+    let fetching = secret::provided(provider, refresh);
+    let Ok(key) = tokio::time::timeout(deadline.remaining(), fetching).await else {
         let message = format!(
             "the API key provider returned no key within {:?}, the call's deadline",
             deadline.timeout
@@ -370,7 +371,7 @@ async fn set_key(
     };
     let key = key?;
     known.remember(&key);
-    request.headers_mut().insert(AUTHORIZATION, key.authorization());
+    request.headers.insert(AUTHORIZATION, key.authorization());
     Ok(())
 }
 

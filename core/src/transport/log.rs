@@ -94,7 +94,7 @@ fn lines(level: LogLevel, attempt: &Attempt, outcome: &Outcome, keys: &Arc<Known
         attempt.operation().id,
         attempt.number(),
         attempt.method().as_str(),
-        secret::redacted_url(attempt.request.url())
+        secret::redacted_url(&attempt.request.url)
     );
     if let Some(status) = outcome.status() {
         // Writing to a String does not fail, here and below.
@@ -149,18 +149,19 @@ mod tests {
 
     use super::*;
     use crate::transport::middleware::SuccessResponse;
+    use crate::transport::outgoing::Outgoing;
     use crate::wire::api_key::ApiKey;
     use crate::wire::error::{Error, ErrorKind};
 
     fn attempt() -> Attempt {
         let url = "http://h:1/v1/chat/completions?api_key=canary-query&page=1".parse().expect("a URL");
-        let mut request = reqwest::Request::new(reqwest::Method::POST, url);
+        let mut request = Outgoing::new(http::Method::POST, url);
         for (name, value) in
             [("authorization", "Bearer sk-canary"), ("x-tenant", "blue"), ("x-api-key", "canary-two")]
         {
-            request.headers_mut().insert(name, value.parse().expect("a value"));
+            request.headers.insert(name, value.parse().expect("a value"));
         }
-        *request.body_mut() = Some(r#"{"model":"m"}"#.into());
+        request.body = Some(r#"{"model":"m"}"#.into());
         Attempt {
             operation: &crate::api::operations::CREATE_CHAT_COMPLETION,
             request,
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn info_is_one_line_an_attempt() {
+    fn info_logs_one_line_per_attempt() {
         assert_eq!(
             lines(LogLevel::Info, &attempt(), &answered("{}"), &Arc::default()),
             "gatewright: create_chat_completion attempt 2: POST \
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_shows_headers_and_the_beginning_of_bodies_and_no_secret() {
+    fn debug_logs_headers_and_truncated_bodies_without_secrets() {
         let body = format!("{{\"echo\":\"sk-canary canary-query\",\"text\":\"{}\"}}", "x".repeat(5000));
         let shown = lines(LogLevel::Debug, &attempt(), &answered(&body), &Arc::default());
         assert!(!shown.contains("canary"), "{shown}");
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_the_clients_that_the_attempt_does_not_carry_is_redacted_too() {
+    fn keys_not_carried_by_the_attempt_are_redacted_too() {
         let keys = Arc::<KnownKeys>::default();
         for key in ["canary-own", "canary-own-later"] {
             keys.remember(&ApiKey::new(key).expect("a key"));
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_at_the_cut_is_redacted_whole() {
+    fn secret_at_the_truncation_point_is_fully_redacted() {
         for before in MAX_SHOWN_BODY_BYTES - 9..=MAX_SHOWN_BODY_BYTES {
             let answered = answered(&format!("{}sk-canary", "x".repeat(before)));
             let shown = lines(LogLevel::Debug, &attempt(), &answered, &Arc::default());
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_read_as_people_write_them() {
+    fn log_level_parsing_ignores_case_and_white_space() {
         assert_eq!(LogLevel::parse(" Debug "), Some(Some(LogLevel::Debug)));
         assert_eq!(LogLevel::parse("INFO"), Some(Some(LogLevel::Info)));
         assert_eq!(LogLevel::parse("off"), Some(None));

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::api::operation::{Method, Operation};
+use crate::transport::outgoing::Outgoing;
 use crate::transport::response::request_id;
 use crate::transport::secret;
 use crate::wire::error::{Error, ErrorKind};
@@ -119,7 +120,7 @@ pub trait Middleware: Send + Sync {
 /// ```
 pub struct Attempt {
     pub(crate) operation: &'static Operation,
-    pub(crate) request: reqwest::Request,
+    pub(crate) request: Outgoing,
     pub(crate) number: u32,
     pub(crate) max_retries: u32,
     pub(crate) remaining: Duration,
@@ -213,7 +214,7 @@ impl Attempt {
     /// # }
     /// ```
     pub fn url(&self) -> &str {
-        self.request.url().as_str()
+        self.request.url.as_str()
     }
 
     /// The headers to be sent, including the key.
@@ -225,7 +226,7 @@ impl Attempt {
     /// # }
     /// ```
     pub fn headers(&self) -> &HeaderMap {
-        self.request.headers()
+        &self.request.headers
     }
 
     /// The headers, which may be changed before the attempt is sent. Only the transport may set those that frame the
@@ -240,7 +241,7 @@ impl Attempt {
     /// # }
     /// ```
     pub fn headers_mut(&mut self) -> &mut HeaderMap {
-        self.request.headers_mut()
+        &mut self.request.headers
     }
 
     /// Replaces the headers: one pair per name, the values of a repeated header joined by `, `. An unchanged header
@@ -255,10 +256,10 @@ impl Attempt {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn set_headers(&mut self, wanted: &[(String, String)]) -> Result<(), Error> {
-        let headers = self.request.headers_mut();
-        let mut put = HeaderMap::with_capacity(wanted.len());
-        for (name, value) in wanted {
+    pub fn set_headers(&mut self, values: &[(String, String)]) -> Result<(), Error> {
+        let headers = &mut self.request.headers;
+        let mut put = HeaderMap::with_capacity(values.len());
+        for (name, value) in values {
             let unusable = || {
                 let message = format!("middleware: {name} or its value cannot be sent as a header");
                 Error::new(ErrorKind::Configuration, message)
@@ -270,7 +271,7 @@ impl Attempt {
             }
             let mut value = HeaderValue::from_str(value).map_err(|_| unusable())?;
             value.set_sensitive(headers.get_all(&header).iter().any(HeaderValue::is_sensitive));
-            // Not beside one of the same name in another case.
+            // Replaces a header of the same name in another case.
             put.insert(header, value);
         }
         *headers = put;
@@ -286,7 +287,7 @@ impl Attempt {
     /// # }
     /// ```
     pub fn body(&self) -> Option<&[u8]> {
-        self.request.body().and_then(reqwest::Body::as_bytes)
+        self.request.body.as_deref()
     }
 }
 
@@ -302,7 +303,7 @@ impl fmt::Debug for Attempt {
         f.debug_struct("Attempt")
             .field("operation", &self.operation.id)
             .field("number", &self.number)
-            .field("url", &secret::redacted_url(self.request.url()))
+            .field("url", &secret::redacted_url(&self.request.url))
             .field("headers", &secret::RedactedHeaders(self.headers()))
             .field("body_bytes", &self.body().map(<[u8]>::len))
             .finish_non_exhaustive()

@@ -379,6 +379,12 @@ impl<T> Response<T> {
     pub fn into_inner(self) -> T {
         self.value
     }
+
+    /// Adds the response's metadata to an error that it caused, and redacts the error.
+    #[cfg(feature = "schemars")]
+    pub(crate) fn describe(&self, error: Error, operation: &Operation) -> Error {
+        self.head.describe(error, operation)
+    }
 }
 
 impl<T> Deref for Response<T> {
@@ -410,36 +416,36 @@ mod tests {
     const ERROR: &[u8] = br#"{"error": {"message": "no berth", "type": "server_error", "code": "full"}}"#;
 
     #[test]
-    fn an_array_is_taken_where_one_is_expected_and_an_object_is_not() {
+    fn array_operation_accepts_an_array_and_rejects_an_object() {
         let json = "application/json";
         assert_eq!(outcome(ResponseBody::Array, json, b" [1]"), Ok(()));
         assert_eq!(outcome(ResponseBody::Object, json, b"{}"), Ok(()));
-        let said = outcome(ResponseBody::Array, json, b"{}").expect_err("an object");
-        assert!(said.contains("it is an object, not an array"), "{said}");
-        let said = outcome(ResponseBody::Object, json, b"[]").expect_err("an array");
-        assert!(said.contains("it is an array, not an object"), "{said}");
+        let message = outcome(ResponseBody::Array, json, b"{}").expect_err("an object");
+        assert!(message.contains("it is an object, not an array"), "{message}");
+        let message = outcome(ResponseBody::Object, json, b"[]").expect_err("an array");
+        assert!(message.contains("it is an array, not an object"), "{message}");
         assert!(outcome(ResponseBody::Array, json, b"").is_err());
     }
 
     #[test]
-    fn nothing_may_have_any_body_but_that_of_an_error() {
+    fn empty_response_operation_accepts_any_body_but_an_error() {
         assert_eq!(outcome(ResponseBody::Nothing, "text/plain", b""), Ok(()));
         assert_eq!(outcome(ResponseBody::Nothing, "text/plain", b"done"), Ok(()));
         assert_eq!(outcome(ResponseBody::Nothing, "application/json", br#"{"ok": true}"#), Ok(()));
-        let said = outcome(ResponseBody::Nothing, "application/json", ERROR).expect_err("an error");
-        assert!(said.contains("no berth"), "{said}");
+        let message = outcome(ResponseBody::Nothing, "application/json", ERROR).expect_err("an error");
+        assert!(message.contains("no berth"), "{message}");
     }
 
     #[test]
-    fn text_and_bytes_are_taken_by_any_name_but_that_of_a_page_or_a_document() {
+    fn text_and_bytes_reject_only_html_and_json_content_types() {
         let (text, bytes) = (ResponseBody::Text("text/csv"), ResponseBody::Bytes("image/png"));
         assert_eq!(outcome(text, "text/csv; charset=utf-8", b"a,b"), Ok(()));
         assert_eq!(outcome(text, "text/plain", b""), Ok(()));
         assert_eq!(outcome(bytes, "application/octet-stream", &[0, 255]), Ok(()));
-        let said = outcome(bytes, "text/html", b"<title>Busy</title>").expect_err("a page");
-        assert!(said.contains("it is text/html, not image/png"), "{said}");
-        let said = outcome(bytes, "application/json", ERROR).expect_err("an error");
-        assert!(said.contains("no berth"), "{said}");
+        let message = outcome(bytes, "text/html", b"<title>Busy</title>").expect_err("a page");
+        assert!(message.contains("it is text/html, not image/png"), "{message}");
+        let message = outcome(bytes, "application/json", ERROR).expect_err("an error");
+        assert!(message.contains("no berth"), "{message}");
         assert!(outcome(text, "text/csv", &[0xff]).is_err(), "not UTF-8");
     }
 }

@@ -14,7 +14,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// Random share of the pause, so that clients that failed together do not retry together.
 const JITTER: f64 = 0.25;
-/// A longer `retry-after` is not waited for: the call fails at once, and its error carries the value.
+/// A longer `retry-after` is not waited for: the call fails immediately, and its error carries the value.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(2);
 
 /// Error codes that no retry can fix, whatever the status.
@@ -50,9 +50,9 @@ pub(crate) fn pause(failure: Failure<'_>, attempt: RetryContext) -> Option<Durat
     if attempt.retries >= attempt.max_retries || !is_retryable(failure) {
         return None;
     }
-    let asked = failure.headers.and_then(|headers| retry_after(headers, attempt.now));
-    let pause = match asked {
-        Some(asked) if asked <= LONGEST_RETRY_AFTER => asked,
+    let requested = failure.headers.and_then(|headers| retry_after(headers, attempt.now));
+    let pause = match requested {
+        Some(pause) if pause <= LONGEST_RETRY_AFTER => pause,
         Some(_) => return None,
         None => backoff(attempt.retries, attempt.random),
     };
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn retried_are_connections_timeouts_408_409_429_and_5xx_but_501_and_nothing_else() {
+    fn only_transient_failures_are_retried() {
         for status in [408, 409, 429, 500, 502, 503, 504, 529] {
             let kind = ErrorKind::from_status(status);
             assert!(pause(failure(kind), attempt()).is_some(), "{status}");
@@ -145,21 +145,21 @@ mod tests {
     }
 
     #[test]
-    fn the_pause_doubles_from_half_a_second_to_eight_and_chance_takes_up_to_a_quarter_off() {
+    fn backoff_doubles_from_half_a_second_to_eight_with_quarter_jitter() {
         let pauses = [0, 1, 2, 3, 4, 5, 60].map(|retries| backoff(retries, 0.0).as_millis());
         assert_eq!(pauses, [500, 1000, 2000, 4000, 8000, 8000, 8000]);
         assert_eq!(backoff(0, 1.0), Duration::from_millis(375));
     }
 
     #[test]
-    fn chance_that_is_none_still_gives_a_pause() {
+    fn invalid_random_value_still_yields_a_backoff() {
         for (random, ms) in [(f64::NAN, 500), (-1e300, 500), (f64::INFINITY, 375), (2.0, 375)] {
             assert_eq!(backoff(0, random), Duration::from_millis(ms), "{random}");
         }
     }
 
     #[test]
-    fn a_wait_beyond_all_measure_is_the_longest_one() {
+    fn huge_retry_after_is_clamped_to_the_longest_time() {
         for value in ["10000000000000000000", "18446744073709551615", "1e9", "1e300", "1e400", "inf"] {
             assert_eq!(retry_after(&headers("retry-after", value), now()), Some(crate::LONGEST_TIME));
         }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn retries_are_counted() {
+    fn retries_stop_at_the_maximum() {
         let failure = failure(ErrorKind::InternalServer);
         assert!(pause(failure, RetryContext { retries: 1, ..attempt() }).is_some());
         assert_eq!(pause(failure, RetryContext { retries: 2, ..attempt() }), None);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_up_quota_is_never_retried() {
+    fn exhausted_quota_is_never_retried() {
         let headers = headers("x-should-retry", "true");
         let base = Failure { headers: Some(&headers), ..failure(ErrorKind::RateLimit) };
         assert_eq!(pause(Failure { code: Some("insufficient_quota"), ..base }, attempt()), None);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gateway_can_overrule_the_kind() {
+    fn should_retry_header_overrides_the_error_kind() {
         let yes = headers("x-should-retry", "true");
         assert!(
             pause(Failure { headers: Some(&yes), ..failure(ErrorKind::BadRequest) }, attempt()).is_some()
@@ -197,33 +197,33 @@ mod tests {
     }
 
     #[test]
-    fn a_sane_retry_after_is_honoured_and_an_insane_one_ends_the_call() {
-        let asked = |name, value| {
+    fn reasonable_retry_after_is_honored_and_excessive_one_ends_the_call() {
+        let pause_for = |name, value| {
             let headers = headers(name, value);
             pause(Failure { headers: Some(&headers), ..failure(ErrorKind::RateLimit) }, attempt())
         };
-        assert_eq!(asked("retry-after", "3"), Some(Duration::from_secs(3)));
-        assert_eq!(asked("retry-after", "0"), Some(Duration::ZERO));
-        assert_eq!(asked("retry-after", "0.5"), Some(Duration::from_millis(500)));
-        assert_eq!(asked("retry-after-ms", "20"), Some(Duration::from_millis(20)));
-        assert_eq!(asked("retry-after", "Sun, 09 Sep 2001 01:47:40 GMT"), Some(Duration::from_mins(1)));
-        assert_eq!(asked("retry-after", "Sun, 09 Sep 2001 00:00:00 GMT"), Some(Duration::ZERO));
-        assert_eq!(asked("retry-after", "121"), None);
+        assert_eq!(pause_for("retry-after", "3"), Some(Duration::from_secs(3)));
+        assert_eq!(pause_for("retry-after", "0"), Some(Duration::ZERO));
+        assert_eq!(pause_for("retry-after", "0.5"), Some(Duration::from_millis(500)));
+        assert_eq!(pause_for("retry-after-ms", "20"), Some(Duration::from_millis(20)));
+        assert_eq!(pause_for("retry-after", "Sun, 09 Sep 2001 01:47:40 GMT"), Some(Duration::from_mins(1)));
+        assert_eq!(pause_for("retry-after", "Sun, 09 Sep 2001 00:00:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(pause_for("retry-after", "121"), None);
         // Invalid values are ignored.
-        assert_eq!(asked("retry-after", "-1"), Some(FIRST_PAUSE));
-        assert_eq!(asked("retry-after", "soon"), Some(FIRST_PAUSE));
-        assert_eq!(asked("retry-after", "NaN"), Some(FIRST_PAUSE));
+        assert_eq!(pause_for("retry-after", "-1"), Some(FIRST_PAUSE));
+        assert_eq!(pause_for("retry-after", "soon"), Some(FIRST_PAUSE));
+        assert_eq!(pause_for("retry-after", "NaN"), Some(FIRST_PAUSE));
     }
 
     #[test]
-    fn retry_after_ms_wins_over_retry_after() {
+    fn retry_after_ms_takes_precedence_over_retry_after() {
         let mut both = headers("retry-after-ms", "10");
         both.insert("retry-after", HeaderValue::from_static("7"));
         assert_eq!(retry_after(&both, now()), Some(Duration::from_millis(10)));
     }
 
     #[test]
-    fn a_pause_that_outlasts_the_deadline_is_not_begun() {
+    fn backoff_past_the_deadline_is_not_started() {
         let headers = headers("retry-after", "5");
         let failure = Failure { headers: Some(&headers), ..failure(ErrorKind::RateLimit) };
         assert_eq!(pause(failure, RetryContext { remaining: Duration::from_secs(5), ..attempt() }), None);

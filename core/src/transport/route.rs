@@ -1,34 +1,31 @@
-//! How requests reach the gateway: over our own connections if it is reached directly, through the HTTP library if
-//! there is a proxy. With our own connections, the task that waits for a response reads it from the socket itself, and
-//! no other task is woken.
+//! Sends requests to the gateway. The task that waits for a response reads it from the socket itself, and no other task is
+//! woken.
 
 use std::future::{Ready, ready};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures_util::{FutureExt as _, Stream, TryStreamExt as _};
+use futures_util::{Stream, TryStreamExt as _};
 use gatewright_connect::{Pool, RequestRef, WatchedSocket};
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use http_body_util::{BodyDataStream, BodyExt as _};
-use hyper::body::{Body as _, Frame};
+use http_body::{Body as _, Frame};
+use http_body_util::BodyDataStream;
 use tower_http::decompression::Decompression;
 use tower_service::Service;
 use url::{Position, Url};
 
 use crate::transport::connecting::Connecting;
-use crate::wire::error::{Error, ErrorKind};
+use crate::transport::outgoing::Outgoing;
+use crate::wire::error::Error;
 
 /// The content encodings that can be decoded, the most compact first.
 const ENCODINGS: HeaderValue = HeaderValue::from_static("zstd, br, gzip, deflate");
 
-/// How requests reach the gateway.
-pub(crate) enum Route {
-    Direct(Pool),
-    Library(reqwest::Client),
-}
+/// The connections to the gateway.
+pub(crate) struct Route(Pool);
 
 /// A response whose body has not been read.
 pub(crate) struct Incoming {
@@ -39,16 +36,14 @@ pub(crate) struct Incoming {
 
 /// The bytes of a body, in packets as they arrive.
 pub(crate) enum Body {
-    /// As received over our own connection.
-    Direct(Box<gatewright_connect::Body>),
-    /// Decoded, or through the HTTP library.
-    Other(Pin<Box<dyn Stream<Item = Result<Bytes, HttpError>> + Send + Sync>>),
+    /// As received.
+    Received(Box<gatewright_connect::Body>),
+    Decoded(Pin<Box<dyn Stream<Item = Result<Bytes, HttpError>> + Send + Sync>>),
 }
 
 /// Why there is no response, or only part of one.
 #[derive(Debug)]
 pub(crate) enum HttpError {
-    Library(reqwest::Error),
     Connection(gatewright_connect::Error),
     /// Its content encoding is broken, or the connection is.
     Content(Box<dyn std::error::Error + Send + Sync>),
@@ -57,32 +52,16 @@ pub(crate) enum HttpError {
 }
 
 impl Route {
-    /// Errors (Configuration): the proxy cannot be used, or TLS cannot be set up.
+    /// Errors (Configuration): TLS cannot be set up.
     pub(crate) fn new(connecting: &Connecting, target: &Url) -> Result<Self, Error> {
-        if let Some(pool) = connecting.pool(target)? {
-            return Ok(Self::Direct(pool));
-        }
-        let library = connecting
-            .client_builder(target)?
-            // An API does not redirect; following a redirect would send the key to wherever a proxy points.
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| {
-                Error::new(ErrorKind::Configuration, "the HTTP client cannot be set up").with_source(error)
-            })?;
-        Ok(Self::Library(library))
+        connecting.pool(target).map(Self)
     }
 
     /// Sends a request and waits for the head of the response. The request can be sent again. If it has no
     /// Accept-Encoding, the encodings we can decode are added.
-    pub(crate) async fn send(&self, request: &mut reqwest::Request) -> Result<Incoming, HttpError> {
-        match self {
-            Self::Direct(pool) => {
-                request.headers_mut().entry(ACCEPT_ENCODING).or_insert(ENCODINGS);
-                decoded(directly(pool, request).await?).await
-            }
-            Self::Library(library) => Ok(library.execute(copy(request)).await?.into()),
-        }
+    pub(crate) async fn send(&self, request: &mut Outgoing) -> Result<Incoming, HttpError> {
+        request.headers.entry(ACCEPT_ENCODING).or_insert(ENCODINGS);
+        decoded(exchange(&self.0, request).await?).await
     }
 }
 
@@ -90,16 +69,16 @@ impl Body {
     /// Lets the reader watch the connection, as [`gatewright_connect::Body::watch`] does.
     pub(crate) fn watch(&mut self) -> Option<WatchedSocket> {
         match self {
-            Self::Direct(body) => body.watch(),
-            Self::Other(_) => None,
+            Self::Received(body) => body.watch(),
+            Self::Decoded(_) => None,
         }
     }
 
     /// Lets the runtime watch it again.
     pub(crate) fn drive(&mut self) -> Result<(), HttpError> {
         match self {
-            Self::Direct(body) => body.drive().map_err(HttpError::Connection),
-            Self::Other(_) => Ok(()),
+            Self::Received(body) => body.drive().map_err(HttpError::Connection),
+            Self::Decoded(_) => Ok(()),
         }
     }
 }
@@ -109,53 +88,38 @@ impl Stream for Body {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let body = match self.get_mut() {
-            Self::Direct(body) => body,
-            Self::Other(stream) => return stream.as_mut().poll_next(context),
+            Self::Received(body) => body,
+            Self::Decoded(stream) => return stream.as_mut().poll_next(context),
         };
         let frame = std::task::ready!(Pin::new(&mut **body).poll_frame(context));
-        // Our own connections produce no other frames.
+        // A connection produces no other frames.
         let data = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default()));
         Poll::Ready(data.map(|data| data.map_err(HttpError::Connection)))
     }
 }
 
-/// A copy of a request, which shares its body.
-pub(crate) fn copy(request: &reqwest::Request) -> reqwest::Request {
-    request.try_clone().expect("the body is bytes, never a stream")
-}
-
-/// Sends a request over our own connections; they use only the path and query of its URL.
-async fn directly(
+/// Sends a request to the pool's server, which uses only the path and query of its URL.
+pub(crate) async fn exchange(
     pool: &Pool,
-    request: &mut reqwest::Request,
+    request: &Outgoing,
 ) -> Result<http::Response<gatewright_connect::Body>, HttpError> {
-    let body = bytes(request);
-    let path = PathAndQuery::try_from(&request.url()[Position::BeforePath..Position::AfterQuery]);
+    let path = PathAndQuery::try_from(&request.url[Position::BeforePath..Position::AfterQuery]);
     let path = path.map_err(|error| HttpError::Address(error.into()))?;
+    let empty = Bytes::new();
     let sent = RequestRef {
-        method: request.method(),
+        method: &request.method,
         path_and_query: Some(&path),
-        headers: request.headers(),
-        body: &body,
+        headers: &request.headers,
+        body: request.body.as_ref().unwrap_or(&empty),
     };
     pool.send(sent).await.map_err(HttpError::Connection)
-}
-
-/// The body of a request, which shares its bytes.
-fn bytes(request: &mut reqwest::Request) -> Bytes {
-    let Some(body) = request.body_mut().take() else { return Bytes::new() };
-    // The library exposes its bytes only through the body.
-    let whole = body.collect().now_or_never().and_then(Result::ok);
-    let bytes = whole.expect("the body is bytes, never a stream").to_bytes();
-    *request.body_mut() = Some(bytes.clone().into());
-    bytes
 }
 
 /// Decodes the content encoding, if there is one.
 async fn decoded(mut response: http::Response<gatewright_connect::Body>) -> Result<Incoming, HttpError> {
     if !response.headers().contains_key(CONTENT_ENCODING) {
         let (head, body) = response.into_parts();
-        let body = Body::Direct(Box::new(body));
+        let body = Body::Received(Box::new(body));
         return Ok(Incoming { status: head.status, headers: head.headers, body });
     }
     // Behind the decoder, only the runtime can watch it.
@@ -165,7 +129,7 @@ async fn decoded(mut response: http::Response<gatewright_connect::Body>) -> Resu
     let response = response.map(|body| PacketBody { body, rest: Bytes::new(), is_stream });
     let answered = Decompression::new(EncodedResponse(Some(response))).call(http::Request::new(())).await;
     let (head, body) = answered.unwrap_or_else(|never| match never {}).into_parts();
-    let body = Body::Other(Box::pin(BodyDataStream::new(body).map_err(HttpError::Content)));
+    let body = Body::Decoded(Box::pin(BodyDataStream::new(body).map_err(HttpError::Content)));
     Ok(Incoming { status: head.status, headers: head.headers, body })
 }
 
@@ -183,7 +147,7 @@ struct PacketBody {
     is_stream: bool,
 }
 
-impl hyper::body::Body for PacketBody {
+impl http_body::Body for PacketBody {
     type Data = Bytes;
     type Error = gatewright_connect::Error;
 
@@ -217,68 +181,29 @@ impl Service<http::Request<()>> for EncodedResponse {
     }
 }
 
-impl From<reqwest::Response> for Incoming {
-    fn from(response: reqwest::Response) -> Self {
-        let (status, headers) = (response.status(), response.headers().clone());
-        let body = Body::Other(Box::pin(response.bytes_stream().map_err(HttpError::Library)));
-        Self { status, headers, body }
-    }
-}
-
 impl HttpError {
     pub(crate) fn is_timeout(&self) -> bool {
-        match self {
-            Self::Library(error) => error.is_timeout(),
-            Self::Connection(error) => error.is_timeout(),
-            Self::Content(_) | Self::Address(_) => false,
-        }
+        matches!(self, Self::Connection(error) if error.is_timeout())
     }
 
     pub(crate) fn is_connect(&self) -> bool {
-        match self {
-            Self::Library(error) => error.is_connect(),
-            Self::Connection(error) => error.is_connect(),
-            Self::Content(_) | Self::Address(_) => false,
-        }
+        matches!(self, Self::Connection(error) if error.is_connect())
     }
 
     /// Whether the request itself can't be sent.
     pub(crate) fn is_of_request(&self) -> bool {
-        match self {
-            Self::Library(error) => error.is_builder(),
-            Self::Address(_) => true,
-            Self::Connection(_) | Self::Content(_) => false,
-        }
+        matches!(self, Self::Address(_))
     }
 
     /// Whether decoding the content failed.
     pub(crate) fn is_of_content(&self) -> bool {
-        match self {
-            Self::Library(error) => error.is_decode(),
-            Self::Content(_) => true,
-            Self::Connection(_) | Self::Address(_) => false,
-        }
-    }
-
-    /// The same without the URL of the request, which may contain secrets.
-    pub(crate) fn without_url(self) -> Self {
-        match self {
-            Self::Library(error) => Self::Library(error.without_url()),
-            other => other,
-        }
-    }
-}
-
-impl From<reqwest::Error> for HttpError {
-    fn from(error: reqwest::Error) -> Self {
-        Self::Library(error)
+        matches!(self, Self::Content(_))
     }
 }
 
 impl std::fmt::Display for HttpError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Library(error) => error.fmt(f),
             Self::Connection(error) => error.fmt(f),
             Self::Content(error) => error.fmt(f),
             Self::Address(error) => error.fmt(f),
@@ -289,7 +214,6 @@ impl std::fmt::Display for HttpError {
 impl std::error::Error for HttpError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(match self {
-            Self::Library(error) => error,
             Self::Connection(error) => error,
             Self::Content(error) => &**error,
             Self::Address(error) => error,

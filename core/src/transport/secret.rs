@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue};
 use url::Url;
 
+use crate::transport::outgoing::Outgoing;
 use crate::wire::api_key::ApiKey;
 use crate::wire::error::{Error, ErrorKind};
 use crate::wire::redact::{REDACTED, Redactor, SHORTEST_DISTINCT};
@@ -107,11 +108,11 @@ impl Default for Secrets {
 }
 
 impl Secrets {
-    pub(crate) fn of(request: &reqwest::Request, known: &Arc<KnownKeys>) -> Self {
-        let headers = request.headers().iter();
+    pub(crate) fn of(request: &Outgoing, known: &Arc<KnownKeys>) -> Self {
+        let headers = request.headers.iter();
         let headers = headers.filter(|(name, value)| value.is_sensitive() || is_secret_name(name.as_str()));
         let headers = headers.flat_map(|(_, value)| credentials(value));
-        let query = request.url().query_pairs().filter(|(name, _)| is_secret_name(name));
+        let query = request.url.query_pairs().filter(|(name, _)| is_secret_name(name));
         let carried = headers.chain(query.map(|(_, value)| value.into_owned())).collect();
         Self { known: Arc::clone(known), carried, are_bounded: true }
     }
@@ -281,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_is_not_shown() {
+    fn key_is_redacted_in_debug_output() {
         let key = ApiKey::new("sk-canary").expect("a key");
         assert_eq!(format!("{key:?}"), "[redacted]");
         assert!(!format!("{:?}", key.authorization()).contains("canary"));
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_keys_are_known_and_short_ones_are_not_looked_for() {
+    fn latest_keys_are_redacted_and_short_ones_ignored() {
         let known = Arc::new(KnownKeys::default());
         for number in 10..20 {
             known.remember(&ApiKey::new(format!("canary-{number}")).expect("a key"));
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_a_header_that_is_a_secret_is_taken_out() {
+    fn every_secret_part_of_a_header_is_redacted() {
         let basic = |pair: &str| format!("Basic {}", base64::prelude::BASE64_STANDARD.encode(pair));
         for (name, value, quoted) in [
             ("authorization", "Bearer canary-1".to_owned(), vec!["canary-1"]),
@@ -324,9 +325,8 @@ mod tests {
             ("x-api-key", "canary-1 and canary-2".to_owned(), vec!["canary-1 and canary-2"]),
             ("x-api-key", "canäry-1".to_owned(), vec!["canäry-1"]),
         ] {
-            let mut request =
-                reqwest::Request::new(http::Method::GET, Url::parse("https://h").expect("a URL"));
-            request.headers_mut().insert(name, HeaderValue::from_bytes(value.as_bytes()).expect("a value"));
+            let mut request = Outgoing::new(http::Method::GET, Url::parse("https://h").expect("a URL"));
+            request.headers.insert(name, HeaderValue::from_bytes(value.as_bytes()).expect("a value"));
             let redactor = Secrets::of(&request, &Arc::default()).redactor();
             for quoted in quoted {
                 assert_eq!(redactor.redact(&format!("wrong: {quoted}!")), "wrong: [redacted]!", "{value}");
@@ -337,35 +337,35 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_many_values_is_one_secret_and_nothing_of_the_answer_is_shown() {
+    fn url_with_many_query_values_hides_the_whole_response() {
         let known = Arc::new(KnownKeys::default());
         let address = |values: usize, value: &str| {
             let query = vec![format!("a={value}"); values].join("&");
             Secrets::of_address(&Url::parse(&format!("https://h/f?{query}")).expect("a URL"), &known)
         };
-        let told = |secrets: &Secrets| {
+        let quoted = |secrets: &Secrets| {
             let body = r#"{"error":{"message":"canary is no signature"}}"#.into();
             secrets.show(Error::from_body(ErrorKind::Status, body, String::new).with_status(403))
         };
         let few = address(MAX_QUERY_VALUES, "canary");
         assert_eq!(few.carried.len(), MAX_QUERY_VALUES);
-        assert_eq!(told(&few).message(), "[redacted] is no signature");
+        assert_eq!(quoted(&few).message(), "[redacted] is no signature");
         for many in [address(MAX_QUERY_VALUES + 1, "canary"), address(1, &"canary".repeat(1000))] {
             assert_eq!(many.carried.len(), 1);
-            let error = told(&many);
+            let error = quoted(&many);
             assert!(error.body().is_none() && error.headers().is_none(), "{error}");
             assert!(!error.to_string().contains("canary"), "{error}");
             assert_eq!(error.status(), Some(403));
         }
         let used = allocation_counter::measure(|| {
             let secrets = address(10_000, "canary");
-            drop(told(&secrets));
+            drop(quoted(&secrets));
         });
         assert!(used.bytes_total < 4 << 20, "{used:?}");
     }
 
     #[test]
-    fn a_key_no_header_can_carry_is_refused_without_quoting_it() {
+    fn key_invalid_in_a_header_is_rejected_without_quoting_it() {
         for text in ["", "  ", "sk canary", "sk-canary\nx", "sk-canäry"] {
             let error = read_key(text).expect_err(text);
             assert_eq!(error.kind(), ErrorKind::Configuration);

@@ -17,6 +17,7 @@ use tracing::field::{Empty, display};
 use url::Url;
 
 use crate::api::operation::Operation;
+use crate::transport::outgoing::Outgoing;
 use crate::transport::response::Head;
 use crate::transport::secret::Secrets;
 use crate::wire::error::Error;
@@ -45,7 +46,7 @@ impl CallSpan {
     /// telemetry: whether the conventions' attributes are wanted.
     pub(crate) fn begin(
         operation: &'static Operation,
-        request: &reqwest::Request,
+        request: &Outgoing,
         is_stream: bool,
         telemetry: bool,
     ) -> Self {
@@ -104,8 +105,8 @@ impl CallSpan {
         if span.is_disabled() {
             return Self { span, inference: None, began };
         }
-        span.record("server.address", request.url().host_str());
-        span.record("server.port", request.url().port_or_known_default().map(i64::from));
+        span.record("server.address", request.url.host_str());
+        span.record("server.port", request.url.port_or_known_default().map(i64::from));
         let inference = operation.inference;
         if let Some(name) = inference {
             span.record("gen_ai.operation.name", name);
@@ -113,10 +114,10 @@ impl CallSpan {
             if is_stream {
                 span.record("gen_ai.request.stream", true);
             }
-            let body = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
+            let body = request.body.as_deref().unwrap_or_default();
             // The gateway reports a body that cannot be parsed.
             let body: RequestBody = serde_json::from_slice(body).unwrap_or_default();
-            body.record(&span, name, request.url());
+            body.record(&span, name, &request.url);
         }
         Self { span, inference, began }
     }
@@ -147,9 +148,9 @@ impl CallSpan {
             && json_weight::check(body).is_ok()
             && let Ok(body) = serde_json::from_slice::<TracedBody>(body)
         {
-            let mut told = ResponseSummary::default();
-            told.take(body);
-            told.record(&self.span, &redactor);
+            let mut summary = ResponseSummary::default();
+            summary.take(body);
+            summary.record(&self.span, &redactor);
         }
     }
 
@@ -197,8 +198,8 @@ pub(crate) struct StreamSpan {
 #[derive(Debug, Default)]
 struct Events {
     decoder: Decoder,
-    told: ResponseSummary,
-    begun: bool,
+    summary: ResponseSummary,
+    has_begun: bool,
     secrets: Secrets,
 }
 
@@ -213,7 +214,7 @@ impl StreamSpan {
         }
         for item in items {
             let Item::Event(event) = item else { continue };
-            if !std::mem::replace(&mut events.begun, true) {
+            if !std::mem::replace(&mut events.has_begun, true) {
                 let seconds = self.began.elapsed().as_secs_f64();
                 self.span.record("gen_ai.response.time_to_first_chunk", seconds);
             }
@@ -221,7 +222,7 @@ impl StreamSpan {
             if json_weight::check(event.data.as_bytes()).is_ok()
                 && let Ok(chunk) = serde_json::from_str::<TracedBody>(&event.data)
             {
-                events.told.take(chunk);
+                events.summary.take(chunk);
             }
         }
     }
@@ -235,7 +236,7 @@ impl StreamSpan {
 impl Drop for StreamSpan {
     fn drop(&mut self) {
         if let Some(events) = &self.events {
-            events.told.record(&self.span, &events.secrets.redactor());
+            events.summary.record(&self.span, &events.secrets.redactor());
         }
     }
 }

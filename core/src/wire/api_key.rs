@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_not_shown() {
+    fn key_is_redacted_in_debug_output() {
         let key = ApiKey::trimmed(" sk-canary\n").expect("a key");
         assert_eq!(format!("{key:?}"), "[redacted]");
         assert!(!format!("{:?}", key.authorization()).contains("canary"));
@@ -118,9 +118,9 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_no_header_can_carry_is_refused_without_quoting_it() {
+    fn key_invalid_in_a_header_is_rejected_without_quoting_it() {
         for text in ["", "  ", "sk canary", "sk-\u{0}canary", "sk-canäry"] {
-            let error = ApiKey::trimmed(text).expect_err("refused").to_string();
+            let error = ApiKey::trimmed(text).expect_err("rejected").to_string();
             assert!(!error.contains("sk"), "{error}");
         }
         assert_eq!(ApiKey::new(" sk "), Err(InvalidKey::Characters), "as it is");

@@ -159,7 +159,8 @@ impl Error {
         self.inner.told.code.as_deref()
     }
 
-    /// The request field the gateway complained about; the header that a refused webhook lacks.
+    /// The request field the gateway complained about; the header that a refused webhook lacks; the place where an answer
+    /// does not fit its type (`$.population`).
     ///
     /// ```
     /// use gatewright::webhook::{Secret, unwrap};
@@ -278,6 +279,43 @@ impl Error {
     /// ```
     pub fn partial(&self) -> Option<&Bytes> {
         self.inner.told.partial.as_deref()
+    }
+
+    /// For an answer that holds no value of the type that was asked for ([`ErrorKind::StructuredOutput`]), and for the
+    /// last one of a tool loop ([`ErrorKind::ToolLoop`]): the whole answer as JSON. Only the client's own secrets are
+    /// redacted.
+    ///
+    /// ```
+    /// use gatewright::types::ChatCompletion;
+    ///
+    /// # fn example(error: &gatewright::Error) {
+    /// if let Some(answer) = error.answer() {
+    ///     let completion: Result<ChatCompletion, _> = serde_json::from_slice(answer);
+    ///     println!("{completion:?}");
+    /// }
+    /// # }
+    /// ```
+    #[cfg(feature = "schemars")]
+    pub fn answer(&self) -> Option<&Bytes> {
+        self.inner.told.answer.as_deref()
+    }
+
+    /// For a tool loop that ended without an answer ([`ErrorKind::ToolLoop`]): the conversation so far as JSON, a list of
+    /// messages. Only the client's own secrets are redacted.
+    ///
+    /// ```
+    /// use gatewright::types::ChatMessage;
+    ///
+    /// # fn example(error: &gatewright::Error) {
+    /// if let Some(messages) = error.messages() {
+    ///     let messages: Result<Vec<ChatMessage>, _> = serde_json::from_slice(messages);
+    ///     println!("{messages:?}");
+    /// }
+    /// # }
+    /// ```
+    #[cfg(feature = "schemars")]
+    pub fn messages(&self) -> Option<&Bytes> {
+        self.inner.told.messages.as_deref()
     }
 
     /// For a failed stream: how much arrived. None for other errors.
@@ -436,6 +474,34 @@ impl Error {
         self
     }
 
+    /// Keeps the answer that is not what was asked for, as JSON.
+    #[cfg(feature = "schemars")]
+    pub(crate) fn with_answer(mut self, answer: Option<Bytes>) -> Self {
+        self.inner.unredacted.answer = answer;
+        self
+    }
+
+    /// Keeps the conversation that came to nothing, as JSON.
+    #[cfg(feature = "schemars")]
+    pub(crate) fn with_messages(mut self, messages: Option<Bytes>) -> Self {
+        self.inner.unredacted.messages = messages;
+        self
+    }
+
+    /// Names the helper that was called, which is not the operation's own method.
+    #[cfg(feature = "schemars")]
+    pub(crate) fn with_method(mut self, method: &str) -> Self {
+        self.inner.method = Some(method.to_owned());
+        self
+    }
+
+    /// Names the place in a value from outside that is at fault.
+    #[cfg(feature = "schemars")]
+    pub(crate) fn about(mut self, place: String) -> Self {
+        self.inner.unredacted.param = Some(place);
+        self
+    }
+
     pub(crate) fn with_elapsed(mut self, elapsed: Duration) -> Self {
         self.inner.elapsed = Some(elapsed);
         self
@@ -491,7 +557,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_that_nobody_has_redacted_tells_nothing_of_what_came_from_outside() {
+    fn unredacted_error_reveals_nothing_received() {
         let body = Bytes::from_static(br#"{"error":{"message":"canary","code":"canary","param":"canary"}}"#);
         let headers =
             HeaderMap::from_iter([(http::header::SERVER, http::HeaderValue::from_static("canary"))]);
@@ -510,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_one_pointer_wide() {
+    fn error_is_one_pointer_wide() {
         assert_eq!(size_of::<Error>(), size_of::<usize>());
     }
 
@@ -525,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kept_body_is_bounded() {
+    fn retained_error_body_is_truncated() {
         let body = Bytes::from(vec![b'x'; crate::MAX_ERROR_BODY_BYTES + 1]);
         let error =
             Error::from_body(ErrorKind::Status, body, || "unreadable".to_owned()).shown(&Redactor::default());

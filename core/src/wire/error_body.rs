@@ -83,7 +83,7 @@ impl ErrorBody {
     fn of_object(object: &Map<String, Value>) -> Self {
         for nested in ["error", "errors"] {
             match object.get(nested) {
-                // A text with further members beside it: {"error": "text", "code": "c"}.
+                // A text with further members next to it: {"error": "text", "code": "c"}.
                 Some(Value::String(text)) => {
                     return Self { message: message(text), ..Self::of_members(object) };
                 }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_style_is_read() {
+    fn standard_error_body_is_parsed() {
         let body = r#"{"error":{"message":"No such model.","type":"invalid_request_error","param":"model","code":"model_not_found"}}"#;
         assert_eq!(
             read(body),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_native_style_gives_its_reason_as_code_and_its_status_word_as_type() {
+    fn native_error_body_maps_reason_to_code_and_status_to_type() {
         let body = r#"{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT",
             "details":[{"@type":"type.example/ErrorInfo","reason":"API_KEY_INVALID","domain":"d"},
                        {"fieldViolations":[{"field":"contents"}]}]}}"#;
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn looser_forms_are_read() {
+    fn nonstandard_error_bodies_are_parsed() {
         assert_eq!(read(r#"{"error":"overloaded","code":"busy"}"#), expected("overloaded", "busy", "", ""));
         assert_eq!(read(r#"{"object":"error","message":"m","code":40303}"#), expected("m", "40303", "", ""));
         assert_eq!(
@@ -285,13 +285,13 @@ mod tests {
     }
 
     #[test]
-    fn an_event_stream_with_an_error_in_it_is_read() {
+    fn error_event_in_a_stream_body_is_parsed() {
         let body = "event: error\ndata: {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n\n";
         assert_eq!(read(body), expected("slow down", "rate_limit_exceeded", "", ""));
     }
 
     #[test]
-    fn a_page_gives_its_title_and_nothing_gives_nothing() {
+    fn html_body_yields_its_title_and_empty_body_nothing() {
         let page = "<html><head><TITLE>502 Bad Gateway</TITLE></head><body>…</body></html>";
         assert_eq!(read(page), expected("an HTML page: 502 Bad Gateway", "", "", ""));
         assert_eq!(read("<html>"), expected("", "", "", ""));

@@ -14,7 +14,7 @@ const LIGHT: usize = 64;
 /// Maximum memory per byte of text: that of a byte that begins an object.
 const HEAVIEST: usize = OBJECT + 1;
 
-/// A table for a few members, and the members that mending may add to an object that has none.
+/// A table for a few members, and the members that a repair may add to an object that has none.
 const OBJECT: usize = 512;
 /// Room for the first elements.
 const ARRAY: usize = 288;
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_costs_hundreds_of_bytes_for_each_of_its_own_is_refused() {
+    fn json_that_multiplies_in_memory_is_rejected() {
         for piece in ["{},", "[],", r#"{"":0},"#, "[[],[]],", "0,", r#""",{},"#] {
             let text = format!("[{}0]", piece.repeat(2 * 1024 * 1024 / piece.len()));
             assert!(check(text.as_bytes()).is_err(), "{piece}");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn honest_answers_of_any_length_are_let_through() {
+    fn realistic_responses_of_any_length_are_accepted() {
         let token = r#"{"token":"the","logprob":-0.0123,"bytes":[116,104,101],"top_logprobs":[]},"#;
         let text = format!(r#"{{"type":"text","text":"{}"}},"#, "word {[,]} ".repeat(5));
         for piece in [token, text.as_str(), "-0.012345678,", r#""a \" , [ { text","#] {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heaviest_text_is_no_heavier_than_is_assumed_of_short_ones() {
+    fn heaviest_json_stays_within_the_assumed_maximum() {
         for piece in ["{},", "[],", "{", "[", ",", "[{},", r#"{"":[],"#] {
             let text = piece.repeat(1000);
             assert!(weight(text.as_bytes()) <= HEAVIEST * text.len(), "{piece}");

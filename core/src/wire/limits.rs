@@ -26,7 +26,7 @@ pub use self::calls::unmatched_calls;
 pub(crate) use self::catalog::is_catalogued;
 pub use self::catalog::wrong_endpoint;
 pub use self::mapping::canonical;
-pub use self::query::{check_query, parameter};
+pub use self::query::{check_headers, check_query, parameter};
 pub use self::webhook_url::check_webhook_url;
 pub(crate) use self::webhook_url::may_be_public;
 pub use self::words::brief;
@@ -249,7 +249,7 @@ impl Rules {
 ///
 /// Never checked: what only the gateway knows (whether a named response, task or cached content exists, quotas, whether
 /// the name in a `webhook_url` resolves to a public address), members and kinds that the specification does not
-/// describe, path parameters (for the query see [`check_query`]), and whether a JSON Schema in the request is valid.
+/// describe, path parameters (for the others see [`check_query`] and [`check_headers`]), and whether a JSON Schema in the request is valid.
 ///
 /// ```
 /// use gatewright::{limits, operations};
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn all_violations_are_told_at_once_with_field_and_bound() {
+    fn all_violations_are_reported_with_field_and_bound() {
         let body = json!({
             "model": "model-sol", "messages": [{"role": "user"}, {"role": "robot", "content": "hi"}],
             "temperature": 2.5, "max_tokens": "many", "stop": ["a", "b", "c", "d", "e"], "n": 0
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limits_of_the_model_are_told_beside_the_rules() {
+    fn model_limits_are_reported_along_with_schema_rules() {
         let body = json!({
             "model": "image_model_2", "prompt": "a kite", "n": 10, "size": "1792x1024", "quality": "hd",
             "response_format": "webp"
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_breaks_a_rule_is_not_told_of_twice() {
+    fn field_that_breaks_two_rules_is_reported_once() {
         let body = json!({"model": "video_model_4", "prompt": "a kite", "duration": 99, "resolution": "4k"});
         let pointers: Vec<String> =
             check(&operations::CREATE_VIDEO, &body).into_iter().map(|violation| violation.pointer).collect();
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_field_is_told_at_the_object_that_lacks_it() {
+    fn missing_field_is_reported_at_its_object() {
         let violations = check(&operations::CREATE_RESPONSE, &json!({"input": "hi"}));
         let [violation] = &*violations else { panic!("{violations:?}") };
         assert_eq!((violation.pointer.as_str(), violation.rule.as_str()), ("", "required"));
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_union_tells_what_the_alternative_of_the_values_type_lacks() {
+    fn union_reports_violations_of_the_matching_variant() {
         let body = json!({"model": "model-sol", "input": [{"type": "function_call_output", "call_id": 1}]});
         assert_eq!(
             said(&operations::CREATE_RESPONSE, &body).first().map(String::as_str),
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn models_outside_the_catalog_are_held_to_the_rules_only() {
+    fn uncataloged_models_are_checked_against_the_schema_only() {
         let body =
             json!({"model": "another", "prompt": "a kite", "n": 10, "size": "4096x4096", "style": "vivid"});
         assert_eq!(said(&operations::CREATE_IMAGE, &body), [""; 0]);

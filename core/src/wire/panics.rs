@@ -80,7 +80,7 @@ pub mod on_purpose {
     }
 
     impl PanicPoint {
-        /// The place with this name in lower case; any other name is no place.
+        /// The place with this name in lower case; any other name is not a place.
         pub fn named(name: &str) -> Self {
             match name {
                 "build" => Self::Build,
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_panic_becomes_an_error_that_quotes_nothing_but_fixed_words() {
+    async fn panic_becomes_an_error_quoting_only_static_text() {
         let quoted = String::from("canary");
         let error = contain::<()>(|| panic!("fixed words")).expect_err("it panicked");
         assert_eq!(error.kind(), ErrorKind::Internal);

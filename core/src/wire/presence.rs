@@ -98,7 +98,7 @@ mod tests {
 
     /// 2.11: if many images lack their picture, the first are listed and the rest are counted.
     #[test]
-    fn violations_of_an_answer_are_bounded() {
+    fn response_violations_are_bounded() {
         let answer = json!({"created": 1, "data": vec![json!({}); 250]});
         let MissingMembers { violations, more } = check(&CREATE_IMAGE, &answer);
         assert_eq!((violations.len(), more), (100, 150));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_without_rules_are_known() {
+    fn operations_without_presence_rules_are_recognized() {
         assert!(has_rules(&CREATE_IMAGE) && !has_rules(&CREATE_RESPONSE));
     }
 }

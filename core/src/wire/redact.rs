@@ -21,7 +21,7 @@ use self::spelling::{DecodedText, encodings, widened};
 use crate::wire::secret_names::is_secret_name;
 use gatewright_safe::visible::visible_lines;
 
-/// What stands in place of a secret.
+/// The text that replaces a secret.
 ///
 /// ```
 /// use gatewright::redact::{REDACTED, Redactor};
@@ -31,7 +31,7 @@ use gatewright_safe::visible::visible_lines;
 /// ```
 pub const REDACTED: &str = "[redacted]";
 
-/// A secret shorter than this, in bytes, may be an ordinary word: it is redacted only where it stands alone.
+/// A secret shorter than this, in bytes, may be an ordinary word: it is redacted only as a whole word.
 ///
 /// ```
 /// use gatewright::redact::{Redactor, SHORTEST_DISTINCT};
@@ -78,7 +78,7 @@ struct KnownSecret {
 enum SecretScope {
     /// Only those the redactor knows: for content that must otherwise stay unchanged.
     Own,
-    /// Those, and anything that looks like somebody else's.
+    /// Those, and anything that looks like another party's secret.
     All,
 }
 
@@ -263,7 +263,7 @@ impl Redactor {
 
     /// Searches a part of a text.
     fn find(&self, text: &[u8], part: Range<usize>, spans: &mut Vec<Range<usize>>) {
-        // Text beside the part is not visible, so a word at the edge may not stand alone.
+        // Text outside of the part is not visible, so a word at its edge may not be a whole word.
         let open = (part.start > 0, part.end < text.len());
         let mut level = DecodedText::of(&text[part.clone()]);
         for depth in 0..=LEVELS {

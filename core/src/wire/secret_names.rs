@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_secrets_from_challenges_and_counts() {
+    fn secret_headers_are_distinguished_from_challenges_and_counters() {
         for name in
             ["Authorization", "x-api-key", "x-goog-api-key", "key", "Cookie", "x-auth-token", "password"]
         {

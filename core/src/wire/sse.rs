@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_carriage_return_at_the_end_of_a_packet_dispatches_without_waiting_and_only_once() {
+    fn carriage_return_ending_a_packet_dispatches_immediately_and_once() {
         let mut decoder = Decoder::new();
         let mut items = Vec::new();
         decoder.feed(b"data: a\r\r", &mut items).expect("within the bound");
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_longer_than_the_bound_is_refused_whether_in_one_line_or_in_many() {
+    fn oversized_event_is_rejected_in_one_line_or_many() {
         let mut items = Vec::new();
         let one_line = Decoder::new().with_max_event_bytes(16).feed(&[b'x'; 17], &mut items);
         assert_eq!(one_line, Err(TooLarge { limit: 16 }));
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_beyond_its_bound_is_ignored() {
+    fn id_over_the_limit_is_ignored() {
         for (length, is_kept) in [(MAX_ID_BYTES, true), (MAX_ID_BYTES + 1, false)] {
             let id = "x".repeat(length);
             let (items, _) = decode(&[format!("id: {id}\ndata: a\n\n").as_bytes()]);
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_in_force_from_the_end_of_its_block_on() {
+    fn id_applies_from_the_end_of_its_block() {
         let (items, rest) = decode(&[b"id: 7\n", b"\n", b"data: a\n\n", b"id: 8\n", b"data: b\n"]);
         let [Item::Event(event)] = items.as_slice() else { panic!("one event") };
         assert_eq!(event.id.as_deref(), Some("7"));
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_four_megabytes_in_small_packets_is_read_in_linear_time() {
+    fn four_megabyte_line_in_small_packets_is_read_in_linear_time() {
         // Quadratic work would be some 10^11 byte steps here, minutes instead of milliseconds.
         let mut body = b"data: ".to_vec();
         body.resize(4 * 1024 * 1024, b'x');
@@ -545,7 +545,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_chunking_of_the_same_bytes_gives_the_same_events(
+        fn packet_boundaries_do_not_change_events(
             bytes in stream_bytes(),
             cuts in prop::collection::vec(0usize..400, 0..12),
         ) {
@@ -560,7 +560,7 @@ mod tests {
         }
 
         #[test]
-        fn frames_hold_what_the_same_bytes_dispatch(bytes in stream_bytes()) {
+        fn frames_contain_the_dispatched_events(bytes in stream_bytes()) {
             let (items, _) = decode(&[&bytes]);
             let mut decoder = Decoder::new().with_frames(true);
             let mut framed = Vec::new();
@@ -580,7 +580,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn arbitrary_bytes_are_decoded_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let (items, _) = decode(&[&bytes]);
             prop_assert!(items.len() <= bytes.len());
         }

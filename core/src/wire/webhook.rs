@@ -464,12 +464,12 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_of_the_reference_implementation_is_reproduced() {
+    fn signature_matches_the_reference_implementation() {
         assert_eq!(secret().sign(ID, SIGNED_AT, BODY), "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
     }
 
     #[test]
-    fn five_minutes_are_allowed_and_not_a_second_more() {
+    fn timestamps_within_five_minutes_are_accepted() {
         for allowed in [SIGNED_AT - 300, SIGNED_AT, SIGNED_AT + 300] {
             assert!(verified(allowed).is_ok(), "{allowed}");
         }
@@ -478,7 +478,7 @@ mod tests {
             (SIGNED_AT - 301, "timestamp_too_new"),
             (SIGNED_AT + 301, "timestamp_too_old"),
         ] {
-            let error = verified(refused).expect_err("refused");
+            let error = verified(refused).expect_err("rejected");
             assert_eq!((error.kind(), error.code()), (ErrorKind::WebhookSignature, Some(code)), "{error}");
         }
     }

@@ -7,7 +7,7 @@ use crate::server::{Script, Server};
 use crate::{CHAT_BODY, COMPLETION, chat_call, chat_request};
 
 #[tokio::test]
-async fn a_raw_call_sends_the_common_headers_and_returns_the_bytes() {
+async fn raw_call_sends_the_common_headers_and_returns_the_bytes() {
     let server = Server::start([Script::whole(
         200,
         &[("content-type", "application/json"), ("x-request-id", "req_7")],
@@ -32,7 +32,7 @@ async fn a_raw_call_sends_the_common_headers_and_returns_the_bytes() {
 }
 
 #[tokio::test]
-async fn a_typed_call_sends_the_same_request_and_retains_unknown_members() {
+async fn typed_call_sends_the_same_request_and_retains_unknown_members() {
     let server = Server::start([Script::json(COMPLETION)]).await;
     let completion = server.client().chat().completions().create(&chat_request()).await.unwrap();
     assert_eq!(completion.choices[0].message.content.as_deref(), Some("hello"));
@@ -47,7 +47,7 @@ async fn a_typed_call_sends_the_same_request_and_retains_unknown_members() {
 }
 
 #[tokio::test]
-async fn a_get_carries_neither_body_nor_idempotency_key() {
+async fn get_carries_neither_body_nor_idempotency_key() {
     let server = Server::start([Script::json(r#"{"object":"list","data":[]}"#)]).await;
     server.client().models().list().await.unwrap();
     let [request] = server.requests().try_into().unwrap();
@@ -84,7 +84,7 @@ async fn path_query_and_options_reach_the_wire() {
 }
 
 #[tokio::test]
-async fn a_base_url_prefix_is_retained_and_its_version_dropped() {
+async fn base_url_prefix_is_retained_and_its_version_dropped() {
     let server = Server::start([Script::json(r#"{"object":"list","data":[]}"#)]).await;
     let client = server.builder().base_url(format!("{}/gate/v1/", server.url())).build().unwrap();
     client.models().list().await.unwrap();
@@ -108,7 +108,7 @@ async fn hostile_path_parameters_never_reach_the_wire() {
 }
 
 #[tokio::test]
-async fn an_invalid_call_is_rejected_before_it_is_sent() {
+async fn invalid_call_is_rejected_before_it_is_sent() {
     let server = Server::start([]).await;
     let client = server.client();
     let header = |name: &str, value: &str| RequestOptions {
@@ -138,7 +138,7 @@ async fn an_invalid_call_is_rejected_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn the_streaming_switch_follows_the_calling_method() {
+async fn streaming_switch_follows_the_calling_method() {
     let done = || {
         Script::events()
             .packet("data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
@@ -188,7 +188,7 @@ async fn limits_are_checked_before_sending_only_if_enabled_and_only_for_catalog_
 }
 
 #[tokio::test]
-async fn a_delete_sends_only_its_method_and_path() {
+async fn delete_sends_only_its_method_and_path() {
     let server = Server::start([Script::json(r#"{"id":"resp_1","object":"response","deleted":true}"#)]).await;
     let deleted = server.client().responses().delete("resp_1").await.unwrap();
     assert!(deleted.deleted && deleted.id == "resp_1");

@@ -175,7 +175,7 @@ async fn no_error_shows_part_of_a_request_header() {
     let server = Server::start([Script::whole(403, &[("x-echo", "canary-session")], body)]).await;
     let extra_headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     let client = client(&server).with_options(RequestOptions { extra_headers, ..RequestOptions::default() });
-    let error = client.call(chat_call()).await.expect_err("refused");
+    let error = client.call(chat_call()).await.expect_err("rejected");
     assert_eq!(error.message(), "[redacted]: [redacted], [redacted]; [redacted] and [redacted]");
     assert_no_secret(&shown(&error), "parts of headers");
     assert!(!shown(&error).contains(&basic), "{error:?}");
@@ -232,14 +232,14 @@ async fn no_download_error_shows_the_key_or_access_tokens() {
     let server = Server::start([answer(), answer()]).await;
     let client = client(&server);
     let url = format!("{}/files/a.png?exp=1&sig=canary-signature", server.url());
-    let opened = client.download(&url).await.expect_err("refused");
+    let opened = client.download(&url).await.expect_err("rejected");
     assert_no_secret(&shown(&opened), "download");
     let folder = tempfile::tempdir().unwrap();
     let saved = client.save(&url, folder.path().join("a.png"), SaveOptions::default()).await;
-    assert_no_secret(&shown(&saved.expect_err("refused")), "save");
+    assert_no_secret(&shown(&saved.expect_err("rejected")), "save");
 }
 
-/// Middleware that logs what it is given.
+/// Middleware that logs its arguments.
 #[derive(Default)]
 struct Noted(Mutex<String>);
 
@@ -270,7 +270,7 @@ async fn middleware_gets_errors_without_secrets_including_rotated_keys() {
         .max_retries(0)
         .build()
         .unwrap();
-    let error = client.call(chat_call()).await.expect_err("refused");
+    let error = client.call(chat_call()).await.expect_err("rejected");
     assert_eq!((error.status(), error.message()), (Some(400), "[redacted] was replaced"));
     assert_no_secret(&shown(&error), "call");
     assert_no_secret(&noted.0.lock().unwrap(), "middleware");

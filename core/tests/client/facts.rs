@@ -15,12 +15,12 @@ const TESTS: &[(u32, &str, &str)] = &[
     (
         13,
         include_str!("stream_levels.rs"),
-        "a_line_of_four_megabytes_is_one_event_over_a_socket_in_linear_time",
+        "line_of_four_megabytes_is_one_event_over_a_socket_in_linear_time",
     ),
     (
         17,
         include_str!("stream_levels.rs"),
-        "a_stream_ends_at_its_terminator_although_the_connection_stays_open",
+        "stream_ends_at_its_terminator_although_the_connection_stays_open",
     ),
     (39, include_str!("stream_levels.rs"), "two_timers_watch_bytes_and_events"),
 ];

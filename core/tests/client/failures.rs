@@ -37,7 +37,7 @@ async fn every_status_has_its_kind() {
 }
 
 #[tokio::test]
-async fn an_error_carries_everything_the_gateway_returned() {
+async fn error_carries_everything_the_gateway_returned() {
     let body = r#"{"error":{"message":"No such model.","type":"invalid_request_error","param":"model","code":"model_not_found"}}"#;
     let headers = [("x-request-id", "req_9"), ("retry-after", "7")];
     let server = Server::start([Script::whole(404, &headers, body)]).await;
@@ -91,7 +91,7 @@ async fn html_empty_and_broken_json_bodies_retain_status_headers_and_body() {
 }
 
 #[tokio::test]
-async fn a_truncated_response_retains_its_status_and_headers() {
+async fn truncated_response_retains_its_status_and_headers() {
     let server = Server::start([Script::cut(200, &[("x-request-id", "req_9")], "{\"id\":")]).await;
     let error = server.client().call(chat_call()).await.unwrap_err();
     assert_eq!(
@@ -102,7 +102,7 @@ async fn a_truncated_response_retains_its_status_and_headers() {
 }
 
 #[tokio::test]
-async fn an_unreadable_success_retains_status_request_id_and_body() {
+async fn unreadable_success_retains_status_request_id_and_body() {
     let headers = [("x-request-id", "req_9"), ("content-type", "text/html")];
     let page = "<html><title>Sign in</title></html>";
     let script = || Script::whole(200, &headers, page);
@@ -121,7 +121,7 @@ async fn an_unreadable_success_retains_status_request_id_and_body() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed_and_the_error_names_its_target() {
+async fn redirect_is_not_followed_and_the_error_names_its_target() {
     let elsewhere = Server::start([Script::json("{}")]).await;
     let location = format!("{}/v1/chat/completions", elsewhere.url());
     let server = Server::start([Script::whole(307, &[("location", &location)], "")]).await;
@@ -132,7 +132,7 @@ async fn a_redirect_is_not_followed_and_the_error_names_its_target() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_names_the_address() {
+async fn refused_connection_names_the_address() {
     // Bound, so that no other program takes the port, but not listening.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -146,7 +146,7 @@ async fn a_refused_connection_names_the_address() {
 }
 
 #[tokio::test]
-async fn a_stalled_response_is_a_timeout() {
+async fn stalled_response_is_a_timeout() {
     let stuck = Script::begin(200, &[("content-type", "application/json")])
         .packet("{")
         .then(crate::server::Step::Hang);
@@ -168,7 +168,7 @@ async fn long_headers_do_not_lengthen_the_error_message() {
 }
 
 #[tokio::test]
-async fn a_key_is_redacted_anywhere_in_a_redirect() {
+async fn key_is_redacted_anywhere_in_a_redirect() {
     let key = "canary7-".repeat(13);
     let places: Vec<usize> = (380..=540).step_by(4).collect();
     let answers = places.iter().map(|place| {
@@ -197,7 +197,7 @@ async fn bodies_over_the_limit_are_rejected() {
 }
 
 #[tokio::test]
-async fn an_error_body_is_an_error_with_any_status() {
+async fn error_body_is_an_error_with_any_status() {
     let said = r#"{"error":{"message":"No room.","type":"server_error","param":"model","code":"full"}}"#;
     let script = || Script::whole(200, &[("x-request-id", "req_9")], said);
     let server = Server::start([script(), script()]).await;
@@ -223,7 +223,7 @@ async fn an_error_body_is_an_error_with_any_status() {
 }
 
 #[tokio::test]
-async fn a_response_containing_an_error_member_is_not_an_error() {
+async fn response_containing_an_error_member_is_not_an_error() {
     for said in [
         r#"{"id":"r","status":"failed","error":{"message":"too dark"}}"#,
         r#"{"error":null,"choices":[]}"#,
@@ -237,7 +237,7 @@ async fn a_response_containing_an_error_member_is_not_an_error() {
 }
 
 #[tokio::test]
-async fn an_array_instead_of_an_object_is_not_a_response() {
+async fn array_instead_of_an_object_is_not_a_response() {
     let script = || Script::whole(200, &[], r#"[{"id":"c"}]"#);
     let server = Server::start([script(), script()]).await;
     let client = server.client();
@@ -282,7 +282,7 @@ async fn keys_quoted_by_the_gateway_are_redacted_from_errors() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_accepts_no_connection_hits_the_connect_timeout() {
+async fn gateway_that_accepts_no_connection_hits_the_connect_timeout() {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     // The queue has room for one connection, which nobody accepts; the next one gets no response.
@@ -304,7 +304,7 @@ async fn a_gateway_that_accepts_no_connection_hits_the_connect_timeout() {
 }
 
 #[test]
-fn a_client_without_a_key_or_with_an_invalid_url_is_not_built() {
+fn client_without_a_key_or_with_an_invalid_url_is_not_built() {
     let error = Client::builder().base_url("gateway").api_key("k").build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration);
     let error = Client::builder().api_key(" ").build().unwrap_err();
@@ -312,7 +312,7 @@ fn a_client_without_a_key_or_with_an_invalid_url_is_not_built() {
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_a_connection_error() {
+async fn server_without_tls_is_a_connection_error() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {

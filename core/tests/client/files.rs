@@ -52,7 +52,7 @@ async fn saved(scripts: impl IntoIterator<Item = Script>) -> (Server, Result<Vec
 }
 
 #[tokio::test]
-async fn a_file_is_saved_unchanged_and_the_key_is_not_sent() {
+async fn file_is_saved_unchanged_and_the_key_is_not_sent() {
     let (server, outcome) = saved([Script::whole(200, &[TAG], CONTENTS)]).await;
     assert_eq!(outcome.unwrap(), CONTENTS);
     let request = &server.requests()[0];
@@ -63,7 +63,7 @@ async fn a_file_is_saved_unchanged_and_the_key_is_not_sent() {
 }
 
 #[tokio::test]
-async fn the_key_is_not_sent_to_another_host_directly_or_by_redirect() {
+async fn key_is_not_sent_to_another_host_directly_or_by_redirect() {
     let elsewhere =
         Server::start([Script::whole(200, &[], CONTENTS), Script::whole(200, &[], CONTENTS)]).await;
     let location = format!("{}/b", elsewhere.url());
@@ -79,7 +79,7 @@ async fn the_key_is_not_sent_to_another_host_directly_or_by_redirect() {
 }
 
 #[tokio::test]
-async fn a_broken_transfer_resumes_where_it_stopped() {
+async fn broken_transfer_resumes_where_it_stopped() {
     let rest = part("bytes 8-19/20", &CONTENTS[8..]);
     let (server, outcome) = saved([broken(&[TAG], 20, &CONTENTS[..8]), rest]).await;
     assert_eq!(outcome.unwrap(), CONTENTS);
@@ -88,7 +88,7 @@ async fn a_broken_transfer_resumes_where_it_stopped() {
 }
 
 #[tokio::test]
-async fn a_transfer_restarts_if_the_range_is_ignored_or_the_file_changed() {
+async fn transfer_restarts_if_the_range_is_ignored_or_the_file_changed() {
     let other = b"another file";
     let (server, outcome) =
         saved([broken(&[TAG], 20, &CONTENTS[..8]), Script::whole(200, &[("etag", "\"two\"")], other)]).await;
@@ -97,7 +97,7 @@ async fn a_transfer_restarts_if_the_range_is_ignored_or_the_file_changed() {
 }
 
 #[tokio::test]
-async fn a_broken_transfer_without_a_strong_etag_restarts() {
+async fn broken_transfer_without_a_strong_etag_restarts() {
     for headers in [&[][..], &[("etag", "W/\"one\"")]] {
         let (server, outcome) =
             saved([broken(headers, 20, &CONTENTS[..8]), Script::whole(200, &[], CONTENTS)]).await;
@@ -107,7 +107,7 @@ async fn a_broken_transfer_without_a_strong_etag_restarts() {
 }
 
 #[tokio::test]
-async fn a_range_that_was_not_requested_is_not_appended() {
+async fn range_that_was_not_requested_is_not_appended() {
     let wrong = [
         part("bytes 9-19/20", &CONTENTS[9..]),
         part("bytes 8-18/20", &CONTENTS[8..19]),
@@ -126,7 +126,7 @@ async fn a_range_that_was_not_requested_is_not_appended() {
 }
 
 #[tokio::test]
-async fn a_transfer_resumes_only_once() {
+async fn transfer_resumes_only_once() {
     let breaks = [
         broken(&[TAG], 20, &CONTENTS[..8]),
         broken(&[TAG], 20, &CONTENTS[..4]),
@@ -138,7 +138,7 @@ async fn a_transfer_resumes_only_once() {
 }
 
 #[tokio::test]
-async fn a_truncated_range_is_not_a_complete_file() {
+async fn truncated_range_is_not_a_complete_file() {
     let head = "HTTP/1.1 206 X\r\ncontent-range: bytes 8-19/20\r\n\r\n";
     let short = Script::bytes([head.as_bytes(), &CONTENTS[8..12]].concat());
     let (_, outcome) = saved([broken(&[TAG], 20, &CONTENTS[..8]), short]).await;
@@ -149,7 +149,7 @@ async fn a_truncated_range_is_not_a_complete_file() {
 }
 
 #[tokio::test]
-async fn a_transient_failure_is_retried_and_a_permanent_one_returns_the_servers_message() {
+async fn transient_failures_are_retried_and_permanent_ones_reported() {
     let busy = Script::whole(503, &[], "");
     let (_, outcome) = saved([busy, Script::whole(200, &[], CONTENTS)]).await;
     assert_eq!(outcome.unwrap(), CONTENTS);
@@ -164,7 +164,7 @@ async fn a_transient_failure_is_retried_and_a_permanent_one_returns_the_servers_
 }
 
 #[tokio::test]
-async fn a_response_that_is_not_a_file_is_not_saved() {
+async fn response_that_is_not_a_file_is_not_saved() {
     for (script, kind) in [
         (part("bytes 0-19/20", CONTENTS), ErrorKind::Decode),
         (Script::whole(200, &[("content-encoding", "gzip")], CONTENTS), ErrorKind::Decode),
@@ -186,7 +186,7 @@ async fn a_response_that_is_not_a_file_is_not_saved() {
 }
 
 #[tokio::test]
-async fn a_file_over_the_limit_is_not_saved_with_or_without_content_length() {
+async fn file_over_the_limit_is_not_saved_with_or_without_content_length() {
     let packets = Script::begin(200, &[]).packet(&CONTENTS[..10]).packet(&CONTENTS[10..]).end();
     for script in [Script::whole(200, &[], CONTENTS), packets] {
         let (server, folder) = (Server::start([script]).await, folder());
@@ -199,7 +199,7 @@ async fn a_file_over_the_limit_is_not_saved_with_or_without_content_length() {
 }
 
 #[tokio::test]
-async fn an_existing_file_is_replaced_by_default_and_survives_failures() {
+async fn existing_file_is_replaced_by_default_and_survives_failures() {
     let whole = || Script::whole(200, &[], CONTENTS);
     let (server, folder) = (Server::start([Script::whole(404, &[], ""), whole(), whole()]).await, folder());
     let place = folder.path().join("a");
@@ -218,7 +218,7 @@ async fn an_existing_file_is_replaced_by_default_and_survives_failures() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_symlink_is_followed_and_special_files_are_left_alone() {
+async fn symlink_is_followed_and_special_files_are_left_alone() {
     let (server, folder) = (Server::start([Script::whole(200, &[], CONTENTS)]).await, folder());
     let (place, link) = (folder.path().join("a"), folder.path().join("link"));
     std::fs::write(&place, "before").unwrap();
@@ -232,7 +232,7 @@ async fn a_symlink_is_followed_and_special_files_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_missing_folder_is_reported_before_anything_is_fetched() {
+async fn missing_folder_is_reported_before_anything_is_fetched() {
     let (server, folder) = (Server::start([]).await, folder());
     let place = folder.path().join("missing/a");
     let error = save(&server, &place).await.unwrap_err();
@@ -264,7 +264,7 @@ async fn dropping_or_timing_out_leaves_nothing_behind_and_closes_the_connection(
 }
 
 #[tokio::test]
-async fn a_transfer_that_stalls_twice_is_a_timeout() {
+async fn transfer_that_stalls_twice_is_a_timeout() {
     let silent = || Script::begin(200, &[]).packet(CONTENTS).then(Step::Hang);
     let (server, folder) = (Server::start([silent(), silent()]).await, folder());
     let client = server.builder().idle_timeout(Duration::from_millis(100)).build().unwrap();
@@ -275,7 +275,7 @@ async fn a_transfer_that_stalls_twice_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn a_large_file_is_streamed_and_arrives_complete() {
+async fn large_file_is_streamed_and_arrives_complete() {
     let megabyte: Vec<u8> = (0..=u8::MAX).cycle().take(1024 * 1024).collect();
     let mut script = Script::begin(200, &[]);
     for _ in 0..24 {
@@ -286,7 +286,7 @@ async fn a_large_file_is_streamed_and_arrives_complete() {
 }
 
 #[tokio::test]
-async fn an_image_is_saved_from_base64_or_url() {
+async fn image_is_saved_from_base64_or_url() {
     let server = Server::start([Script::whole(200, &[], CONTENTS)]).await;
     let (client, folder) = (server.client(), folder());
     let place = folder.path().join("a.png");
@@ -325,7 +325,7 @@ async fn invalid_base64_is_rejected_and_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_video_is_saved_from_its_task() {
+async fn video_is_saved_from_its_task() {
     let server = Server::start([Script::whole(200, &[], CONTENTS), Script::whole(200, &[], CONTENTS)]).await;
     let (client, folder) = (server.client(), folder());
     let task = format!(

@@ -40,7 +40,7 @@ fn refused() -> Script {
 }
 
 #[tokio::test]
-async fn a_key_provider_is_called_once_per_call() {
+async fn key_provider_is_called_once_per_call() {
     let server = Server::start([Script::json(COMPLETION), Script::json(COMPLETION)]).await;
     let provider = Arc::new(Rotating::default());
     let client = client(&server, Arc::clone(&provider) as _);
@@ -52,7 +52,7 @@ async fn a_key_provider_is_called_once_per_call() {
 }
 
 #[tokio::test]
-async fn a_rejected_key_is_refreshed_once_and_the_call_retried_once_regardless_of_max_retries() {
+async fn rejected_key_is_refreshed_and_the_call_retried_exactly_once() {
     let server = Server::start([refused(), Script::json(COMPLETION)]).await;
     let provider = Arc::new(Rotating::default());
     let response = client(&server, Arc::clone(&provider) as _).call(chat_call()).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_rejected_key_is_refreshed_once_and_the_call_retried_once_regardless_o
 }
 
 #[tokio::test]
-async fn a_stream_is_opened_with_the_refreshed_key() {
+async fn stream_is_opened_with_the_refreshed_key() {
     let done = Script::events()
         .packet(
             "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
@@ -84,7 +84,7 @@ async fn a_stream_is_opened_with_the_refreshed_key() {
 }
 
 #[tokio::test]
-async fn a_key_rejected_twice_ends_the_call() {
+async fn key_rejected_twice_ends_the_call() {
     let server = Server::start([refused(), refused(), Script::json(COMPLETION)]).await;
     let error = client(&server, Arc::new(Rotating::default())).call(chat_call()).await.unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::Authentication, 2));
@@ -92,7 +92,7 @@ async fn a_key_rejected_twice_ends_the_call() {
 }
 
 #[tokio::test]
-async fn a_key_refresh_does_not_count_as_a_retry() {
+async fn key_refresh_does_not_count_as_a_retry() {
     let busy = || Script::whole(503, &[("retry-after-ms", "1")], "{}");
     let server = Server::start([busy(), refused(), busy(), Script::json(COMPLETION)]).await;
     let provider = Arc::new(Rotating::default());
@@ -104,14 +104,14 @@ async fn a_key_refresh_does_not_count_as_a_retry() {
 }
 
 #[tokio::test]
-async fn a_rejected_fixed_key_is_not_retried() {
+async fn rejected_fixed_key_is_not_retried() {
     let server = Server::start([refused()]).await;
     let error = server.client().call(chat_call()).await.unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::Authentication, 1));
 }
 
 #[tokio::test]
-async fn a_callers_authorization_header_replaces_the_key() {
+async fn callers_authorization_header_replaces_the_key() {
     let server = Server::start([refused()]).await;
     let provider = Arc::new(Rotating::default());
     let options = RequestOptions {
@@ -126,7 +126,7 @@ async fn a_callers_authorization_header_replaces_the_key() {
 }
 
 #[tokio::test]
-async fn a_failing_provider_fails_the_call_with_its_error_as_the_cause() {
+async fn failing_provider_fails_the_call_with_its_error_as_the_cause() {
     let server = Server::start([refused()]).await;
     let failing = |kind: ErrorKind| {
         move |_: bool| -> BoxFuture<'static, Result<String, Error>> {
@@ -155,7 +155,7 @@ async fn a_failing_provider_fails_the_call_with_its_error_as_the_cause() {
 }
 
 #[tokio::test]
-async fn the_deadline_bounds_the_wait_for_a_provider() {
+async fn deadline_bounds_the_wait_for_a_provider() {
     let server = Server::start([]).await;
     let stuck = |_: bool| -> BoxFuture<'static, Result<String, Error>> { Box::pin(std::future::pending()) };
     let options = RequestOptions { timeout: Some(Duration::from_millis(100)), ..RequestOptions::default() };
@@ -165,7 +165,7 @@ async fn the_deadline_bounds_the_wait_for_a_provider() {
 }
 
 #[test]
-fn a_key_and_a_key_provider_conflict() {
+fn key_and_a_key_provider_conflict() {
     let builder = Client::builder().api_key("k").api_key_provider(Arc::new(Rotating::default()));
     assert_eq!(builder.build().unwrap_err().kind(), ErrorKind::Configuration);
 }

@@ -196,7 +196,7 @@ fn no_violation_repeats_a_large_value_or_a_large_name() {
 
 /// Names of members are untrusted text.
 #[tokio::test]
-async fn a_name_in_a_rejected_request_does_not_control_the_terminal() {
+async fn name_in_a_rejected_request_does_not_control_the_terminal() {
     let server = Server::start([]).await;
     let client = server.builder().validate(true).build().unwrap();
     let body = json!({
@@ -217,7 +217,7 @@ async fn a_name_in_a_rejected_request_does_not_control_the_terminal() {
 }
 
 #[tokio::test]
-async fn an_internal_webhook_is_rejected_before_sending_unless_the_gateway_is_internal_too() {
+async fn internal_webhook_is_rejected_unless_the_gateway_is_internal() {
     // 2.6, 6: what gateways reject, and what an operator may allow.
     let refusal = async |base: &str, webhook: &str| {
         let client =

@@ -60,7 +60,7 @@ async fn debug_logs_headers_and_bodies_without_secrets() {
 }
 
 #[tokio::test]
-async fn the_clients_own_keys_are_redacted_even_if_the_attempt_carries_another() {
+async fn clients_own_keys_are_redacted_even_if_the_attempt_carries_another() {
     if let Some(base) = child::task() {
         let client = Client::builder().base_url(&base).api_key("canary-fixed").build().unwrap();
         let options = RequestOptions {
@@ -83,7 +83,7 @@ async fn the_clients_own_keys_are_redacted_even_if_the_attempt_carries_another()
         quoting(200, "canary-old canary-new"),
     ])
     .await;
-    let name = "logging::the_clients_own_keys_are_redacted_even_if_the_attempt_carries_another";
+    let name = "logging::clients_own_keys_are_redacted_even_if_the_attempt_carries_another";
     let output = child::run(name, &server.url(), &[("GATEWRIGHT_LOG", "debug")]).await;
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stderr).unwrap();
@@ -100,13 +100,13 @@ async fn nothing_is_logged_by_default() {
 }
 
 #[tokio::test]
-async fn an_invalid_level_is_reported_once() {
+async fn invalid_level_is_reported_once() {
     if let Some(base) = child::task() {
         call(&base).await;
         // Creates another client in the same process.
         drop(Client::builder().api_key("k").build().unwrap());
         return;
     }
-    let text = logged("logging::an_invalid_level_is_reported_once", Some("loud")).await;
+    let text = logged("logging::invalid_level_is_reported_once", Some("loud")).await;
     assert_eq!(text, "gatewright: GATEWRIGHT_LOG is \"loud\": it must be info, debug or off\n");
 }

@@ -10,6 +10,9 @@ mod facts;
 mod failures;
 mod files;
 mod framing;
+mod hostile;
+#[path = "../../../tests/hostile/server.rs"]
+mod hostile_server;
 mod keys;
 mod limits;
 mod logging;
@@ -24,9 +27,13 @@ mod server;
 mod stream_levels;
 mod stream_vectors;
 mod streams;
+#[cfg(feature = "schemars")]
+mod structured;
 mod telemetry;
 mod times;
 mod tls;
+#[cfg(feature = "schemars")]
+mod tools;
 mod vectors;
 mod videos;
 mod webhooks;

@@ -136,7 +136,7 @@ async fn every_attempt_passes_middleware_in_order_and_returns_in_reverse() {
 }
 
 #[tokio::test]
-async fn an_attempt_describes_the_request_without_secrets() {
+async fn attempt_describes_the_request_without_secrets() {
     let shown: Arc<Mutex<String>> = Arc::default();
     let server = Server::start([Script::json(COMPLETION)]).await;
     let client = server.builder().middleware(Arc::new(Showing(Arc::clone(&shown)))).build().unwrap();
@@ -151,7 +151,7 @@ async fn an_attempt_describes_the_request_without_secrets() {
 }
 
 #[tokio::test]
-async fn a_stream_passes_through_middleware_up_to_its_head() {
+async fn stream_passes_through_middleware_up_to_its_head() {
     let done = Script::events()
         .packet(
             "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
@@ -204,7 +204,7 @@ async fn middleware_cannot_set_framing_headers() {
 }
 
 #[tokio::test]
-async fn the_deadline_bounds_middleware_that_never_returns() {
+async fn deadline_bounds_middleware_that_never_returns() {
     let server = Server::start([]).await;
     let client =
         server.builder().middleware(Arc::new(Stuck)).timeout(Duration::from_millis(100)).build().unwrap();
@@ -232,7 +232,7 @@ async fn headers_set_as_text_leave_equal_values_unchanged_and_mark_a_new_key_as_
         let refused = attempt.set_headers(&[("x-a".to_owned(), "line\nbreak".to_owned())]).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Configuration);
         assert!(refused.message().contains("x-a"), "{refused}");
-        assert_eq!(attempt.headers().len(), 4, "what is refused changes nothing");
+        assert_eq!(attempt.headers().len(), 4, "a rejected header changes nothing");
         Ok(())
     });
     let client = server.builder().middleware(Arc::new(change)).build().unwrap();

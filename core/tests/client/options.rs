@@ -72,14 +72,14 @@ async fn extra_members_do_not_change_whether_a_response_streams() {
         error.message().starts_with("extra_body cannot set \"stream\" of a call for a stream"),
         "{error}"
     );
-    // What agrees with the way of calling does no harm.
+    // A member that agrees with the calling method is harmless.
     client(json!(false)).call(chat_call()).await.unwrap();
     client(json!(true)).open(chat_call()).await.unwrap();
     assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
-async fn a_callers_idempotency_key_is_sent_with_every_attempt() {
+async fn callers_idempotency_key_is_sent_with_every_attempt() {
     let busy = Script::whole(503, &[("retry-after-ms", "1")], "{}");
     let server = Server::start([busy, Script::json(COMPLETION)]).await;
     let options = RequestOptions {
@@ -100,7 +100,7 @@ async fn a_callers_idempotency_key_is_sent_with_every_attempt() {
 }
 
 #[tokio::test]
-async fn a_clients_headers_and_query_are_sent_with_every_call_unless_overridden() {
+async fn clients_headers_and_query_are_sent_with_every_call_unless_overridden() {
     let server = Server::start((0..3).map(|_| Script::json(r#"{"object":"list","data":[]}"#))).await;
     let client = server
         .builder()
@@ -135,7 +135,7 @@ fn invalid_default_headers_are_reported_when_the_client_is_built() {
 }
 
 #[tokio::test]
-async fn a_call_overrides_the_clients_validation_setting() {
+async fn call_overrides_the_clients_validation_setting() {
     let server = Server::start([Script::json("{}")]).await;
     let body = r#"{"model":"image_model_1","prompt":"a kite","n":2}"#;
     let call = |validate| {
@@ -163,7 +163,7 @@ async fn validation_includes_extra_members() {
 }
 
 #[tokio::test]
-async fn the_calls_options_bound_silence() {
+async fn calls_options_bound_silence() {
     let stuck = || Script::begin(200, &[("content-type", "application/json")]).packet("{").then(Step::Hang);
     let quiet = || Script::events().packet("data: {\"choices\":[]}\n\n").then(Step::Hang);
     let mut pinging = Script::events().packet("data: {\"choices\":[]}\n\n");

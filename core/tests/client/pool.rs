@@ -23,7 +23,7 @@ fn narrow(server: &Server) -> Client {
 }
 
 #[tokio::test]
-async fn a_full_pool_is_a_distinct_error_that_names_the_limit_and_the_fix() {
+async fn full_pool_is_a_distinct_error_that_names_the_limit_and_the_fix() {
     let server = Server::start([endless()]).await;
     let client = server
         .builder()
@@ -44,7 +44,7 @@ async fn a_full_pool_is_a_distinct_error_that_names_the_limit_and_the_fix() {
 }
 
 #[tokio::test]
-async fn the_deadline_of_the_call_bounds_the_wait_for_the_pool() {
+async fn deadline_of_the_call_bounds_the_wait_for_the_pool() {
     let server = Server::start([endless()]).await;
     let client = narrow(&server);
     let _stream = client.open(chat_call()).await.unwrap();
@@ -61,7 +61,7 @@ async fn the_deadline_of_the_call_bounds_the_wait_for_the_pool() {
 }
 
 #[tokio::test]
-async fn a_dropped_stream_releases_its_slot() {
+async fn dropped_stream_releases_its_slot() {
     let server = Server::start([endless(), endless(), Script::json(COMPLETION)]).await;
     let client = narrow(&server);
     let mut raw = client.open(chat_call()).await.unwrap();
@@ -74,7 +74,7 @@ async fn a_dropped_stream_releases_its_slot() {
 }
 
 #[tokio::test]
-async fn a_finished_stream_holds_no_slot_before_it_is_dropped() {
+async fn finished_stream_holds_no_slot_before_it_is_dropped() {
     let ended = Script::events().packet(LAST).end();
     let broken = Script::events().packet(CHUNK).then(crate::server::Step::Reset);
     let server = Server::start([ended, broken, Script::json(COMPLETION)]).await;
@@ -122,7 +122,7 @@ async fn requests_over_the_limit_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn the_caller_sets_the_number_of_idle_connections() {
+async fn caller_sets_the_number_of_idle_connections() {
     let server = Server::start((0..4).map(|_| Script::json(COMPLETION))).await;
     let keeps_none = server.builder().max_idle_connections(0).build().unwrap();
     for _ in 0..2 {
@@ -145,7 +145,7 @@ async fn idle_connections_are_closed_after_their_timeout() {
 }
 
 #[test]
-fn a_pool_of_size_zero_is_rejected() {
+fn pool_of_size_zero_is_rejected() {
     let error = Client::builder().api_key("k").max_connections(0).build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration);
     assert!(error.message().contains("max_connections must be from 1 to "), "{error}");

@@ -64,7 +64,10 @@ async fn forward(
     };
     let head = String::from_utf8_lossy(&received[..end]).into_owned();
     heads.lock().unwrap().push(head.clone());
-    let authorization = head.lines().find_map(|line| line.strip_prefix("proxy-authorization: "));
+    let authorization = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        name.eq_ignore_ascii_case("proxy-authorization").then_some(value)
+    });
     if wanted_authorization.is_some() && authorization != wanted_authorization {
         let refusal = "HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n";
         socket.write_all(refusal.as_bytes()).await.unwrap();
@@ -85,23 +88,40 @@ async fn forward(
     let _ = copy_bidirectional(&mut socket, &mut onward).await;
 }
 
-/// The same with SOCKS 5, for hosts given by name and without authentication (RFC 1928).
+/// The same with SOCKS 5 (RFC 1928), with a password if the client has one (RFC 1929).
 async fn tunnel_by_socks(mut socket: TcpStream, upstream: SocketAddr, heads: &Mutex<Vec<String>>) {
     let mut greeting = [0; 2];
     socket.read_exact(&mut greeting).await.unwrap();
     let mut methods = vec![0; greeting[1].into()];
     socket.read_exact(&mut methods).await.unwrap();
-    socket.write_all(&[SOCKS5, 0]).await.unwrap();
-    let mut request = [0; 5];
+    let method = *methods.iter().max().unwrap();
+    socket.write_all(&[SOCKS5, method]).await.unwrap();
+    let mut user = String::new();
+    if method == 2 {
+        assert_eq!(socket.read_u8().await.unwrap(), 1, "the version of the authentication");
+        user = format!("{}:{}@", text(&mut socket).await, text(&mut socket).await);
+        socket.write_all(&[1, 0]).await.unwrap();
+    }
+    let mut request = [0; 4];
     socket.read_exact(&mut request).await.unwrap();
-    assert_eq!(request[..4], [SOCKS5, 1, 0, 3], "connect, to a name");
-    let mut name = vec![0; request[4].into()];
-    socket.read_exact(&mut name).await.unwrap();
+    assert_eq!(request[..3], [SOCKS5, 1, 0], "connect");
+    let host = match request[3] {
+        1 => std::net::Ipv4Addr::from(socket.read_u32().await.unwrap()).to_string(),
+        3 => text(&mut socket).await,
+        kind => panic!("an address of kind {kind}"),
+    };
     let port = socket.read_u16().await.unwrap();
-    heads.lock().unwrap().push(format!("{}:{port}", String::from_utf8(name).unwrap()));
+    heads.lock().unwrap().push(format!("{user}{host}:{port}"));
     socket.write_all(&[SOCKS5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
     let mut onward = TcpStream::connect(upstream).await.unwrap();
     let _ = copy_bidirectional(&mut socket, &mut onward).await;
+}
+
+/// A text after its length in one byte.
+async fn text(socket: &mut TcpStream) -> String {
+    let mut text = vec![0; socket.read_u8().await.unwrap().into()];
+    socket.read_exact(&mut text).await.unwrap();
+    String::from_utf8(text).unwrap()
 }
 
 fn builder(base: &str) -> gatewright::ClientBuilder {
@@ -121,7 +141,7 @@ async fn plain_http_sends_the_full_url_to_the_proxy() {
 }
 
 #[tokio::test]
-async fn files_are_downloaded_through_the_proxy_too() {
+async fn files_are_downloaded_through_the_proxy() {
     let server = Server::start([Script::json(COMPLETION)]).await;
     let proxy = ProxyServer::start(server.address, None).await;
     let client = builder(ELSEWHERE).proxy(format!("http://{}", proxy.address)).build().unwrap();
@@ -150,12 +170,50 @@ async fn https_is_tunneled_so_the_proxy_sees_only_the_host() {
 }
 
 #[tokio::test]
-async fn a_socks_proxy_gets_the_host_name() {
+async fn socks_proxy_gets_the_host_name() {
     let server = Server::start([Script::json(COMPLETION)]).await;
     let proxy = ProxyServer::start(server.address, None).await;
     let client = builder(ELSEWHERE).proxy(format!("socks5h://{}", proxy.address)).build().unwrap();
     client.call(chat_call()).await.unwrap();
     assert_eq!(proxy.heads(), ["gateway.test:81"]);
+}
+
+#[tokio::test]
+async fn socks_proxy_without_name_resolution_gets_an_address() {
+    let server = Server::start([Script::json(COMPLETION)]).await;
+    let proxy = ProxyServer::start(server.address, None).await;
+    let through = format!("socks5://amy:canary@{}", proxy.address);
+    let client = builder("http://127.0.0.1:81").proxy(through).build().unwrap();
+    client.call(chat_call()).await.unwrap();
+    assert_eq!(proxy.heads(), ["amy:canary@127.0.0.1:81"]);
+    assert_eq!(server.requests()[0].header("proxy-authorization"), None);
+}
+
+#[tokio::test]
+async fn proxy_reached_over_tls_forwards_plain_requests_and_tunnels_tls() {
+    let authority = tls::Authority::new("ours");
+    let far = tls::Server::start(&authority, "gateway.test", None).await;
+    let plain = Server::start([Script::json(COMPLETION)]).await;
+    for (base, upstream, expected) in [
+        (ELSEWHERE, plain.address, "POST http://gateway.test:81/v1/chat/completions HTTP/1.1\r\n"),
+        ("https://gateway.test", far.address, "CONNECT gateway.test:443 HTTP/1.1\r\n"),
+    ] {
+        let proxy = ProxyServer::start(upstream, Some(WANTED)).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (acceptor, address) = (authority.acceptor("localhost"), proxy.address);
+        tokio::spawn(async move {
+            let (socket, _) = listener.accept().await.unwrap();
+            let mut socket = acceptor.accept(socket).await.unwrap();
+            let mut onward = TcpStream::connect(address).await.unwrap();
+            let _ = copy_bidirectional(&mut socket, &mut onward).await;
+        });
+        let client = builder(base).proxy(format!("https://amy:canary@localhost:{port}"));
+        let client = client.ca_bundle(authority.bundle()).build().unwrap();
+        client.call(chat_call()).await.unwrap();
+        let [head] = proxy.heads().try_into().unwrap();
+        assert!(head.starts_with(expected), "{head}");
+    }
 }
 
 #[tokio::test]
@@ -168,7 +226,11 @@ async fn proxy_credentials_are_sent_to_the_proxy_and_never_shown() {
     client.call(chat_call()).await.unwrap();
     assert_eq!(server.requests()[0].header("proxy-authorization"), Some(WANTED));
 
-    // The same through a tunnel, whose far end does not speak TLS.
+    // The same through a tunnel, whose far end closes the connection.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let far = listener.local_addr().unwrap();
+    tokio::spawn(async move { while listener.accept().await.is_ok() {} });
+    let proxy = ProxyServer::start(far, Some(WANTED)).await;
     let error = Client::builder()
         .base_url("https://gateway.test")
         .api_key("k")
@@ -180,14 +242,14 @@ async fn proxy_credentials_are_sent_to_the_proxy_and_never_shown() {
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connection);
-    assert!(proxy.heads()[1].contains(WANTED));
+    assert!(proxy.heads()[0].contains(WANTED));
     let address = proxy.address.to_string();
     assert!(error.message().contains("through the proxy") && error.message().contains(&address), "{error}");
     assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_proxy_that_requires_authentication_is_reported() {
+async fn proxy_that_requires_authentication_is_reported() {
     let server = Server::start([]).await;
     let proxy = ProxyServer::start(server.address, Some("Basic x")).await;
     let through = format!("http://{}", proxy.address);
@@ -202,7 +264,7 @@ async fn a_proxy_that_requires_authentication_is_reported() {
 }
 
 #[tokio::test]
-async fn an_unreachable_proxy_is_named() {
+async fn unreachable_proxy_is_named() {
     // Bound, so that no other program takes the port, but not listening.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -215,7 +277,7 @@ async fn an_unreachable_proxy_is_named() {
 }
 
 #[test]
-fn an_invalid_proxy_is_rejected_when_the_client_is_built() {
+fn invalid_proxy_is_rejected_when_the_client_is_built() {
     for proxy in ["", "proxy:3128", "ftp://proxy", "http://"] {
         let error = builder("http://gateway.test").proxy(proxy).build().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration, "{proxy}");
@@ -235,7 +297,7 @@ async fn call_for_task(task: &str) {
 }
 
 #[tokio::test]
-async fn the_environment_sets_the_proxy_and_its_exceptions() {
+async fn environment_sets_the_proxy_and_its_exceptions() {
     if let Some(task) = child::task() {
         return call_for_task(&task).await;
     }
@@ -243,7 +305,7 @@ async fn the_environment_sets_the_proxy_and_its_exceptions() {
     let proxy = ProxyServer::start(server.address, None).await;
     let through = format!("http://{}", proxy.address);
     let here = server.url();
-    let test = "proxies::the_environment_sets_the_proxy_and_its_exceptions";
+    let test = "proxies::environment_sets_the_proxy_and_its_exceptions";
     let through = through.as_str();
     for (option, base, variables, expected, proxied) in [
         ("-", ELSEWHERE, vec![("HTTP_PROXY", through)], "200", true),

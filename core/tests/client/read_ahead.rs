@@ -40,7 +40,7 @@ async fn open(script: Script) -> (Server, ReadAhead<String>) {
 /// Blocks this thread until there is something to take.
 fn wait(stream: &ReadAhead<String>) {
     let waited = Handle::current().block_on(async { timeout(LONG, stream.readable()).await });
-    waited.expect("the stream goes on");
+    waited.expect("the stream continues");
 }
 
 /// Takes everything until the end, and returns the end too.
@@ -75,7 +75,7 @@ async fn every_event_is_taken_once_and_the_document_remains_available() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_level_applies_until_the_stream_ends() {
+async fn first_level_applies_until_the_stream_ends() {
     let (_server, stream) = open(Script::events().packet(chunk("a")).then(Step::Hang)).await;
     assert!(matches!(stream.take(Level::Frames), TakeResult::Events(_)));
     let refused = stream.take(Level::Text);

@@ -65,7 +65,7 @@ fn busy(status: u16) -> Script {
 }
 
 #[tokio::test]
-async fn a_failure_is_retried_with_the_same_idempotency_key_and_an_increasing_count() {
+async fn retries_keep_the_idempotency_key_and_increase_the_count() {
     let server = Server::start([busy(503), busy(429), Script::json(COMPLETION)]).await;
     let client = server.builder().max_retries(2).build().unwrap();
     let completion = client.chat().completions().create(&chat_request()).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_failure_is_retried_with_the_same_idempotency_key_and_an_increasing_co
 }
 
 #[tokio::test]
-async fn a_connection_broken_before_or_during_the_response_is_retried() {
+async fn connection_broken_before_or_during_the_response_is_retried() {
     let cut = Script::bytes("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"id\":");
     let server = Server::start([Script::silence(), cut, Script::json(COMPLETION)]).await;
     let client = server.builder().max_retries(2).build().unwrap();
@@ -97,7 +97,7 @@ async fn retries_end_with_the_last_error() {
 }
 
 #[tokio::test]
-async fn a_bad_request_and_an_exhausted_quota_are_not_retried() {
+async fn bad_request_and_an_exhausted_quota_are_not_retried() {
     let quota = Script::whole(
         429,
         &[("retry-after", "0")],
@@ -112,7 +112,7 @@ async fn a_bad_request_and_an_exhausted_quota_are_not_retried() {
 }
 
 #[tokio::test]
-async fn an_excessive_retry_after_ends_the_call_immediately_and_is_on_the_error() {
+async fn excessive_retry_after_ends_the_call_immediately_and_is_on_the_error() {
     let server = Server::start([Script::whole(429, &[("retry-after", "3600")], "{}")]).await;
     let client = server.builder().max_retries(5).build().unwrap();
     let error = client.call(chat_call()).await.unwrap_err();
@@ -144,7 +144,7 @@ async fn pauses_double_up_to_a_limit_with_jitter_of_up_to_a_quarter() {
 }
 
 #[tokio::test]
-async fn a_retry_after_header_sets_the_pause() {
+async fn retry_after_header_sets_the_pause() {
     let asking = |name: &str, value: &str| Script::whole(503, &[(name, value)], "");
     let server = Server::start([
         asking("retry-after", "7"),
@@ -174,7 +174,7 @@ async fn a_retry_after_header_sets_the_pause() {
 }
 
 #[tokio::test]
-async fn a_pause_exceeding_the_deadline_ends_the_call_with_the_last_error() {
+async fn pause_exceeding_the_deadline_ends_the_call_with_the_last_error() {
     let server = Server::start((0..9).map(|_| failing())).await;
     let clock = Still::new(0.0);
     let client =
@@ -186,7 +186,7 @@ async fn a_pause_exceeding_the_deadline_ends_the_call_with_the_last_error() {
 }
 
 #[tokio::test]
-async fn the_deadline_bounds_all_attempts_together() {
+async fn deadline_bounds_all_attempts_together() {
     let slow = || busy(503).then(Step::Hang);
     let hang = Script::hang;
     let server = Server::start([slow(), hang(), hang()]).await;
@@ -198,7 +198,7 @@ async fn the_deadline_bounds_all_attempts_together() {
 }
 
 #[tokio::test]
-async fn a_response_that_does_not_begin_in_time_is_retried() {
+async fn response_that_does_not_begin_in_time_is_retried() {
     let server =
         Server::start([Script::hang(), Script::hang(), Script::json(COMPLETION), Script::hang()]).await;
     let client = server
@@ -221,7 +221,7 @@ async fn a_response_that_does_not_begin_in_time_is_retried() {
 }
 
 #[tokio::test]
-async fn a_slow_body_is_not_a_slow_start() {
+async fn slow_body_is_not_a_slow_start() {
     let slow = Script::begin(200, &[("content-type", "application/json")])
         .then(Step::Pause(Duration::from_secs(1)))
         .packet("{}")
@@ -232,7 +232,7 @@ async fn a_slow_body_is_not_a_slow_start() {
 }
 
 #[tokio::test]
-async fn a_stream_is_retried_only_until_its_head_arrives() {
+async fn stream_is_retried_only_until_its_head_arrives() {
     let cut = Script::events()
         .packet(
             "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":null}]}\n\n",

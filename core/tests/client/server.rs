@@ -52,6 +52,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     state: Arc<Mutex<State>>,
     closed: watch::Receiver<usize>,
+    hanging: watch::Receiver<usize>,
 }
 
 impl Script {
@@ -150,19 +151,21 @@ impl Server {
         let state = State { scripts: scripts.into_iter().collect(), requests: Vec::new() };
         let state = Arc::new(Mutex::new(state));
         let (closed_sender, closed) = watch::channel(0);
+        let (hanging_sender, hanging) = watch::channel(0);
         let shared = Arc::clone(&state);
         tokio::spawn(async move {
             let mut connection = 0;
             while let Ok((socket, _)) = listener.accept().await {
                 let (state, closed) = (Arc::clone(&shared), closed_sender.clone());
+                let hanging = hanging_sender.clone();
                 tokio::spawn(async move {
-                    serve(socket, connection, &state).await;
+                    serve(socket, connection, &state, &hanging).await;
                     closed.send_modify(|count| *count += 1);
                 });
                 connection += 1;
             }
         });
-        Self { address, state, closed }
+        Self { address, state, closed, hanging }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -178,6 +181,14 @@ impl Server {
     pub(crate) async fn connections_closed(&self, count: usize, within: Duration) -> bool {
         let mut closed = self.closed.clone();
         tokio::time::timeout(within, closed.wait_for(|closed| *closed >= count)).await.is_ok()
+    }
+
+    /// Waits until the server has sent everything before a [`Step::Hang`], and the client's runtime has noticed.
+    pub(crate) async fn hangs(&self) {
+        let mut hanging = self.hanging.clone();
+        let hangs = tokio::time::timeout(Duration::from_secs(10), hanging.wait_for(|count| *count > 0)).await;
+        hangs.expect("the server hangs").expect("it runs");
+        tokio::time::sleep(PACKET_GAP).await;
     }
 
     /// A client of this server with short timeouts and no retries.
@@ -208,7 +219,12 @@ impl Request {
     }
 }
 
-async fn serve(mut socket: TcpStream, connection: usize, state: &Mutex<State>) {
+async fn serve(
+    mut socket: TcpStream,
+    connection: usize,
+    state: &Mutex<State>,
+    hanging: &watch::Sender<usize>,
+) {
     socket.set_nodelay(true).expect("a TCP socket");
     let mut received = Vec::new();
     while let Some(request) = read_request(&mut socket, connection, &mut received).await {
@@ -226,6 +242,7 @@ async fn serve(mut socket: TcpStream, connection: usize, state: &Mutex<State>) {
                 }
                 Step::Pause(pause) => tokio::time::sleep(pause).await,
                 Step::Hang => {
+                    hanging.send_modify(|count| *count += 1);
                     let mut rest = Vec::new();
                     // Ends when the client closes the connection, in whatever way.
                     let _ = socket.read_to_end(&mut rest).await;

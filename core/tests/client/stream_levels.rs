@@ -67,7 +67,7 @@ async fn frames_return_everything_received_unchanged() {
 }
 
 #[tokio::test]
-async fn the_frame_that_ends_a_stream_comes_before_its_error() {
+async fn frame_that_ends_a_stream_comes_before_its_error() {
     for (last, kind) in [("{rubbish}", ErrorKind::Decode), ("{\"error\":\"m\"}", ErrorKind::Stream)] {
         let body = format!("{}data: {last}\n\n{STOP}", chunk("a"));
         let (_server, stream) = open(Script::events().packet(body).end()).await;
@@ -105,7 +105,7 @@ async fn levels_can_be_mixed_and_each_event_is_returned_once() {
 }
 
 #[tokio::test]
-async fn a_canceled_wait_for_frames_loses_nothing_at_another_level() {
+async fn canceled_wait_for_frames_loses_nothing_at_another_level() {
     let script = Script::events()
         .packet(": comment\ndata: {\"choi")
         .then(Step::Pause(Duration::from_millis(800)))
@@ -122,7 +122,7 @@ async fn a_canceled_wait_for_frames_loses_nothing_at_another_level() {
 }
 
 #[tokio::test]
-async fn a_caller_ends_a_stream_with_its_own_error_that_carries_the_received_data() {
+async fn caller_ends_a_stream_with_its_own_error_that_carries_the_received_data() {
     let first = chunk("a");
     let (server, mut stream) = open(Script::events().packet(&first).then(Step::Hang)).await;
     stream.next_batch().await.unwrap();
@@ -137,7 +137,7 @@ async fn a_caller_ends_a_stream_with_its_own_error_that_carries_the_received_dat
 }
 
 #[tokio::test]
-async fn a_typed_stream_converts_to_frames_text_or_the_whole_document() {
+async fn typed_stream_converts_to_frames_text_or_the_whole_document() {
     let body = || Script::events().packet([chunk("a"), chunk("b"), STOP.to_owned()].concat()).end();
     let server = Server::start([body(), body(), body()]).await;
     let client = server.client();
@@ -149,10 +149,51 @@ async fn a_typed_stream_converts_to_frames_text_or_the_whole_document() {
     let texts: Vec<String> = open().await.text().try_collect().await.unwrap();
     assert_eq!(texts, ["b"]);
     let frames: Vec<Frame> = open().await.frames().try_collect().await.unwrap();
-    assert_eq!(frames.len(), 2, "what was decoded before has no frame for its terminator: {frames:?}");
+    assert_eq!(frames.len(), 2, "data decoded earlier has no frame for its terminator: {frames:?}");
     let whole = open().await.finish().await.unwrap();
     assert_eq!((whole.text(), whole.request_id()), (Some("ab"), Some("req_stream")));
     assert_eq!((whole.choices[0].finish_reason.as_str(), whole.usage.total_tokens), ("stop", 0));
+}
+
+#[tokio::test]
+async fn failed_stream_returns_its_error_on_every_read() {
+    let server = Server::start([Script::events().packet(chunk("a")).end()]).await;
+    let mut stream = server.client().chat().completions().stream(&chat_request()).await.unwrap();
+    assert_eq!(stream.try_next().await.unwrap().unwrap().text(), Some("a"));
+    for _ in 0..3 {
+        let error = stream.try_next().await.unwrap_err();
+        assert_eq!((error.kind(), error.partial().is_some()), (ErrorKind::StreamTruncated, true));
+    }
+    assert_eq!(stream.finish().await.unwrap_err().kind(), ErrorKind::StreamTruncated);
+}
+
+#[tokio::test]
+async fn text_of_a_failed_response_ends_with_its_error() {
+    let delta =
+        json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Hel"});
+    let end = |status: &str, error: Value| {
+        let response = json!({"id": "r", "status": status, "error": error, "output": []});
+        json!({"type": format!("response.{status}"), "response": response})
+    };
+    let failed = end("failed", json!({"code": "server_error", "message": "no berth"}));
+    let script = |end: &Value| Script::events().packet(format!("data: {delta}\n\ndata: {end}\n\n")).end();
+    let ends = [failed, end("completed", Value::Null), end("incomplete", Value::Null)];
+    let server = Server::start(ends.iter().map(script)).await;
+    let client = server.client();
+    let request = ResponseRequest::new("m", "hi");
+    let mut text = client.responses().stream(&request).await.unwrap().text();
+    assert_eq!(text.try_next().await.unwrap().as_deref(), Some("Hel"));
+    let error = text.try_next().await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.code(), error.message()),
+        (ErrorKind::Stream, Some("server_error"), "no berth")
+    );
+    assert!(error.partial().is_some());
+    assert_eq!(text.try_next().await.unwrap(), None, "a stream of futures ends after its error");
+    for _ in 1..ends.len() {
+        let text = client.responses().stream(&request).await.unwrap().text();
+        assert_eq!(text.try_collect::<Vec<_>>().await.unwrap(), ["Hel"]);
+    }
 }
 
 #[tokio::test]
@@ -188,7 +229,7 @@ async fn every_typed_chunk_of_a_long_sequence_matches_what_was_sent() {
 }
 
 #[tokio::test]
-async fn an_unreadable_typed_chunk_ends_the_stream_after_earlier_ones() {
+async fn unreadable_typed_chunk_ends_the_stream_after_earlier_ones() {
     let body = [chunk("a"), "data: {\"choices\":7}\n\n".to_owned(), chunk("b"), STOP.to_owned()].concat();
     let server = Server::start([Script::events().packet(body).end()]).await;
     let mut stream = server.client().chat().completions().stream(&chat_request()).await.unwrap();
@@ -196,11 +237,11 @@ async fn an_unreadable_typed_chunk_ends_the_stream_after_earlier_ones() {
     let error = stream.try_next().await.unwrap_err();
     assert_eq!(content(error.partial().unwrap()), "a");
     assert_eq!(error.received().unwrap().events, 1);
-    assert!(stream.try_next().await.unwrap().is_none(), "nothing follows an error");
+    assert_eq!(stream.try_next().await.unwrap_err().kind(), ErrorKind::Decode);
 }
 
 #[tokio::test]
-async fn a_response_over_the_limit_still_streams_but_has_no_document() {
+async fn response_over_the_limit_still_streams_but_has_no_document() {
     let long = chunk(&"x".repeat(1_000_000));
     let body = || Script::events().packet(long.repeat(3)).packet(STOP).end();
     let server = Server::start([body(), body()]).await;
@@ -217,7 +258,7 @@ async fn a_response_over_the_limit_still_streams_but_has_no_document() {
 }
 
 #[tokio::test]
-async fn a_line_of_four_megabytes_is_one_event_over_a_socket_in_linear_time() {
+async fn line_of_four_megabytes_is_one_event_over_a_socket_in_linear_time() {
     let text = "x".repeat(4 * 1024 * 1024);
     let body = chunk(&text);
     let packets = body.as_bytes().chunks(64 * 1024);
@@ -230,7 +271,7 @@ async fn a_line_of_four_megabytes_is_one_event_over_a_socket_in_linear_time() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_at_its_terminator_although_the_connection_stays_open() {
+async fn stream_ends_at_its_terminator_although_the_connection_stays_open() {
     let (server, mut stream) = open(Script::events().packet(chunk("a")).packet(STOP).then(Step::Hang)).await;
     let started = std::time::Instant::now();
     assert_eq!(content(&stream.finish().await.unwrap().body), "a");
@@ -269,7 +310,7 @@ async fn two_timers_watch_bytes_and_events() {
 }
 
 #[tokio::test]
-async fn an_error_before_the_stream_starts_has_no_received_data() {
+async fn error_before_the_stream_starts_has_no_received_data() {
     let server = Server::start([Script::whole(429, &[], "{}")]).await;
     let error = server.client().open(Call::new(&operations::CREATE_RESPONSE).body("{}")).await.unwrap_err();
     assert_eq!((error.partial(), error.received()), (None, None));

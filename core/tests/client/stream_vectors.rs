@@ -74,7 +74,7 @@ impl Response {
             // Comments are frequent enough that a timer on bytes alone would never fire.
             "comments" => (0..20)
                 .fold(sent, |script, _| script.packet(": keep-alive\n\n").then(Step::Pause(SILENCE / 4))),
-            end => panic!("{end} is no end"),
+            end => panic!("{end} is not an end"),
         }
     }
 }
@@ -84,7 +84,7 @@ impl Case {
         operations::by_id(&self.operation).unwrap()
     }
 
-    /// Opens the stream anew. The server is returned with it.
+    /// Opens the stream again. The server is returned with it.
     async fn open(&self) -> (Server, Result<RawStream, Error>) {
         let server = Server::start([self.response.script()]).await;
         let silence = match &self.error {
@@ -219,7 +219,7 @@ async fn every_stream_vector_yields_frames() {
         let (_server, stream) = case.open().await;
         let (frames, error) = collect(stream, RawStream::next_frames).await;
         case.check("frames", error.as_ref());
-        // Everything delivered as an event arrived in a frame, mended or not.
+        // Everything delivered as an event arrived in a frame, repaired or not.
         let with_data = frames.iter().filter(|frame| frame.data.is_some()).count();
         assert!(with_data >= case.data.len(), "{}", case.name);
     })

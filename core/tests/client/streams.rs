@@ -10,7 +10,7 @@ use crate::stream_vectors::collect;
 use crate::{chat_call, chat_request};
 
 #[tokio::test]
-async fn a_typed_stream_yields_chunks_and_ends() {
+async fn typed_stream_yields_chunks_and_ends() {
     let body = "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hel\"},\"finish_reason\":null}]}\n\n\
                 data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let server = Server::start([Script::events().packet(body).end()]).await;
@@ -24,7 +24,7 @@ async fn a_typed_stream_yields_chunks_and_ends() {
 }
 
 #[tokio::test]
-async fn an_always_streaming_operation_sends_its_fixed_query_from_both_calling_methods() {
+async fn always_streaming_operation_sends_its_fixed_query_either_way() {
     let answer = || Script::events().packet("data: {\"candidates\":[]}\r\n\r\n").end();
     let server = Server::start([answer(), answer()]).await;
     let client = server.client();
@@ -43,7 +43,7 @@ async fn all_ready_events_arrive_in_one_batch() {
     let script = Script::events().packet(event.repeat(50)).packet(event.repeat(50)).then(Step::Hang);
     let server = Server::start([script]).await;
     let mut stream = server.client().open(chat_call()).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    server.hangs().await;
     assert_eq!(stream.next_batch().await.unwrap().unwrap().len(), 100);
     assert!(stream.try_next_batch().is_none(), "nothing is ready");
 }
@@ -53,7 +53,7 @@ async fn ready_events_are_returned_without_waiting() {
     let event = "data: {\"choices\":[]}\n\n";
     let server = Server::start([Script::events().packet(event).then(Step::Hang)]).await;
     let mut stream = server.client().open(chat_call()).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    server.hangs().await;
     assert_eq!(stream.try_next_batch().unwrap().unwrap().unwrap().len(), 1);
     assert!(stream.try_next_batch().is_none(), "nothing is ready");
 }
@@ -73,7 +73,7 @@ async fn dropping_a_stream_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn a_finished_stream_returns_its_connection() {
+async fn finished_stream_returns_its_connection() {
     let body = "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let script = Script::whole(200, &[("content-type", "text/event-stream")], body);
     let server = Server::start([script.clone(), script]).await;
@@ -86,7 +86,7 @@ async fn a_finished_stream_returns_its_connection() {
 }
 
 #[tokio::test]
-async fn a_canceled_wait_loses_no_event() {
+async fn canceled_wait_loses_no_event() {
     let event = "data: {\"choices\":[]}\n\n";
     let script = Script::events()
         .then(Step::Pause(Duration::from_millis(100)))
@@ -109,7 +109,7 @@ async fn a_canceled_wait_loses_no_event() {
 }
 
 #[tokio::test]
-async fn an_unexpected_chunk_is_a_decode_error_with_the_event() {
+async fn unexpected_chunk_is_a_decode_error_with_the_event() {
     let server =
         Server::start([Script::events().packet("data: {\"choices\":7}\n\ndata: [DONE]\n\n").end()]).await;
     let mut stream = server.client().chat().completions().stream(&chat_request()).await.unwrap();

@@ -85,7 +85,7 @@ fn telling(server: &Server) -> Client {
 }
 
 #[tokio::test]
-async fn a_call_has_a_span_with_its_operation_attempts_status_and_request_id() {
+async fn call_has_a_span_with_its_operation_attempts_status_and_request_id() {
     let spans = Spans::default();
     let listening = spans.listen();
     let server = Server::start([
@@ -108,7 +108,7 @@ async fn a_call_has_a_span_with_its_operation_attempts_status_and_request_id() {
 }
 
 #[tokio::test]
-async fn a_chat_completion_records_the_attributes_of_the_conventions() {
+async fn chat_completion_records_the_attributes_of_the_conventions() {
     let spans = Spans::default();
     let listening = spans.listen();
     let answer = r#"{"id":"c1","model":"model-sol-2","choices":[{"index":0,"finish_reason":"stop"},{"index":1,"finish_reason":"length"}],
@@ -229,7 +229,7 @@ async fn huge_counts_and_choices_are_recorded_up_to_a_limit() {
 }
 
 #[tokio::test]
-async fn a_streams_span_lasts_as_long_as_the_stream_and_records_usage() {
+async fn streams_span_lasts_as_long_as_the_stream_and_records_usage() {
     let spans = Spans::default();
     let listening = spans.listen();
     let chunks = [
@@ -272,7 +272,7 @@ async fn a_streams_span_lasts_as_long_as_the_stream_and_records_usage() {
 }
 
 #[tokio::test]
-async fn a_message_records_its_tokens_including_cached_ones_streamed_or_not() {
+async fn message_records_its_tokens_including_cached_ones_streamed_or_not() {
     let spans = Spans::default();
     let listening = spans.listen();
     let usage = r#"{"input_tokens":3,"cache_read_input_tokens":20,"cache_creation_input_tokens":100,"output_tokens":1}"#;
@@ -329,7 +329,7 @@ async fn a_message_records_its_tokens_including_cached_ones_streamed_or_not() {
 }
 
 #[tokio::test]
-async fn a_failure_is_recorded_by_its_kind() {
+async fn failure_is_recorded_by_its_kind() {
     let spans = Spans::default();
     let listening = spans.listen();
     let server = Server::start([Script::whole(429, &[("x-should-retry", "false")], "{}")]).await;

@@ -25,7 +25,7 @@ fn endless(builder: ClientBuilder) -> ClientBuilder {
 }
 
 #[tokio::test]
-async fn the_maximum_duration_means_no_limit_and_does_not_panic() {
+async fn maximum_duration_means_no_limit_and_does_not_panic() {
     let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
     let stream = || Script::events().packet(CHUNK).packet(end).end();
     let scripts = [Script::json(COMPLETION), stream(), stream(), Script::json(DONE)];
@@ -52,7 +52,7 @@ struct Nothing;
 impl gatewright::Middleware for Nothing {}
 
 #[tokio::test]
-async fn an_excessive_retry_after_ends_a_call_but_not_a_wait() {
+async fn excessive_retry_after_ends_a_call_but_not_a_wait() {
     let pauses = ["10000000000000000000", "1e300", "Fri, 31 Dec 9999 23:59:59 GMT"];
     join_all(pauses.map(async |pause| {
         let busy = || Script::whole(429, &[("retry-after", pause)], "{}");
@@ -91,7 +91,7 @@ async fn silence(
 }
 
 #[tokio::test]
-async fn the_timeout_bounds_the_silence_of_a_stream_unless_idle_timeout_is_given() {
+async fn timeout_bounds_the_silence_of_a_stream_unless_idle_timeout_is_given() {
     let (short, long) = (Duration::from_millis(300), Duration::from_millis(1500));
     let none = RequestOptions::default;
     let timeout = |timeout| RequestOptions { timeout: Some(timeout), ..none() };
@@ -114,7 +114,7 @@ async fn the_timeout_bounds_the_silence_of_a_stream_unless_idle_timeout_is_given
 }
 
 #[tokio::test]
-async fn an_active_stream_may_exceed_the_timeout() {
+async fn active_stream_may_exceed_the_timeout() {
     let pause = || Step::Pause(Duration::from_millis(200));
     let mut script = Script::events().packet(CHUNK);
     for _ in 0..4 {

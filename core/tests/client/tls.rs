@@ -53,6 +53,27 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).unwrap(), key)
     }
 
+    /// TLS of a server at `host`, without client certificates.
+    pub(crate) fn acceptor(&self, host: &str) -> TlsAcceptor {
+        self.acceptor_of(host, &[])
+    }
+
+    /// The same for a server that chooses HTTP/2.
+    pub(crate) fn acceptor_of_http2(&self, host: &str) -> TlsAcceptor {
+        self.acceptor_of(host, &[b"h2"])
+    }
+
+    fn acceptor_of(&self, host: &str, protocols: &[&[u8]]) -> TlsAcceptor {
+        let (certificate, key) = self.sign(host, ExtendedKeyUsagePurpose::ServerAuth);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let chain = vec![certificate.der().clone()];
+        let mut config = builder.unwrap().with_no_client_auth().with_single_cert(chain, key).unwrap();
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        TlsAcceptor::from(Arc::new(config))
+    }
+
     /// A file with a client certificate and its key.
     fn client(&self) -> PathBuf {
         let (certificate, key) = self.sign("client.test", ExtendedKeyUsagePurpose::ClientAuth);
@@ -125,7 +146,7 @@ async fn failure(client: Client) -> Error {
 }
 
 #[tokio::test]
-async fn an_authority_from_the_bundle_is_trusted_and_an_unknown_one_rejected_with_advice() {
+async fn bundled_authority_is_trusted_and_unknown_one_rejected_with_advice() {
     let authority = Authority::new("ours");
     let server = Server::start(&authority, "localhost", None).await;
     let trusting = server.builder().ca_bundle(authority.bundle()).build().unwrap();
@@ -141,7 +162,7 @@ async fn an_authority_from_the_bundle_is_trusted_and_an_unknown_one_rejected_wit
 }
 
 #[tokio::test]
-async fn a_bundle_may_contain_several_authorities_and_unusable_certificates() {
+async fn bundle_may_contain_several_authorities_and_unusable_certificates() {
     let (authority, other) = (Authority::new("ours"), Authority::new("other"));
     let server = Server::start(&authority, "localhost", None).await;
     let unusable = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
@@ -152,7 +173,7 @@ async fn a_bundle_may_contain_several_authorities_and_unusable_certificates() {
 }
 
 #[tokio::test]
-async fn a_certificate_for_another_host_is_rejected() {
+async fn certificate_for_another_host_is_rejected() {
     let authority = Authority::new("ours");
     let server = Server::start(&authority, "elsewhere.test", None).await;
     let error = failure(server.builder().ca_bundle(authority.bundle()).build().unwrap()).await;
@@ -160,7 +181,7 @@ async fn a_certificate_for_another_host_is_rejected() {
 }
 
 #[tokio::test]
-async fn a_client_certificate_is_presented_on_request() {
+async fn client_certificate_is_presented_on_request() {
     let authority = Authority::new("ours");
     let server = Server::start(&authority, "localhost", Some(&authority)).await;
     let builder = server.builder().ca_bundle(authority.bundle());
@@ -228,7 +249,7 @@ fn invalid_certificate_files_are_reported_when_the_client_is_built() {
 }
 
 #[tokio::test]
-async fn the_bundle_may_come_from_the_environment() {
+async fn bundle_may_come_from_the_environment() {
     if let Some(port) = child::task() {
         let base = format!("https://localhost:{port}");
         let client = Client::builder().base_url(base).api_key("k").max_retries(0).build().unwrap();
@@ -239,7 +260,7 @@ async fn the_bundle_may_come_from_the_environment() {
     let server = Server::start(&authority, "localhost", None).await;
     let bundle = authority.bundle();
     let variables = [("GATEWRIGHT_CA_BUNDLE", bundle.to_str().unwrap())];
-    let test = "tls::the_bundle_may_come_from_the_environment";
+    let test = "tls::bundle_may_come_from_the_environment";
     let output = child::run(test, &server.address.port().to_string(), &variables).await;
     assert!(output.status.success(), "{output:?}");
 }

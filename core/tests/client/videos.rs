@@ -18,7 +18,7 @@ const OUTPUT: &str =
     r#","output":{"url":"http://h/files/t1","duration":5,"resolution":"1920x1080","format":"avi"}"#;
 
 #[tokio::test]
-async fn a_task_is_submitted_and_awaited_through_known_and_unknown_states() {
+async fn task_is_submitted_and_awaited_through_known_and_unknown_states() {
     let states =
         [task("processing", ""), task("pending", ""), task("warming_up", ""), task("completed", OUTPUT)];
     let server = Server::start(states).await;
@@ -32,7 +32,7 @@ async fn a_task_is_submitted_and_awaited_through_known_and_unknown_states() {
 }
 
 #[tokio::test]
-async fn a_failed_task_is_an_error_with_the_tasks_own_message() {
+async fn failed_task_is_an_error_with_the_tasks_own_message() {
     let server = Server::start([task("failed", r#","error":{"message":"the prompt was refused"}"#)]).await;
     let error = server.client().videos().generations().wait("t1", SOON).await.unwrap_err();
     assert_eq!((error.kind(), error.message()), (ErrorKind::TaskFailed, "the prompt was refused"));
@@ -40,7 +40,7 @@ async fn a_failed_task_is_an_error_with_the_tasks_own_message() {
 }
 
 #[tokio::test]
-async fn a_task_that_takes_too_long_is_a_timeout() {
+async fn task_that_takes_too_long_is_a_timeout() {
     let server = Server::start((0..200).map(|_| task("processing", ""))).await;
     let options = WaitOptions { timeout: Duration::from_millis(100), ..SOON };
     let error = server.client().videos().generations().wait("t1", options).await.unwrap_err();
@@ -49,7 +49,7 @@ async fn a_task_that_takes_too_long_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn a_permanent_polling_error_ends_the_wait() {
+async fn permanent_polling_error_ends_the_wait() {
     let missing = Script::whole(404, &[], r#"{"error":{"message":"no such task"}}"#);
     let server = Server::start([task("processing", ""), missing]).await;
     let error = server.client().videos().generations().wait("t1", SOON).await.unwrap_err();
@@ -57,7 +57,7 @@ async fn a_permanent_polling_error_ends_the_wait() {
 }
 
 #[tokio::test]
-async fn a_wait_survives_an_outage_that_outlasts_the_retries_of_a_poll() {
+async fn wait_survives_an_outage_that_outlasts_the_retries_of_a_poll() {
     let busy = Script::whole(503, &[], r#"{"error":{"message":"restarting"}}"#);
     let outage =
         [task("processing", ""), Script::silence(), busy, Script::silence(), task("completed", OUTPUT)];
@@ -70,7 +70,7 @@ async fn a_wait_survives_an_outage_that_outlasts_the_retries_of_a_poll() {
 }
 
 #[tokio::test]
-async fn a_lasting_outage_is_a_timeout_that_mentions_it() {
+async fn lasting_outage_is_a_timeout_that_mentions_it() {
     let busy = || Script::whole(503, &[], r#"{"error":{"message":"restarting"}}"#);
     let server = Server::start([task("processing", "")].into_iter().chain((0..200).map(|_| busy()))).await;
     let options = WaitOptions { timeout: Duration::from_secs(1), ..SOON };
@@ -80,7 +80,7 @@ async fn a_lasting_outage_is_a_timeout_that_mentions_it() {
 }
 
 #[tokio::test]
-async fn a_wait_ends_if_the_gateway_never_responded_but_not_if_it_accepted_the_task() {
+async fn wait_ends_unless_the_gateway_responded_or_accepted_the_task() {
     let server = Server::start([Script::silence()]).await;
     let error = server.client().videos().generations().wait("t1", SOON).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connection);
@@ -125,7 +125,7 @@ async fn dropping_a_wait_closes_its_connection_at_once() {
 }
 
 #[tokio::test]
-async fn a_watch_yields_each_poll_and_can_be_dropped_during_one() {
+async fn watch_yields_each_poll_and_can_be_dropped_during_one() {
     let slow = task("processing", "").delayed(Duration::from_millis(100));
     let server = Server::start([slow, task("processing", ""), task("completed", OUTPUT)]).await;
     let mut watch = server.client().watch_video("t1", &SOON);
@@ -140,7 +140,7 @@ async fn a_watch_yields_each_poll_and_can_be_dropped_during_one() {
 }
 
 #[tokio::test]
-async fn a_task_without_a_video_cannot_be_saved() {
+async fn task_without_a_video_cannot_be_saved() {
     let server = Server::start([task("processing", "")]).await;
     let client = server.client();
     let task = client.videos().generations().retrieve("t1").await.unwrap();

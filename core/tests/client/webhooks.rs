@@ -149,7 +149,7 @@ fn webhooks_are_verified_as_the_vectors_expect() {
         match (webhook::unwrap(&body, headers, &secrets), case.error.as_deref()) {
             (Ok(task), None) => {
                 let task = serde_json::to_value(task).unwrap();
-                for (member, value) in case.task.as_ref().expect("what is accepted has a task") {
+                for (member, value) in case.task.as_ref().expect("an accepted webhook has a task") {
                     assert_eq!(&task[member], value, "{name}: {member}");
                 }
             }
@@ -172,7 +172,7 @@ fn webhooks_are_verified_as_the_vectors_expect() {
 }
 
 #[test]
-fn the_reference_library_accepts_our_signatures() {
+fn reference_library_accepts_our_signatures() {
     let vectors = Vectors::read();
     let (id, body, timestamp) = (&vectors.id, vectors.body.as_bytes(), now());
     for text in vectors.secrets.values() {
@@ -193,7 +193,7 @@ fn the_reference_library_accepts_our_signatures() {
 }
 
 #[test]
-fn an_unsigned_webhook_is_parsed_on_request() {
+fn unsigned_webhook_is_parsed_on_request() {
     assert_eq!(webhook::parse_unsigned(Vectors::read().body.as_bytes()).unwrap().id, "task_1");
     for body in [b"".as_slice(), b"{}", b"[]", &b" ".repeat(webhook::MAX_WEBHOOK_BODY_BYTES + 1)] {
         assert_eq!(webhook::parse_unsigned(body).unwrap_err().kind(), ErrorKind::Decode);

@@ -112,11 +112,11 @@ fn rejecting_a_large_value_does_not_copy_it() {
 }
 
 #[test]
-fn a_valid_request_costs_next_to_nothing() {
+fn checking_a_valid_request_allocates_almost_nothing() {
     let messages = vec![json!({ "role": "user", "content": [{ "type": "text", "text": "hi" }] }); 20_000];
     let body = json!({ "model": "model-sol", "messages": messages, "stop": ["a"], "tool_choice": "auto" });
     let (bytes, found) = cost(&operations::CREATE_CHAT_COMPLETION, &body);
-    // A list of the forms that an element of a union may be meant to have.
+    // A list of the variants that a union element may match.
     assert_eq!(found, 0);
     assert!(bytes < 20_000 * 64, "{bytes} bytes");
 }

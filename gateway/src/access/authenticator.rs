@@ -69,8 +69,8 @@ impl Authenticator {
         Self { data, keyring, nobody: Digest(random_bytes()), read, revision, hanging }
     }
 
-    /// Takes both keys of a changed configuration at once: the previous ones are rejected from now on. `key`: `None`
-    /// if there is none any more; then nothing replaces it.
+    /// Adopts both keys of a changed configuration. The previous keys are rejected from now on. `key`: `None` if the
+    /// configuration no longer has one; then nothing replaces it.
     pub(crate) fn configure(&self, key: Option<&ApiKey>, admin: Option<&ApiKey>) -> ConfiguredKeyChanges {
         let digest = |key: &ApiKey| self.data.pepper.digest(key.expose().as_bytes());
         let new = Configured { key: key.map_or(self.nobody, digest), admin: admin.map(digest) };
@@ -88,7 +88,8 @@ impl Authenticator {
         self.hanging.pass().await;
     }
 
-    /// Finds the key of a request. Removes it from the headers and the query.
+    /// Finds the key of a request, and removes it from the headers and the query. The admin key may call every operation, but isn't
+    /// accepted in a query, because it could end up in logs (decision 0082).
     ///
     /// Errors: there is no key, it is not one of this gateway's, or it may not call the operation.
     pub(crate) fn admit(
@@ -103,6 +104,10 @@ impl Authenticator {
             ApiError::new(&ErrorCode::INVALID_API_KEY, format!("Incorrect API key provided: {why}"))
         };
         match self.keyring.find(self.data.pepper.digest(presented.key()?)) {
+            KeyLookup::Admin(_) if presented.is_in_query() => {
+                Err(incorrect("the admin key is accepted in a header only"))
+            }
+            KeyLookup::Admin(caller) => Ok(caller),
             KeyLookup::Valid(caller) if caller.scopes().allow_operation(operation) => Ok(caller),
             KeyLookup::Valid(_) => Err(ApiError::new(
                 &ErrorCode::PERMISSION_DENIED,
@@ -129,7 +134,8 @@ impl Authenticator {
     }
 
     /// How many bytes of generated files a key may have at once, by its id; `None`: only limited by the available space.
-    /// Asks the store only for a key that is revoked or has not been read yet: its videos may still be in progress.
+    /// Queries the store only for a key that is revoked or has not been read yet, because its videos may still be in
+    /// progress.
     pub(crate) async fn file_bytes(&self, id: &str) -> Result<Option<u64>, StoreError> {
         if let Some(limits) = self.keyring.limits(id) {
             return Ok(limits.file_bytes);
@@ -166,10 +172,8 @@ impl Authenticator {
     pub(crate) fn admit_any(&self, headers: &mut HeaderMap) -> Result<Principal, ApiError> {
         let presented = PresentedKey::take(headers, &mut Vec::new());
         let key = presented.key()?;
-        if self.keyring.configured().admin.is_some_and(|admin| self.data.pepper.verify(key, admin)) {
-            return Ok(Principal::Admin);
-        }
         match self.keyring.find(self.data.pepper.digest(key)) {
+            KeyLookup::Admin(_) => Ok(Principal::Admin),
             KeyLookup::Valid(caller) => Ok(Principal::Client(caller)),
             KeyLookup::Expired | KeyLookup::Unknown => Err(ApiError::new(
                 &ErrorCode::INVALID_API_KEY,
@@ -178,7 +182,7 @@ impl Authenticator {
         }
     }
 
-    /// Reads what the keys spent, if one has a budget and other processes may spend, too.
+    /// Reads the spending of the keys, if one of them has a budget and other processes may spend, too.
     pub(crate) async fn follow_spending(&self) -> Result<(), StoreError> {
         if !self.data.lasting || !self.keyring.has_budgets() {
             return Ok(());

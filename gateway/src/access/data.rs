@@ -10,7 +10,7 @@ use ring::hmac;
 
 use super::pepper::Pepper;
 use crate::crash;
-use crate::disk::private_folder;
+use crate::disk::{private_folder, sync_folder};
 use crate::store::{
     Bucket, Contents, DurableStore, MemoryStore, Spool, SqlStore, StoreError, StoreUrl, missing_files,
 };
@@ -23,7 +23,7 @@ pub(super) const PEPPER: &str = "pepper";
 pub(super) const FILES: &str = "files";
 /// Name of the folder of usage journals in the data folder.
 pub(super) const JOURNALS: &str = "usage";
-/// Name of the folder, in the data folder, for what the store did not accept in time.
+/// Name of the folder, in the data folder, for data that the store did not accept in time.
 pub(super) const SPOOL: &str = "spool";
 
 /// A store that can't be used.
@@ -38,7 +38,7 @@ pub enum InvalidData {
         /// The operating system's error.
         source: io::Error,
     },
-    /// The pepper is not the one that the keys were kept with.
+    /// The pepper is not the one that the keys were stored with.
     #[error(
         "{pepper} does not match the keys in {store}; restore both from the same backup, and use the same pepper for all \
             gateways of a store"
@@ -68,7 +68,7 @@ pub(crate) struct Data {
     pub(crate) contents: Contents,
     /// The folder of usage journals, if there is a data folder.
     pub(crate) journals: Option<Arc<Path>>,
-    /// The folder for what the store did not accept in time, likewise.
+    /// The folder for data that the store did not accept in time, if there is a data folder.
     spool: Option<Arc<Path>>,
     /// Whether the data survives the process.
     pub(crate) lasting: bool,
@@ -191,9 +191,14 @@ pub(super) fn unusable(place: &Path) -> impl FnOnce(io::Error) -> InvalidData {
 
 /// Creates a folder with access for its owner only, if it is missing.
 fn create(folder: &Path) -> Result<(), InvalidData> {
+    let missing: Vec<&Path> = folder.ancestors().take_while(|place| !place.exists()).collect();
     crash::point();
     private_folder().recursive(true).create(folder).map_err(unusable(folder))?;
     crash::point();
+    // Otherwise a power failure might lose the folder and everything in it.
+    for parent in missing.into_iter().filter_map(Path::parent) {
+        sync_folder(parent).map_err(unusable(parent))?;
+    }
     #[cfg(unix)]
     restrict(folder, 0o700)?;
     Ok(())
@@ -227,7 +232,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_data_folder_and_a_pepper_that_others_can_read_become_the_gateways_alone() {
+    async fn data_folder_and_pepper_permissions_are_tightened() {
         let parent = tempfile::tempdir().expect("a folder");
         let folder = parent.path().join("data");
         drop(Data::open(Some(&folder), None, None).expect("a new folder"));

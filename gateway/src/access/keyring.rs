@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 
 use crate::clock::unix_seconds;
 use crate::counters::SharedCounters;
-use crate::keys::{CONFIGURED_KEY, Digest, KeyLimits};
+use crate::keys::{ADMIN_KEY, CONFIGURED_KEY, Digest, KeyLimits};
 use crate::store::{KeyRecord, SpentByKey};
 use crate::usage::{Account, Caller, Day, Ledger, Spending};
 
@@ -19,6 +19,8 @@ pub(super) struct Keyring {
     accounts: Mutex<HashMap<String, Arc<Account>>>,
     /// The caller with the configured key, whichever key that is.
     configured: Caller,
+    /// The caller with the admin key, whichever key that is.
+    admin: Caller,
     ledger: Arc<Ledger>,
     /// Shared between gateways.
     counters: Option<Arc<SharedCounters>>,
@@ -52,6 +54,8 @@ struct KeyringEntry {
 #[derive(Debug)]
 pub(super) enum KeyLookup {
     Valid(Caller),
+    /// The admin key, used as a client.
+    Admin(Caller),
     Expired,
     Unknown,
 }
@@ -66,6 +70,7 @@ impl Keyring {
             keys: ArcSwap::from_pointee(KeySet { stored: Arc::default(), by_id: Arc::default(), configured }),
             accounts: Mutex::default(),
             configured: Caller::unlimited(CONFIGURED_KEY, ledger),
+            admin: Caller::unlimited(ADMIN_KEY, ledger),
             ledger: Arc::clone(ledger),
             counters,
         }
@@ -74,6 +79,9 @@ impl Keyring {
     /// The key that a secret belongs to.
     pub(super) fn find(&self, digest: Digest) -> KeyLookup {
         let keys = self.keys.load();
+        if keys.configured.admin == Some(digest) {
+            return KeyLookup::Admin(self.admin.clone());
+        }
         if digest == keys.configured.key {
             return KeyLookup::Valid(self.configured.clone());
         }
@@ -99,8 +107,8 @@ impl Keyring {
 
     /// The limits of a key, by its id. `None`: no active key in memory has it.
     pub(super) fn limits(&self, id: &str) -> Option<KeyLimits> {
-        if id == CONFIGURED_KEY {
-            return Some(*self.configured.limits());
+        if let Some(own) = [&self.configured, &self.admin].into_iter().find(|own| &**own.id() == id) {
+            return Some(*own.limits());
         }
         self.keys.load().by_id.get(id).map(|caller| *caller.limits())
     }

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pepper_lasts_and_is_its_owner_s_alone() {
+    fn pepper_is_persistent_and_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("pepper");
         let (pepper, is_new) = Pepper::in_file(&file).expect("a new pepper");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pepper_that_another_process_just_made_stays() {
+    fn concurrently_created_pepper_is_not_overwritten() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("pepper");
         let (first, _) = Pepper::in_file(&file).expect("a new pepper");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_shows_nothing_of_a_broken_file() {
+    fn error_does_not_quote_a_broken_pepper_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("pepper");
         fs::write(&file, "c2hvcnQ=").expect("written");

@@ -41,6 +41,11 @@ impl PresentedKey {
         Self { bearer: headers.remove(header::AUTHORIZATION), other: native.or(messages), parameter }
     }
 
+    /// Whether the key is in the query, from where it may end up in logs.
+    pub(super) fn is_in_query(&self) -> bool {
+        self.bearer.is_none() && self.other.is_none() && self.parameter.is_some()
+    }
+
     /// Errors: the request has no key, or an `Authorization` header in another format.
     pub(super) fn key(&self) -> Result<&[u8], ApiError> {
         let key = match (&self.bearer, &self.other, &self.parameter) {
@@ -74,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_is_taken_out_of_the_request() {
+    fn every_key_is_removed_from_the_request() {
         let mut headers = HeaderMap::new();
         for name in ["authorization", NATIVE_KEY_HEADER, MESSAGES_KEY_HEADER] {
             headers.append(name, HeaderValue::from_static("Bearer one"));

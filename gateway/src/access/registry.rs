@@ -7,8 +7,10 @@ use gatewright::webhook::Secret;
 use super::data::{Data, InvalidData};
 use super::pepper::Pepper;
 use crate::clock::unix_seconds;
-use crate::keys::{InvalidMember, IssuedKey, Key, NewKey, Rotation, random_key};
-use crate::store::{AddKeyError, DurableStore, KeyRecord, LONGEST_LIST, MAX_KEYS, StoreError, StoreUrl};
+use crate::keys::{InvalidMember, IssuedKey, Key, KeyUpdate, NewKey, Rotation, random_key};
+use crate::store::{
+    AddKeyError, DurableStore, KeyRecord, LONGEST_LIST, MAX_KEYS, NameTaken, StoreError, StoreUrl,
+};
 use crate::usage::{Day, UsageQuery, UsageRow};
 
 /// The keys and the usage of a data folder, or of a gateway.
@@ -120,6 +122,18 @@ impl Registry {
     pub async fn show(&self, name: &str) -> Result<Key, RegistryError> {
         let found = self.data.store.find_key(name).await?;
         found.ok_or_else(|| RegistryError::NotFound(name.to_owned()))
+    }
+
+    /// Replaces the members of a key that the update has.
+    pub async fn update(&self, name: &str, update: KeyUpdate) -> Result<Key, RegistryError> {
+        update.check(unix_seconds())?;
+        let id = self.show(name).await?.id;
+        let renamed = update.name.clone().unwrap_or_default();
+        match self.data.store.update_key(&id, update).await? {
+            Ok(Some(key)) => Ok(key),
+            Ok(None) => Err(RegistryError::NotFound(name.to_owned())),
+            Err(NameTaken) => Err(RegistryError::NameTaken(renamed)),
+        }
     }
 
     /// Replaces the secret of a key; the new one is returned only here.

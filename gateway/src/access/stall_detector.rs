@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_after_the_gateway_hung_waits_until_the_keys_were_read() {
+    async fn request_after_a_stall_waits_for_the_key_refresh() {
         let hanging = StallDetector::new();
         let start = monotonic_nanos();
         assert!(!hanging.beat_at(start + HUNG / 2) && !hanging.beat_at(start + HUNG));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_that_does_not_answer_keeps_no_request_for_long() {
+    async fn unresponsive_store_delays_a_request_briefly() {
         let hanging = StallDetector::new();
         assert!(hanging.beat_at(monotonic_nanos() + 2 * HUNG));
         let begun = tokio::time::Instant::now();

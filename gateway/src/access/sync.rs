@@ -88,7 +88,7 @@ async fn follow_keys(alive: Weak<Authenticator>, writer: Arc<UsageWriter>) {
         log.note(&outcome);
         let store = Arc::clone(authenticator.store());
         drop(authenticator);
-        // Reads many changes in a row at once.
+        // Combines changes in quick succession into one read.
         tokio::time::sleep(LEAST_PAUSE).await;
         _ = tokio::time::timeout(REST, store.keys_changed()).await;
     }

@@ -1,5 +1,4 @@
-//! What operators do with a store as a whole: migrate it to this version, check it for damage, copy it, and move its
-//! contents.
+//! Operations on a whole store: migrates it to this version, checks it for damage, copies it, and moves its contents.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, Write};
@@ -118,7 +117,7 @@ impl Registry {
 /// journal are overwritten in turn: if part of the older half is overwritten while it is read, the store has it by then.
 fn copy_waiting(from: &Path, to: &Path) -> Result<(), InvalidData> {
     let files = match fs::read_dir(from) {
-        // Nothing has been waiting yet.
+        // No data has had to wait for the store yet.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found.map_err(unusable(from))?,
     };

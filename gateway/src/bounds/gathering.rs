@@ -1,17 +1,17 @@
-//! Gathers a body that arrives in pieces, within the account of memory.
+//! Collects a body that arrives in pieces, within the memory budget.
 
 use bytes::{Bytes, BytesMut};
 
 use super::memory_budget::{Reservation, ReservationError};
 
-/// A body, as far as it has arrived. A single piece is not copied; several are, so that none keeps the memory that it was read into:
-/// pieces may be as small as the sender likes.
+/// The part of a body that has arrived. A single piece is not copied. Several pieces are, so that none keeps its read
+/// buffer alive: the sender decides how small the pieces are.
 #[derive(Debug)]
 pub(crate) struct Gathering<'s> {
     share: &'s mut Reservation,
-    /// What the share held before.
+    /// The size of the reservation before.
     base: usize,
-    /// The length that the body can't exceed.
+    /// The maximum length of the body.
     most: usize,
     first: Bytes,
     rest: Vec<u8>,
@@ -36,7 +36,7 @@ impl<'s> Gathering<'s> {
         }
         let length = self.len() + piece.len();
         if length > self.rest.capacity() {
-            // No more than the whole, but large enough that few pieces make it grow.
+            // At most the whole body, but large enough that the buffer rarely grows.
             let capacity = (2 * self.rest.capacity()).min(self.most).max(length);
             self.share.hold(self.base.saturating_add(self.first.len()).saturating_add(capacity))?;
             self.rest.reserve_exact(capacity - self.rest.len());
@@ -53,7 +53,7 @@ impl<'s> Gathering<'s> {
         if self.rest.is_empty() {
             return self.first;
         }
-        // Less than before: the first piece is gone.
+        // Shrinks the reservation: the first piece has been dropped.
         _ = self.share.hold(self.base.saturating_add(self.rest.capacity()));
         self.rest.into()
     }
@@ -73,7 +73,7 @@ mod tests {
     use super::super::memory_budget::MemoryBudget;
     use super::*;
 
-    /// A piece that is a small part of the memory that it holds. Counts those that live.
+    /// A chunk that is a small slice of the memory it keeps alive. Counts the live ones.
     struct Piece([u8; 1], Arc<AtomicUsize>);
 
     impl AsRef<[u8]> for Piece {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn small_pieces_do_not_keep_the_memory_that_they_were_read_into() {
+    fn small_chunks_do_not_retain_their_read_buffers() {
         const PIECES: usize = 10_000;
         let budget = MemoryBudget::new(2 * PIECES);
         let (mut share, living) = (budget.share(), Arc::new(AtomicUsize::new(0)));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_piece_is_not_copied() {
+    fn single_chunk_is_not_copied() {
         let mut share = MemoryBudget::new(100).share();
         let whole = Bytes::from(vec![7; 100]);
         let mut gathering = Gathering::new(&mut share, 1_000);

@@ -1,21 +1,21 @@
-//! One account of the memory that requests and answers in progress take, by capacity. All requests share it.
+//! Accounts for the memory that requests and answers in progress use, by capacity. All requests share one budget.
 //!
-//! Nobody waits for memory: requests that each hold a part of what they need would wait for each other forever. The requests
-//! of one key take no more than their part of it, so that they leave memory for those of others.
+//! A reservation fails instead of waiting: requests that each hold part of the memory they need would deadlock. The
+//! requests of one key use at most their share, so that they leave memory for other keys.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// The memory that all requests and answers may take together.
+/// The memory limit for all requests and answers together.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     most: usize,
     taken: AtomicUsize,
 }
 
-/// What a request or an answer takes of the budget, until it is dropped.
+/// Memory reserved for a request or an answer. It is released on drop.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     budget: Arc<MemoryBudget>,
@@ -23,20 +23,20 @@ pub(crate) struct Reservation {
     bytes: usize,
 }
 
-/// Whose requests have a part of the budget.
+/// The reservations of one key, which share part of the budget.
 #[derive(Debug, Clone)]
 struct KeyReservations {
-    /// What all of them take.
+    /// Their total size, in bytes.
     taken: Arc<AtomicUsize>,
     most: usize,
 }
 
-/// Why there is no room.
+/// Why a reservation was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReservationError {
-    /// All requests and answers together take too much.
+    /// All requests and answers together would exceed the budget.
     Whole,
-    /// Those of the same key do.
+    /// The requests and answers of the same key would exceed its share.
     Part,
 }
 
@@ -51,14 +51,14 @@ impl MemoryBudget {
         Reservation { budget: Arc::clone(self), holder: None, bytes: 0 }
     }
 
-    /// An empty reservation of an owner whose reservations together may take this many percent of the budget. `taken`: the bytes that
-    /// they take.
-    pub(crate) fn share_of(self: &Arc<Self>, taken: &Arc<AtomicUsize>, hundredths: u8) -> Reservation {
-        let count = usize::from(hundredths);
-        let most = match hundredths {
-            // Only the budget itself is in its way.
+    /// An empty reservation for a key whose reservations together may use `percent` percent of the budget. `taken`: the
+    /// bytes that they use.
+    pub(crate) fn share_of(self: &Arc<Self>, taken: &Arc<AtomicUsize>, percent: u8) -> Reservation {
+        let count = usize::from(percent);
+        let most = match percent {
+            // The budget is the only limit.
             100.. => usize::MAX,
-            // No product is too large.
+            // Divided first, so that no product overflows.
             _ => self.most / 100 * count + self.most % 100 * count / 100,
         };
         let holder = KeyReservations { taken: Arc::clone(taken), most };
@@ -76,7 +76,7 @@ impl Reservation {
         self.bytes
     }
 
-    /// Changes the size to `bytes`. Errors: there is no room for more; the size is unchanged.
+    /// Changes the size to `bytes`. Errors: the budget or the key's share is exhausted; the size is unchanged.
     pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), ReservationError> {
         if bytes <= self.bytes {
             self.give_back(self.bytes - bytes);
@@ -96,12 +96,12 @@ impl Reservation {
         Ok(())
     }
 
-    /// A share of nothing yet, of the same holder.
+    /// An empty reservation for the same key.
     pub(crate) fn sibling(&self) -> Self {
         Self { budget: Arc::clone(&self.budget), holder: self.holder.clone(), bytes: 0 }
     }
 
-    /// Bytes that take this share as long as any part of them lives.
+    /// Ties this reservation to bytes: it is released when the last slice of them is dropped.
     pub(crate) fn attach(self, bytes: Bytes) -> Bytes {
         if bytes.is_empty() { bytes } else { Bytes::from_owner(Charged { bytes, _share: self }) }
     }
@@ -128,7 +128,7 @@ impl AsRef<[u8]> for Charged {
     }
 }
 
-/// Takes more, if that is no more than `most` in all.
+/// Adds `more` unless the total would exceed `most`.
 fn take(taken: &AtomicUsize, more: usize, most: usize) -> Option<usize> {
     let add = |taken: usize| taken.checked_add(more).filter(|taken| *taken <= most);
     taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_shares_together_take_no_more_than_there_is() {
+    fn shares_never_exceed_the_budget_together() {
         let budget = MemoryBudget::new(10);
         let (mut one, mut other) = (budget.share(), budget.share());
         assert_eq!(
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn the_shares_of_a_holder_take_no_more_than_its_part_together() {
+    fn shares_of_one_holder_never_exceed_its_fraction() {
         let budget = MemoryBudget::new(10);
         let (mine, others) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (mut one, mut two) = (budget.share_of(&mine, 50), budget.share_of(&mine, 50));
         let mut other = budget.share_of(&others, 100);
         assert_eq!((one.hold(3), two.hold(3), two.hold(2)), (Ok(()), Err(ReservationError::Part), Ok(())));
         assert_eq!((other.hold(6), other.hold(5)), (Err(ReservationError::Whole), Ok(())));
-        // What was refused was taken nowhere.
+        // A rejected reservation takes no memory.
         assert_eq!((budget.taken(), others.load(Ordering::Relaxed)), (10, 5));
         drop(one);
         assert_eq!((two.hold(5), mine.load(Ordering::Relaxed)), (Ok(()), 5));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_any_budget_is_less_than_all_of_it() {
+    fn fraction_of_any_budget_is_less_than_the_whole() {
         for (most, half) in [(0, 0), (1, 0), (99, 49), (199, 99), (usize::MAX, usize::MAX / 100 * 50)] {
             let (budget, taken) = (MemoryBudget::new(most), Arc::default());
             let mut share = budget.share_of(&taken, 50);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_take_their_share_until_their_last_part_is_dropped() {
+    fn attached_bytes_hold_their_share_until_the_last_slice_drops() {
         let budget = MemoryBudget::new(10);
         let mut share = budget.share();
         share.hold(9).expect("room");

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_base_url_has_no_query_no_fragment_and_no_password() {
+    fn base_url_rejects_query_fragment_and_password() {
         assert!(base_url("https://api.example/v1").is_ok());
         assert!(base_url("http://[::1]:8080").is_ok());
         for wrong in [
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_endpoint_is_reached_by_https_or_on_this_machine() {
+    fn token_url_requires_https_except_on_loopback() {
         for right in
             ["https://tokens.example/a", "http://127.0.0.1:1/token", "http://[::1]:1", "http://localhost/a"]
         {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_come_by_https_from_this_machine_or_from_the_cloud_around_it() {
+    fn credentials_url_requires_https_loopback_or_instance_metadata() {
         for url in [
             "https://sts.us-east-1.amazonaws.com/",
             "http://169.254.169.254/latest/api/token?a=b",
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_to_listen_on_is_a_host_and_a_port() {
+    fn listen_address_is_host_and_port() {
         for right in ["127.0.0.1:8080", "[::]:8080", "[fe80::1%eth0]:1", "localhost:0", "gateway_1:80"] {
             assert!(is_listen_address(right), "{right}");
         }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_of_an_operation_at_the_end_of_a_base_url_is_found() {
+    fn operation_path_at_the_end_of_a_base_url_is_detected() {
         let found = |text: &str| operation_of(&Url::parse(text).expect("a URL"));
         assert_eq!(found("https://api.example/v1/chat/completions/"), Some("/chat/completions"));
         assert_eq!(found("https://api.example/v1/messages"), Some("/messages"));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn http_is_exposed_on_the_way_to_public_hosts_alone() {
+    fn http_to_public_hosts_is_exposed() {
         let exposed = |text: &str| is_exposed(&Url::parse(text).expect("a URL"));
         assert!(exposed("http://api.example.com/v1") && exposed("http://9.9.9.9/"));
         for private in [

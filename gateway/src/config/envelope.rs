@@ -37,6 +37,9 @@ pub struct Paths {
     /// the count.
     #[schemars(length(max = 1024))]
     pub count_tokens: Option<String>,
+    /// Path of requests for embeddings.
+    #[schemars(length(max = 1024))]
+    pub embeddings: Option<String>,
     /// Path of image requests.
     #[schemars(length(max = 1024))]
     pub images: Option<String>,
@@ -52,6 +55,7 @@ impl Paths {
             ("answer", &self.answer),
             ("stream", &self.stream),
             ("count_tokens", &self.count_tokens),
+            ("embeddings", &self.embeddings),
             ("images", &self.images),
             ("videos", &self.videos),
         ];

@@ -45,7 +45,7 @@ const FILES: [(&str, &str); 28] = [
 static PRESETS: LazyLock<Vec<Preset>> =
     LazyLock::new(|| FILES.iter().map(|(name, text)| Preset::read(name, text)).collect());
 
-/// What is known of a provider.
+/// The settings and notes of a provider.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Preset {
@@ -55,8 +55,10 @@ pub struct Preset {
     pub title: String,
     /// An example of its URL, if the operator must set it.
     pub example_base_url: Option<String>,
-    /// A few of its models.
+    /// A few of its text models.
     pub models: Vec<String>,
+    /// A few of its embedding models.
+    pub embedding_models: Vec<String>,
     /// How it differs from other servers of its protocol, and how the gateway handles that.
     pub notes: Vec<String>,
     /// Pages that document it, by the key that they cover.
@@ -101,6 +103,7 @@ impl Preset {
             title: document["title"].as_str().unwrap_or(name).to_owned(),
             example_base_url: document["example_base_url"].as_str().map(str::to_owned),
             models: texts("models"),
+            embedding_models: texts("embedding_models"),
             notes: texts("notes"),
             sources: sources.collect(),
             upstream: document["upstream"].as_object().cloned().unwrap_or_default(),
@@ -126,7 +129,8 @@ impl Preset {
     /// The keys that no documentation page confirms.
     pub fn unconfirmed(&self) -> Vec<&str> {
         let models = (!self.models.is_empty()).then_some("models");
-        let said = self.upstream.keys().map(String::as_str).chain(models);
+        let embedding_models = (!self.embedding_models.is_empty()).then_some("embedding_models");
+        let said = self.upstream.keys().map(String::as_str).chain(models).chain(embedding_models);
         said.filter(|key| *key != "kind" && self.sources.iter().all(|(of, _)| of != key)).collect()
     }
 

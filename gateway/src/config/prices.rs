@@ -46,9 +46,9 @@ type Tables = BTreeMap<String, BTreeMap<String, ListedModel>>;
 /// Which models a part of a price list covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PricesOf<'n> {
-    /// A provider's, by the name that upstreams use for it.
+    /// The models of a provider, by the name that upstreams use for it.
     Provider(&'n str),
-    /// A single upstream's.
+    /// The models of a single upstream.
     Upstream(&'n str),
 }
 
@@ -96,7 +96,7 @@ impl PriceList {
         Self::parse(&text, &name)
     }
 
-    /// Parses a price file. `name`: what messages call it.
+    /// Parses a price file. `name`: its name in messages.
     pub fn parse(text: &str, name: &str) -> Result<Self, Problems> {
         if text.len() as u64 > MAX_BYTES {
             return Err(unreadable(name, &format!("it is larger than {MAX_BYTES} bytes")));

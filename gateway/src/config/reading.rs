@@ -106,7 +106,7 @@ pub(crate) fn read_text(
     parse(text, "gatewright.toml", Path::new("/nowhere"), variables, Absent::IsWarned, DocumentKind::Whole)
 }
 
-/// Parses a file's text. `name`: what messages call it. `folder`: the base of relative paths.
+/// Parses a file's text. `name`: its name in messages. `folder`: the base of relative paths.
 pub(super) fn parse(
     text: &str,
     name: &str,
@@ -143,7 +143,7 @@ pub(super) fn parse(
             broken.push(problem(places.of_key(&path), &path, message));
         }
     }
-    // After the schema check, which covers what the file itself contains.
+    // After the schema check, which must see only the contents of the file itself.
     for (path, message) in presets::fill(&mut document) {
         broken.push(problem(places.of(&path), &path, message));
     }
@@ -172,7 +172,7 @@ pub(super) fn parse(
     Ok(ConfigFile { config, log, warnings, unpriced, is_blank, files: settling.files })
 }
 
-/// What a shared document must not contain, and what it must.
+/// Problems of a shared document: keys that belong in each gateway's own file, or no models at all.
 fn not_shared(document: &Value) -> Vec<(source_map::Path, String)> {
     let known = &schema::schema()["properties"];
     let of_each = document.as_object().into_iter().flatten().map(|(name, _)| name);

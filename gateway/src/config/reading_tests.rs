@@ -47,7 +47,7 @@ fn read(text: &str) -> Result<ConfigFile, Problems> {
 
 /// All problems of a file.
 fn wrong(text: &str) -> String {
-    let told = read(text).expect_err("something is wrong").to_string();
+    let told = read(text).expect_err("it is invalid").to_string();
     assert!(!told.contains("canary"), "{told}");
     told
 }
@@ -61,8 +61,8 @@ fn with(upstream: &str, model: &str) -> String {
 }
 
 #[test]
-fn an_empty_file_is_the_default_configuration() {
-    let read = read("").expect("nothing is wrong");
+fn empty_file_is_the_default_configuration() {
+    let read = read("").expect("it is valid");
     assert_eq!(format!("{:?}", read.config), format!("{:?}", Config::default()));
     assert!(read.warnings.is_empty() && read.files.is_empty());
 }
@@ -83,14 +83,14 @@ fn starting_file(examples: bool) -> String {
 }
 
 #[test]
-fn what_the_starting_file_states_is_the_default() {
+fn starting_file_states_the_defaults() {
     let stated = read(&starting_file(false)).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(format!("{:?}", stated.config), format!("{:?}", Config::default()));
     assert_eq!((stated.log, STARTING_FILE.matches("\n#").count() > 50), (Log::default(), true));
 }
 
 #[test]
-fn every_example_of_the_starting_file_is_right() {
+fn every_example_in_the_starting_file_parses() {
     let text = starting_file(true);
     let read =
         parse(&text, "gatewright.toml", Path::new("/nowhere"), set, Absent::IsWarned, DocumentKind::Whole);
@@ -110,7 +110,7 @@ fn left_out(schema: &Value, values: &[&Value], at: &str, found: &mut Vec<String>
     let one_of = [
         &["env", "file"][..],
         &["application_default", "command", "credentials_file", "env", "file", "oauth", "sigv4", "ttl"],
-        &["answer", "count_tokens", "images", "stream", "videos"],
+        &["answer", "count_tokens", "embeddings", "images", "stream", "videos"],
         &["header", "prefix", "query"],
     ];
     let is_choice = keys.is_some_and(|keys| {
@@ -135,7 +135,7 @@ fn left_out(schema: &Value, values: &[&Value], at: &str, found: &mut Vec<String>
 }
 
 #[test]
-fn each_key_of_the_schema_stands_in_the_starting_file() {
+fn starting_file_contains_every_schema_key() {
     let text = starting_file(true);
     let document = toml::de::DeTable::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let mut found = Vec::new();
@@ -145,7 +145,7 @@ fn each_key_of_the_schema_stands_in_the_starting_file() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a file with every key")]
-fn all_keys_arrive() {
+fn every_key_is_parsed() {
     let text = r#"
         [server]
         listen = ["127.0.0.1:1", "[::1]:2"]
@@ -177,12 +177,16 @@ fn all_keys_arrive() {
         backoff = "10ms"
         [observe]
         open_metrics = true
+        content_requests = 20
+        content_time = "5m"
         log_level = "debug"
         [images]
         fetch = true
         [videos]
         poll = "9ms"
         timeout = "2h"
+        [prices]
+        currency = "EUR"
         [simulator]
         faults = ["truncate=3@create_response"]
         event_delay = "7ms"
@@ -239,11 +243,12 @@ fn all_keys_arrive() {
     assert_eq!(counters.lease, Duration::from_secs(9));
     assert_eq!(config.key.as_ref().map(gatewright::ApiKey::expose), Some(CANARY));
     assert!(config.allow_private_webhooks && config.open_metrics && !config.faults.is_empty());
-    assert!(config.fetch_images);
+    assert!(config.fetch_images && config.currency.as_deref() == Some("EUR"));
     assert_eq!(
         (config.video_poll, config.video_timeout),
         (Duration::from_millis(9), Duration::from_hours(2))
     );
+    assert_eq!((config.content_requests, config.content_time), (20, Duration::from_mins(5)));
     assert_eq!(log.level, LogLevel::Debug);
     let one = &config.upstreams[0];
     assert_eq!((one.name.as_str(), one.base_url.as_str()), ("one", "https://one.example"));
@@ -276,7 +281,7 @@ fn all_keys_arrive() {
 }
 
 #[test]
-fn what_is_no_address_of_a_database_or_no_pepper_is_told_and_not_shown() {
+fn invalid_store_url_and_pepper_are_reported_without_their_values() {
     let told = wrong("[store]\nurl = { env = \"GARBLED\" }\npepper = { env = \"SHORT\" }");
     assert!(
         told.contains("the variable GARBLED is not the address of a database: must have the form"),
@@ -289,7 +294,7 @@ fn what_is_no_address_of_a_database_or_no_pepper_is_told_and_not_shown() {
 }
 
 #[test]
-fn what_is_no_address_of_counters_is_told_and_one_without_tls_to_a_public_host_is_warned_of() {
+fn invalid_counters_url_is_an_error_and_public_plaintext_a_warning() {
     let told = wrong("[counters]\nurl = { env = \"GARBLED\" }");
     let expected = "the variable GARBLED is not the address of a Redis or Valkey server: must have the form";
     assert!(told.contains(expected), "{told}");
@@ -300,7 +305,7 @@ fn what_is_no_address_of_counters_is_told_and_one_without_tls_to_a_public_host_i
 }
 
 #[test]
-fn a_model_of_images_or_videos_says_so_or_has_an_id_of_the_catalog() {
+fn model_kind_comes_from_the_file_or_the_catalog() {
     let of = |id: &str, lines: &str| {
         let text = format!(
             "[upstreams.one]\nkind = \"chat\"\nbase_url = \"https://one.example/v1\"\n[models.{id}]\n\
@@ -318,6 +323,11 @@ fn a_model_of_images_or_videos_says_so_or_has_an_id_of_the_catalog() {
         of("m", "limits = \"video_model_1\""),
         (ModelKind::Video, limits("video_model_1"), media.clone())
     );
+    assert_eq!(
+        of("embedding_model_1", ""),
+        (ModelKind::Embedding, limits("embedding_model_1"), media.clone())
+    );
+    assert_eq!(of("m", "kind = \"embedding\""), (ModelKind::Embedding, None, media.clone()));
     assert_eq!(of("m", "kind = \"image\""), (ModelKind::Image, None, media.clone()));
     let other = "kind = \"video\"\nlimits = \"video_model_4\"";
     assert_eq!(of("video_model_1", other), (ModelKind::Video, limits("video_model_4"), media));
@@ -325,17 +335,17 @@ fn a_model_of_images_or_videos_says_so_or_has_an_id_of_the_catalog() {
 }
 
 #[test]
-fn what_makes_no_images_or_videos_is_told() {
+fn invalid_options_of_models_that_are_not_text_are_reported() {
     let images = "image_model_1, image_model_2, image_model_3, image_model_4, image_model_5";
     let videos = "video_model_1, video_model_2, video_model_3, video_model_4";
     for (lines, expected) in [
         (
             "limits = \"picture\"",
-            format!("models.m.limits: must be a model of the catalog: {images}, {videos}"),
+            format!("models.m.limits: must be a model of the catalog: embedding_model_1, {images}, {videos}"),
         ),
         (
             "limits = \"model-sol\"",
-            format!("models.m.limits: must be a model of the catalog: {images}, {videos}"),
+            format!("models.m.limits: must be a model of the catalog: embedding_model_1, {images}, {videos}"),
         ),
         (
             "kind = \"video\"\nlimits = \"image_model_1\"",
@@ -343,7 +353,8 @@ fn what_makes_no_images_or_videos_is_told() {
         ),
         (
             "kind = \"text\"\nlimits = \"image_model_1\"",
-            "models.m.limits: is only for image and video models, but this is a text model".to_owned(),
+            "models.m.limits: is only for embedding, image and video models, but this is a text model"
+                .to_owned(),
         ),
         (
             "kind = \"image\"\ntranslate_responses = true",
@@ -353,17 +364,31 @@ fn what_makes_no_images_or_videos_is_told() {
         let told = wrong(&with("", lines));
         assert!(told.ends_with(&expected) && told.lines().count() == 1, "{told}");
     }
-    let text = "[upstreams.one]\nkind = \"messages\"\nbase_url = \"https://one.example\"\n[models.image_model_1]\n\
-                targets = [{ upstream = \"one\" }]\n";
-    let told = wrong(text);
-    assert!(
-        told.contains("models.image_model_1.targets[0].upstream: this upstream does not support images"),
-        "{told}"
-    );
+    for (kind, model, expected) in [
+        (
+            "native",
+            "image_model_1",
+            "this upstream is of the kind native, which does not support images and videos",
+        ),
+        (
+            "messages",
+            "embedding_model_1",
+            "this upstream is of the kind messages, which does not support embeddings",
+        ),
+        ("converse", "embedding_model_1", "the kinds chat, responses, native, gatewright and simulator do"),
+    ] {
+        let text = format!(
+            "[upstreams.one]\nkind = \"{kind}\"\nbase_url = \"https://one.example\"\n[models.{model}]\n\
+             targets = [{{ upstream = \"one\" }}]\n"
+        );
+        let told = wrong(&text);
+        assert!(told.contains(&format!("models.{model}.targets[0].upstream: ")), "{told}");
+        assert!(told.contains(expected), "{told}");
+    }
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once_with_its_place() {
+fn all_problems_are_reported_at_once_with_their_positions() {
     let text = r#"[server]
 lisen = "127.0.0.1:8080"
 shutdown_grace = 5
@@ -400,7 +425,7 @@ targets = []
 }
 
 #[test]
-fn rules_between_keys_are_told_at_once_too() {
+fn cross_key_problems_are_reported_at_once() {
     let text = r#"[server]
 listen = ["nowhere", "127.0.0.1:1"]
 public_url = "https://gateway.example/path"
@@ -447,7 +472,7 @@ faults = ["no-such-fault"]
 }
 
 #[test]
-fn a_secret_that_stands_in_the_file_is_refused_with_the_way_out_and_not_quoted() {
+fn inline_secret_is_rejected_without_quoting_it() {
     for text in [
         format!("access.key = \"{CANARY}\""),
         with(&format!("key = \"{CANARY}\""), ""),
@@ -464,7 +489,7 @@ fn a_secret_that_stands_in_the_file_is_refused_with_the_way_out_and_not_quoted()
 }
 
 #[test]
-fn a_secret_that_is_not_there_is_named_by_its_place_alone() {
+fn invalid_secret_is_reported_without_its_value() {
     assert!(wrong("access.key = { env = \"GARBLED\" }").contains("the variable GARBLED is not an API key"));
     assert!(wrong("webhooks.secret = { env = \"KEY\" }").contains("is not a webhook secret"));
     let text = with("key = { env = \"ONE\" }", "");
@@ -476,7 +501,7 @@ fn a_secret_that_is_not_there_is_named_by_its_place_alone() {
 }
 
 #[test]
-fn secrets_are_read_from_files_beside_the_configuration() {
+fn secret_files_are_resolved_relative_to_the_configuration() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("gatewright.toml");
     std::fs::write(&path, "access.key = { file = \"key\" }").expect("written");
@@ -489,7 +514,7 @@ fn secrets_are_read_from_files_beside_the_configuration() {
 }
 
 #[test]
-fn text_that_is_no_toml_is_told_with_its_places() {
+fn toml_syntax_errors_have_positions() {
     let told = wrong("a = = 1\nb = \"c\n");
     assert!(told.lines().all(|line| line.starts_with("gatewright.toml:")), "{told}");
     assert!(told.contains("gatewright.toml:1:") && told.contains("gatewright.toml:2:"), "{told}");
@@ -497,7 +522,7 @@ fn text_that_is_no_toml_is_told_with_its_places() {
 }
 
 #[test]
-fn what_may_be_a_mistake_is_warned_of() {
+fn likely_mistakes_are_warnings() {
     let warned = |text: &str| -> Vec<String> {
         let read = read(text).unwrap_or_else(|problems| panic!("{problems}"));
         read.warnings.iter().map(ToString::to_string).collect()
@@ -525,13 +550,13 @@ fn what_may_be_a_mistake_is_warned_of() {
 }
 
 #[test]
-fn a_key_that_clients_and_administrators_share_is_refused() {
+fn shared_client_and_admin_key_is_rejected() {
     let same = "[access]\nkey = { env = \"KEY\" }\nadmin_key = { env = \"KEY\" }\n";
     assert!(wrong(same).contains("access.admin_key: must differ from access.key"), "{}", wrong(same));
 }
 
 #[test]
-fn a_key_that_can_be_guessed_is_warned_about_by_its_place_alone() {
+fn short_key_warning_does_not_quote_the_key() {
     let short: fn(&str) -> Option<OsString> =
         |name| Some(if name == "SHORT" { "fifteen-symbols" } else { "sixteen-symbols-" }.into());
     let text = "[access]\nkey = { env = \"SHORT\" }\nadmin_key = { env = \"LONG\" }\n";
@@ -544,19 +569,19 @@ fn a_key_that_can_be_guessed_is_warned_about_by_its_place_alone() {
 }
 
 #[test]
-fn a_dot_in_the_name_of_a_table_is_to_be_quoted() {
+fn unquoted_dot_in_a_table_name_suggests_quotes() {
     let wrong = wrong("[models.gpt-4.1]\ntargets = [{ upstream = \"simulator\", model = \"model-sol\" }]");
     assert!(wrong.contains("quote it: [models.\"gpt-4.1\"]"), "{wrong}");
 }
 
 #[test]
-fn a_url_is_no_address_to_listen_on() {
+fn url_is_rejected_as_a_listen_address() {
     let told = wrong("[server]\nlisten = \"http://127.0.0.1:8080\"");
     assert!(told.contains("server.listen: must be an address and a port"), "{told}");
 }
 
 #[test]
-fn upstreams_without_models_are_wrong_and_models_of_the_simulator_need_no_upstream() {
+fn upstreams_require_models_and_simulator_targets_need_no_upstream() {
     assert!(wrong("[upstreams.one]\nkind = \"simulator\"").contains("no model is configured"));
     let config =
         read("[models.m]\ntargets = [{ upstream = \"simulator\", model = \"model-sol\" }]").expect("right");
@@ -564,7 +589,7 @@ fn upstreams_without_models_are_wrong_and_models_of_the_simulator_need_no_upstre
 }
 
 #[test]
-fn a_file_is_bounded() {
+fn config_file_size_and_problem_count_are_bounded() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("gatewright.toml");
     std::fs::write(&path, "#".repeat(1024 * 1024 + 1)).expect("written");
@@ -578,14 +603,14 @@ fn a_file_is_bounded() {
     assert!(missing.contains("missing: cannot be read: "), "{missing}");
     assert!(wrong(&format!("a = {}1", "[".repeat(100_000))).lines().count() < 100);
     let many: Vec<String> = (0..1000).map(|key| format!("k{key} = 1")).collect();
-    assert_eq!(wrong(&many.join("\n")).lines().count(), 51, "the rest is a number");
+    assert_eq!(wrong(&many.join("\n")).lines().count(), 51, "the rest is only counted");
 }
 
 #[test]
-fn a_bucket_for_files_is_named_with_its_keys_and_what_is_wrong_with_it_is_told() {
+fn files_bucket_is_parsed_and_its_problems_are_reported() {
     let keys = "access_key = { env = \"ID\" }\nsecret_key = { env = \"KEY\" }\n";
     let text = format!("[files]\nurl = \"s3://my-files/a\"\nendpoint = \"https://s3.example\"\n{keys}");
-    let bucket = read(&text).expect("nothing is wrong").config.files.expect("a bucket");
+    let bucket = read(&text).expect("it is valid").config.files.expect("a bucket");
     assert_eq!((bucket.place(), &*bucket.region), (Some(("my-files", "a")), "us-east-1"));
     assert_eq!(
         (bucket.endpoint.as_deref(), bucket.secret_key.expose()),

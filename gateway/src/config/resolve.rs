@@ -60,7 +60,7 @@ pub(super) struct ConfigResolver<'f> {
     providers: HashMap<String, String>,
 }
 
-/// What is wrong with a key that can be guessed, without the key.
+/// Why a key is too easy to guess. Does not quote the key.
 pub fn weak_key(key: &ApiKey) -> Option<String> {
     (key.expose().len() < MIN_KEY_CHARACTERS).then(|| {
         format!(
@@ -147,6 +147,12 @@ impl<'f> ConfigResolver<'f> {
                 Err(why) => self.wrong(at.to("faults").to(index), first_line(&why)),
             }
         }
+        if let Some(currency) = &file.prices.currency
+            && !currency.bytes().all(|byte| byte.is_ascii_alphabetic())
+        {
+            self.wrong(root.to("prices").to("currency"), "must be letters, such as EUR");
+        }
+        config.currency = file.prices.currency;
         // Gateways that share their models apply their own price file to them.
         let stated = file.prices.file.map(|path| self.folder.join(path));
         let prices = stated.or_else(|| self.sharing.and_then(|sharing| sharing.prices.clone()));
@@ -172,6 +178,10 @@ impl<'f> ConfigResolver<'f> {
         if let Some(Err(why)) = observe.otlp_endpoint.as_deref().map(base_url) {
             self.wrong(root.to("observe").to("otlp_endpoint"), why);
         }
+        if let Some(requests) = observe.content_requests {
+            config.content_requests = requests.into();
+        }
+        self.wait(&mut config.content_time, observe.content_time, &root.to("observe").to("content_time"));
         let log = Log {
             level: observe.log_level.unwrap_or_default(),
             format: observe.log_format.unwrap_or_default(),

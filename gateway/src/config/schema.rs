@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_of_the_schema_is_described() {
+    fn every_schema_key_has_a_description() {
         fn undescribed(schema: &Value, at: &str, found: &mut Vec<String>) {
             for (name, key) in schema["properties"].as_object().into_iter().flatten() {
                 let at = format!("{at}.{name}");

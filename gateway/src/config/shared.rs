@@ -23,7 +23,7 @@ pub struct SharedConfig {
 }
 
 impl SharedConfig {
-    /// Reads a document and the secrets it refers to. `name`: what messages call it. Errors: all problems in it.
+    /// Reads a document and the secrets it refers to. `name`: its name in messages. Errors: all problems in it.
     pub fn read(document: &str, name: &str, sharing: &Sharing) -> Result<Self, Problems> {
         read(document, name, sharing, |name| std::env::var_os(name), Absent::IsWrong)
     }

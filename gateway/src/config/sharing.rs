@@ -10,8 +10,8 @@ pub(super) const TABLES: [&str; 3] = ["upstreams", "families", "models"];
 /// Prefix of the variables that no document may refer to: the gateway's own.
 const OWN: &str = "GATEWRIGHT_";
 
-/// A gateway that takes its providers and models from the store, and what a document there may refer to on this
-/// machine.
+/// Settings of a gateway that takes its providers and models from the store: the secrets on this machine that the shared
+/// document may refer to, and the gateway's own price file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sharing {

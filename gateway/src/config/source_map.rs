@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_those_of_values_keys_and_list_items() {
+    fn source_positions_of_values_keys_and_list_items_are_found() {
         let text = "a = 1\n\n[upstreams.one]\nkind = \"chat\"\nkeys = [{ env = \"A\" },\n  { env = \"B\" }]\n\n\
                     [models.\"m.1\"]\n";
         let places = SourceMap::new(text, DeTable::parse(text).expect("TOML"));
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(places.of(&one.to("kind")), (4, 8));
         assert_eq!(places.of_key(&one.to("kind")), (4, 1));
         assert_eq!(places.of(&one.to("keys").to(1)), (6, 3));
-        assert_eq!(places.of(&one.to("base_url")), (3, 12), "what is missing is told where the table begins");
+        assert_eq!(places.of(&one.to("base_url")), (3, 12), "missing keys are reported at the table's start");
         let model = root.to("models").to("m.1");
         assert_eq!(
             (places.of(&model), model.to("targets").to(0).to("weight").to_string().as_str()),

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_sizes_have_a_unit() {
+    fn durations_and_sizes_require_a_unit() {
         let time = |text: &str| Time::try_from(text.to_owned()).ok().map(|time| time.0);
         assert_eq!(time("10s"), Some(Duration::from_secs(10)));
         assert_eq!(time("500ms"), Some(Duration::from_millis(500)));

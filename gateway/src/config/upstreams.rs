@@ -17,26 +17,54 @@ pub use crate::usage::{ModelPrice, TieredPrice, TokenPrice};
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Kind {
-    /// Chat completions, with images and videos.
+    /// Chat completions, with embeddings, images and videos.
     Chat,
-    /// Responses and chat completions, with images and videos.
+    /// Responses and chat completions, with embeddings, images and videos.
     Responses,
     /// Messages.
     Messages,
-    /// Native generate-content.
+    /// Native generate-content, with embeddings.
     Native,
     /// Converse, the protocol of Amazon Bedrock.
     Converse,
-    /// Another gateway like this one: all protocols, images and videos.
+    /// Another gateway like this one: all protocols, embeddings, images and videos.
     Gatewright,
-    /// The embedded provider: all protocols, images and videos, offline.
+    /// The embedded provider: all protocols, embeddings, images and videos, offline.
     Simulator,
 }
 
 impl Kind {
-    /// Whether its protocols support neither images nor videos.
-    pub(crate) fn is_text(self) -> bool {
-        matches!(self, Self::Messages | Self::Native | Self::Converse)
+    /// Whether its protocols support a kind of model.
+    pub(crate) fn serves(self, model: ModelKind) -> bool {
+        match model {
+            ModelKind::Text => true,
+            ModelKind::Embedding => !matches!(self, Self::Messages | Self::Converse),
+            ModelKind::Image | ModelKind::Video => {
+                !matches!(self, Self::Messages | Self::Native | Self::Converse)
+            }
+        }
+    }
+
+    /// Its name in a configuration file.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Messages => "messages",
+            Self::Native => "native",
+            Self::Converse => "converse",
+            Self::Gatewright => "gatewright",
+            Self::Simulator => "simulator",
+        }
+    }
+
+    /// Says that its protocols don't support a kind of model, and which do.
+    pub(crate) fn refusal(self, model: ModelKind) -> String {
+        let (what, others) = match model {
+            ModelKind::Embedding => ("embeddings", "chat, responses, native, gatewright and simulator"),
+            _ => ("images and videos", "chat, responses, gatewright and simulator"),
+        };
+        format!("is of the kind {}, which does not support {what}; the kinds {others} do", self.name())
     }
 }
 
@@ -131,6 +159,8 @@ impl UpstreamConfig {
 pub enum ModelKind {
     /// Text, in conversations.
     Text,
+    /// Vectors of texts.
+    Embedding,
     /// Images.
     Image,
     /// Videos.
@@ -140,6 +170,9 @@ pub enum ModelKind {
 impl ModelKind {
     /// What a model of the catalog generates. `None`: it is not in the catalog.
     pub(crate) fn in_catalog(id: &str) -> Option<Self> {
+        if catalog::EMBEDDING_MODELS.iter().any(|model| model.id == id) {
+            return Some(Self::Embedding);
+        }
         if catalog::IMAGE_MODELS.iter().any(|model| model.id == id) {
             return Some(Self::Image);
         }
@@ -150,7 +183,7 @@ impl ModelKind {
     }
 }
 
-/// A text, image or video model that the gateway offers.
+/// A text, embedding, image or video model that the gateway offers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ModelConfig {
@@ -160,7 +193,7 @@ pub struct ModelConfig {
     pub aliases: Vec<String>,
     /// What it generates. Default: as in the catalog, otherwise text.
     pub kind: ModelKind,
-    /// The image or video model of the catalog whose limits apply to requests. Default: the model itself, if the catalog
+    /// The embedding, image or video model of the catalog whose limits apply to requests. Default: the model itself, if the catalog
     /// has it; otherwise only the rules of the specification apply.
     pub limits: Option<String>,
     /// Its family, such as `family_one`.
@@ -240,11 +273,16 @@ pub struct TargetConfig {
     /// Its price. `None`: it is unknown, and its requests are recorded as unpriced, except those of the simulator, which are
     /// free.
     pub price: Option<ModelPrice>,
+    /// Maximum number of tokens of prompt and response together, for display. Default: unknown.
+    pub context: Option<u64>,
+    /// Maximum number of tokens of a response, for display. Default: unknown.
+    pub max_output: Option<u64>,
 }
 
 impl TargetConfig {
     /// A target of weight 1 and order 0.
     pub fn new(upstream: impl Into<String>, model: impl Into<String>) -> Self {
-        Self { upstream: upstream.into(), model: model.into(), weight: 1, order: 0, price: None }
+        let (upstream, model) = (upstream.into(), model.into());
+        Self { upstream, model, weight: 1, order: 0, price: None, context: None, max_output: None }
     }
 }

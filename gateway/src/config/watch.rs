@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_way_to_replace_a_file_is_seen_and_nothing_else() {
+    async fn watch_detects_overwrite_replacement_and_removal() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.toml");
         std::fs::write(&path, "a = 1").expect("written");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_is_not_there_yet_is_seen_when_it_appears() {
+    async fn watch_detects_a_missing_file_when_it_appears() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.toml");
         std::fs::write(&path, "a = 1").expect("written");
@@ -132,7 +132,7 @@ mod tests {
     /// replaced.
     #[cfg(unix)]
     #[tokio::test]
-    async fn a_folder_that_is_linked_elsewhere_is_seen() {
+    async fn watch_detects_a_retargeted_symlink() {
         use std::os::unix::fs::symlink;
 
         let folder = tempfile::tempdir().expect("a folder");

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_shows_neither_user_nor_password() {
+    fn counters_url_display_hides_credentials() {
         for (text, expected) in [
             ("redis://gateway:hush%21@cache.example:6380/2", "redis://cache.example:6380/2"),
             ("rediss://:hush@cache.example", "rediss://cache.example"),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_address_is_said_without_it() {
+    fn counters_url_error_does_not_quote_the_url() {
         for text in [
             "hush",
             "http://hush@host",

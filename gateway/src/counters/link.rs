@@ -31,7 +31,7 @@ pub(super) struct Link {
     place: String,
     present: ArcSwapOption<MultiplexedConnection>,
     lost: Notify,
-    /// Wakes the task that tells the server everything it may have lost.
+    /// Wakes the task that reports to the server everything it may have lost.
     back: Notify,
     losses: AtomicU64,
     scripts: Scripts,

@@ -1,4 +1,4 @@
-//! What must be reported to the server: tokens taken, slots released, and slots still held.
+//! Data to be reported to the server: tokens consumed, slots released, and slots still held.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ struct KeyUpdates {
     taken: BTreeSet<u64>,
     /// Slots whose renewal is in flight. It would retake a slot released in the meantime.
     renewing: BTreeSet<u64>,
-    /// They stay here until the server knows of them: each request reports them again.
+    /// They stay here until the server has recorded them: each request reports them again.
     freed: BTreeSet<u64>,
 }
 
-/// What a key took that the server doesn't know of.
+/// Usage of a key that has not been reported to the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct UsageDelta {
     pub(super) tokens: u64,
@@ -40,13 +40,13 @@ pub(super) struct UsageDelta {
 pub(super) struct SpentSince {
     /// On the day, since the last report to the server.
     pub(super) since: Spent,
-    /// The total as the gateway knows it.
+    /// The total known to this gateway.
     pub(super) so_far: SpentSoFar,
 }
 
-/// What is reported about a key at once.
+/// One report about a key.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct KeyUpdate {
+pub(super) struct KeyBatch {
     pub(super) key: Arc<str>,
     pub(super) news: UsageDelta,
     pub(super) freed: ReleasedSlots,
@@ -95,14 +95,13 @@ impl PendingUpdates {
         self.tidy(key);
     }
 
-    /// What a key took that the server doesn't know of, and released slots. The caller must report them from now
-    /// on.
+    /// Takes the unreported usage and the released slots of a key. The caller must report them from now on.
     pub(super) fn take(&mut self, key: &str) -> (UsageDelta, ReleasedSlots) {
         let Some(waiting) = self.keys.get_mut(key) else { return Default::default() };
         (std::mem::take(&mut waiting.news), waiting.freed())
     }
 
-    /// The server now knows that these slots are free.
+    /// The server has recorded that these slots are free.
     pub(super) fn told(&mut self, key: &str, freed: &ReleasedSlots) {
         let Some(waiting) = self.keys.get_mut(key) else { return };
         for place in &freed.surely {
@@ -112,12 +111,12 @@ impl PendingUpdates {
     }
 
     /// Everything to report, except slots still held.
-    pub(super) fn batches(&mut self) -> Vec<KeyUpdate> {
+    pub(super) fn batches(&mut self) -> Vec<KeyBatch> {
         let mut batches = Vec::new();
         for (key, waiting) in &mut self.keys {
             let (news, freed) = (std::mem::take(&mut waiting.news), waiting.freed());
             if !news.is_empty() || !freed.is_empty() {
-                batches.push(KeyUpdate { key: Arc::clone(key), news, freed });
+                batches.push(KeyBatch { key: Arc::clone(key), news, freed });
             }
         }
         self.keys.retain(|_, waiting| !waiting.is_empty());
@@ -137,7 +136,7 @@ impl PendingUpdates {
         holding
     }
 
-    /// Held slots of a key from `first` on, to be renewed at once; see [`Self::renewed`].
+    /// Held slots of a key from `first` on, to be renewed in one call; see [`Self::renewed`].
     pub(super) fn renew(&mut self, key: &str, first: u64) -> Vec<u64> {
         let Some(waiting) = self.keys.get_mut(key) else { return Vec::new() };
         let taken: Vec<u64> = waiting.taken.range(first..).copied().take(MAX_TOLD).collect();
@@ -166,7 +165,7 @@ impl UsageDelta {
 }
 
 impl SpentSince {
-    /// Both, of the same day. Their order doesn't tell which knows more.
+    /// Merges two amounts of the same day. Their order doesn't show which one is more complete.
     fn and(self, other: Self) -> Self {
         let (so_far, others) = (self.so_far, other.so_far);
         let (today, month) = (so_far.today.max(others.today), so_far.month.max(others.month));
@@ -205,13 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_free_is_told_of_until_the_server_knows() {
+    fn released_slot_is_reported_until_acknowledged() {
         let (mut waiting, key) = (PendingUpdates::default(), Arc::from("k"));
         waiting.hold(&key, 1);
         waiting.hold(&key, 2);
         assert_eq!(waiting.batches(), []);
         waiting.free(&key, 1);
-        let freed = KeyUpdate { key: Arc::clone(&key), freed: surely(&[1]), ..KeyUpdate::default() };
+        let freed = KeyBatch { key: Arc::clone(&key), freed: surely(&[1]), ..KeyBatch::default() };
         assert_eq!(waiting.batches(), [freed]);
         assert_eq!(waiting.take(&key), (UsageDelta::default(), surely(&[1])));
         waiting.told(&key, &surely(&[1]));
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_freed_while_it_is_renewed_is_told_of_again() {
+    fn slot_released_during_renewal_is_reported_again() {
         let (mut waiting, key) = (PendingUpdates::default(), Arc::from("k"));
         for place in 1..=3 {
             waiting.hold(&key, place);
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_told_of_once() {
+    fn tokens_are_reported_once() {
         let (mut waiting, key) = (PendingUpdates::default(), Arc::from("k"));
         waiting.add_tokens(&key, 100, 3);
         waiting.add_tokens(&key, 100, 4);
@@ -256,13 +255,13 @@ mod tests {
         assert_eq!(waiting.take(&key), (news(7), ReleasedSlots::default()));
         assert_eq!(waiting.batches(), []);
         waiting.add_tokens(&key, 100, 5);
-        let batch = KeyUpdate { key: Arc::clone(&key), news: news(5), ..KeyUpdate::default() };
+        let batch = KeyBatch { key: Arc::clone(&key), news: news(5), ..KeyBatch::default() };
         assert_eq!(waiting.batches(), [batch]);
         assert!(waiting.keys.is_empty());
     }
 
     #[test]
-    fn what_is_spent_adds_up_within_a_day() {
+    fn spending_accumulates_within_a_day() {
         let (mut waiting, key) = (PendingUpdates::default(), Arc::from("k"));
         let so_far = |day: &str, tokens| {
             let sum = Spent { tokens, cost: 0 };
@@ -282,12 +281,12 @@ mod tests {
         assert_eq!(add(before), Some(SpentSince { since: one, so_far: after }));
         let news =
             UsageDelta { spent: Some(SpentSince { since: one, so_far: after }), ..UsageDelta::default() };
-        assert_eq!(waiting.batches(), [KeyUpdate { key: Arc::clone(&key), news, ..KeyUpdate::default() }]);
+        assert_eq!(waiting.batches(), [KeyBatch { key: Arc::clone(&key), news, ..KeyBatch::default() }]);
         assert!(waiting.keys.is_empty());
     }
 
     #[test]
-    fn places_that_nobody_can_be_told_of_are_forgotten() {
+    fn unreported_released_slots_are_bounded() {
         let (mut waiting, key) = (PendingUpdates::default(), Arc::from("k"));
         for place in 0..MAX_FREED as u64 + 10 {
             waiting.hold(&key, place);

@@ -1,5 +1,5 @@
-//! What the server does, each in one step. Its keys name the API key by its id, which is no secret, and expire by
-//! themselves.
+//! The scripts that the server runs, each atomically. Their keys contain the id of the API key, which is not secret, and
+//! expire by themselves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub(crate) enum LimitVerdict {
     CostOfMonth,
 }
 
-/// The decision, and what the server knows of the key afterwards.
+/// The decision, and the server's counts of the key after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ScriptReply {
     pub(crate) verdict: LimitVerdict,
@@ -84,8 +84,8 @@ impl Default for Scripts {
 }
 
 impl Scripts {
-    /// Decides on a request. `news`: what the key has taken since; `place`: its slot if concurrent requests are limited, and
-    /// `free`: the slots that have been released.
+    /// Decides on a request. `news`: the key's usage since the last report; `place`: its slot if concurrent requests are
+    /// limited, and `free`: the slots that have been released.
     #[expect(clippy::too_many_arguments, reason = "they are the script's, which is called here alone")]
     pub(super) fn judge(
         &self,
@@ -159,7 +159,8 @@ impl Scripts {
     }
 }
 
-/// Whether the server accepts what the scripts do. Errors: it is a read-only replica, is out of memory, or the like.
+/// Checks that the server accepts the scripts. Errors: it doesn't, for example because it is a read-only replica or out of
+/// memory.
 pub(super) async fn probe(connection: &mut MultiplexedConnection) -> RedisResult<()> {
     let mut set = redis::cmd("SET");
     set.arg(PROBE).arg(1).arg("PX").arg(PROBED).query_async::<()>(connection).await?;

@@ -107,7 +107,7 @@ fn rate_limit(seconds: u64, operation: &Operation) -> Response {
     response
 }
 
-/// The error for a status: with the code of that status, else that of its class.
+/// The error for a status, with the code of that status or, if it has none, of its class.
 fn error_of_status(status: u16, style: ErrorStyle) -> Response {
     let code = ErrorCode::ALL.iter().find(|code| code.status == status).unwrap_or(match status {
         500.. => &ErrorCode::SERVER_ERROR,
@@ -173,8 +173,8 @@ fn spoil_arguments(document: &mut Value) {
                 for (name, member) in members {
                     match (name.as_str(), &member) {
                         ("arguments", Value::String(_)) => cut(member),
-                        // The arguments of the native and the messages protocol are an object; text in their place
-                        // is not what was declared.
+                        // In the native and the messages protocol, arguments are an object. Text in their place violates
+                        // the schema.
                         ("args" | "input", Value::Object(_)) => *member = member.to_string().into(),
                         _ => open.push(member),
                     }
@@ -240,7 +240,7 @@ fn cut(
         match how {
             Cut::Clean => None,
             Cut::Reset => {
-                // Sends what has been written before the connection is reset.
+                // Flushes the output before the connection is reset.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 Some(Err(std::io::Error::other(
                     "the connection was reset because the request asked for this fault",

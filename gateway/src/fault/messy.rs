@@ -1,5 +1,5 @@
-//! The fault `messy`: the answer says what it would say, in forms of real providers that no specification has. Each is taken from
-//! public reports of people who run gateways.
+//! The fault `messy`: the answer has the same content, but deviates from the specification in ways that real providers do.
+//! Each deviation comes from public bug reports about gateways.
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::FaultStream;
 
-/// What servers send before the first event while a request waits.
+/// The comment that servers send while a request waits for its first event.
 const COMMENT: &[u8] = b": waiting\r\n\r\n";
 
 /// Rewrites the documents of an answer: a whole one, or those of a stream's events.
@@ -30,7 +30,7 @@ pub(super) fn mess_up(pieces: FaultStream, streams: bool, operation: &Operation)
     if streams { stream::iter([Ok(Bytes::from_static(COMMENT))]).chain(messy).boxed() } else { messy.boxed() }
 }
 
-/// An event of a stream; `None`: it is left out.
+/// Rewrites an event of a stream; `None` if it is omitted.
 fn event(protocol: Protocol, piece: &[u8]) -> Option<Bytes> {
     let text = str::from_utf8(piece).ok()?;
     let lines: Option<Vec<String>> = text
@@ -40,11 +40,11 @@ fn event(protocol: Protocol, piece: &[u8]) -> Option<Bytes> {
             _ => Some(line.to_owned()),
         })
         .collect();
-    // A server on another system ends lines in its own way.
+    // Some servers end lines with CRLF.
     lines.map(|lines| lines.iter().flat_map(|line| [line, "\r\n"]).collect::<String>().into())
 }
 
-/// Changes the document of an event. Returns whether it is sent.
+/// Rewrites the document of an event. Returns whether the event is sent.
 fn of_event(protocol: Protocol, document: &mut Value) -> bool {
     match protocol {
         Protocol::Chat => chunk(document),
@@ -65,7 +65,7 @@ fn of_whole(protocol: Protocol, document: &mut Value) {
                     remove(call, &["type"]);
                     unpack(&mut call["function"]["arguments"]);
                 }
-                // No word of ours: the client reads from the message that calls follow.
+                // Some servers report a plain stop although the message contains calls.
                 if choice["finish_reason"] == "tool_calls" {
                     choice["finish_reason"] = "stop".into();
                 }
@@ -83,7 +83,8 @@ fn of_whole(protocol: Protocol, document: &mut Value) {
     }
 }
 
-/// Servers of the chat protocol leave out what one choice does not need, and write what a chunk does not have as null or empty.
+/// Servers of the chat protocol omit members that a single choice does not need, and write missing members of a chunk as
+/// null or empty.
 fn chunk(document: &mut Value) {
     remove(document, &["object", "created", "system_fingerprint", "service_tier"]);
     let choices = &mut document["choices"];
@@ -110,7 +111,8 @@ fn chunk(document: &mut Value) {
     }
 }
 
-/// Servers of the responses protocol number no events, leave out those that only frame a text, and end without repeating the output.
+/// Servers of the responses protocol do not number events, omit those that only frame a text, and do not repeat the output
+/// in the last event.
 fn event_of_responses(document: &mut Value) -> bool {
     remove(document, &["sequence_number", "logprobs", "obfuscation", "content_index"]);
     if let Some(item) = document.get_mut("item") {
@@ -126,7 +128,7 @@ fn event_of_responses(document: &mut Value) -> bool {
     true
 }
 
-/// Servers of the messages protocol start without counting, and end calls as they end texts.
+/// Servers of the messages protocol omit the usage in the first event, and end calls with the stop reason of texts.
 fn event_of_messages(document: &mut Value) {
     match document["type"].as_str() {
         Some("message_start") => {
@@ -145,7 +147,7 @@ fn event_of_messages(document: &mut Value) {
     }
 }
 
-/// Servers of the native protocol put an empty part beside others, and leave out places, roles and empty arguments.
+/// Servers of the native protocol add an empty part, and omit indices, roles and empty arguments.
 fn candidates(document: &mut Value) {
     for candidate in items(document, "candidates") {
         remove(candidate, &["index", "safetyRatings"]);
@@ -174,14 +176,14 @@ fn remove(value: &mut Value, names: &[&str]) {
     }
 }
 
-/// Adds a member that an object does not have.
+/// Adds a member to an object unless it already has one of that name.
 fn fill(value: &mut Value, name: &str, with: Value) {
     if let Some(members) = value.as_object_mut() {
         members.entry(name).or_insert(with);
     }
 }
 
-/// The document that a text holds, in its place.
+/// Replaces a text that contains JSON with its value.
 fn unpack(text: &mut Value) {
     if let Some(Ok(document)) = text.as_str().map(serde_json::from_str) {
         *text = document;

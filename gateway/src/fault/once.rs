@@ -1,4 +1,4 @@
-//! Remembers the requests that have failed once, so that they succeed when they come again.
+//! Remembers which requests have failed once, so that they succeed when they are retried.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, Hash, RandomState};
@@ -7,12 +7,12 @@ use std::sync::{Mutex, PoisonError};
 use gatewright_protocol::tree;
 use serde_json::Value;
 
-/// Maximum number of requests that are remembered; the oldest is forgotten, and fails once more.
+/// Maximum number of requests that are remembered. The oldest is evicted and would fail once more.
 const MOST: usize = 1000;
-/// Bytes in memory up to which a body is read for what it says; a larger one is the same only byte by byte.
+/// Maximum size in memory of a body that is compared as JSON, in bytes. Larger bodies are compared byte by byte.
 const READ: usize = 8 << 20;
 
-/// Digests of the requests that have failed and not come again.
+/// Digests of the requests that have failed and have not been retried yet.
 #[derive(Debug, Default)]
 pub(crate) struct FailedOnce {
     digests: RandomState,
@@ -20,8 +20,8 @@ pub(crate) struct FailedOnce {
 }
 
 impl FailedOnce {
-    /// Whether a request has to fail: it comes for the first time, or has come again since it failed. Some clients write
-    /// members in another order when they try again.
+    /// Whether a request must fail: it is new, or it has already been retried since it failed. Bodies are compared as
+    /// JSON, because some clients write members in another order when they retry.
     pub(crate) fn is_new(&self, request: impl Hash, body: &[u8]) -> bool {
         let text = std::str::from_utf8(body).ok().filter(|text| tree::bytes_of_text(text) <= READ);
         let digest = match text.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_fail_every_other_time_each_on_its_own_and_the_oldest_is_forgotten() {
+    fn fail_once_alternates_per_request_and_evicts_the_oldest() {
         let failed = FailedOnce::default();
         let told = ["a", "b", "a", "a", "b"].map(|request| failed.is_new(request, b""));
         assert_eq!(told, [true, true, false, true, false]);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_the_same_in_another_order_of_its_members_and_a_large_one_byte_by_byte() {
+    fn request_identity_ignores_member_order_except_in_large_bodies() {
         let failed = FailedOnce::default();
         let is_new = |body: &str| failed.is_new("a", body.as_bytes());
         assert!(is_new(r#"{"a": {"b": 1, "c": [1, 2]}, "d": 2}"#));

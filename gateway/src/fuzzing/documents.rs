@@ -1,4 +1,4 @@
-//! Documents of operators and of providers: configurations, and what is said of videos.
+//! Untrusted documents: configurations of operators, and video reports of providers.
 
 use std::ffi::OsString;
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::config;
 
-/// What each secret of a configuration is, which no message may show.
+/// The value of each secret of a configuration; no message may contain it.
 const CANARY: &str = "sk-canary-4f2a";
-/// Maximum length of all that is said of a configuration, in bytes: some fifty problems.
+/// Maximum length of all problems of a configuration, in bytes: about fifty problems.
 const MAX_SAID_BYTES: usize = 64 * 1024;
 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a look-up")]
@@ -17,15 +17,15 @@ fn variable(_: &str) -> Option<OsString> {
     Some(CANARY.into())
 }
 
-/// Reads a configuration. Returns the number of its warnings or problems; `None`: it is no text, or names files, which are not
+/// Reads a configuration. Returns the number of its warnings or problems; `None`: it is not UTF-8, or names files, which are not
 /// read here.
 ///
 /// # Panics
 ///
-/// If what is wrong is said at length, or shows a secret.
+/// If the problems are too long or contain a secret.
 pub fn configure(input: &[u8]) -> Option<usize> {
     let text = str::from_utf8(input).ok()?;
-    // An escape may spell the name of a key.
+    // An escape may be part of a key's name.
     if ["file", "certificate", "\\"].iter().any(|word| text.contains(word)) {
         return None;
     }
@@ -35,17 +35,17 @@ pub fn configure(input: &[u8]) -> Option<usize> {
     };
     let length: usize = said.iter().map(String::len).sum();
     assert!(length <= MAX_SAID_BYTES, "{length} bytes are said of {} bytes", input.len());
-    // A text that holds it repeats it, as it repeats other names.
+    // A text that contains the secret itself may be quoted, like other names.
     assert!(text.contains("canary") || !said.concat().contains("canary"), "{said:?}");
     Some(said.len())
 }
 
-/// Reads what a provider says of a video, and writes a request for one. The first byte names the form, and what follows is a
-/// document. Returns the bytes that the request has; `None`: it is no document.
+/// Reads a provider's video report, and writes a video request. The first byte names the form; the rest is a
+/// document. Returns the length of the request in bytes; `None`: it is not a document.
 ///
 /// # Panics
 ///
-/// If a report is out of its bounds, or a request says what it must not, or what it is said to lose is not in it.
+/// If a report exceeds its bounds, a request contains a forbidden member, or a member reported as dropped doesn't exist.
 pub fn film(input: &[u8]) -> Option<usize> {
     let (form, document) = input.split_first()?;
     let form = if form & 1 == 0 { VideoForm::Specified } else { VideoForm::Public };
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn configurations_are_read_cut_off_anywhere() {
+    fn truncated_configurations_are_read_without_panic() {
         let text = "[upstreams.one]\nkind = \"chat\"\nbase_url = \"https://one.example/v1\"\nkey = { env = \"KEY\" }\n\
                     [models.m]\ntargets = [{ upstream = \"one\", weight = 1 }]\n";
         assert_eq!(configure(text.as_bytes()), Some(0));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_of_videos_are_read_and_written_in_both_forms() {
+    fn video_documents_are_read_and_written_in_both_forms() {
         let report = r#"{"id":"v","status":"completed","output":{"url":"https://a","resolution":"1x1"}}"#;
         let request = r#"{"model":"x","prompt":"p","webhook_url":"https://a","duration":5,"seconds":"5"}"#;
         for form in 0..2 {

@@ -1,5 +1,5 @@
-//! Documents of the vectors with parts of others in them: whatever comes of it, it is translated without a panic, a request
-//! comes back as it was, and what is said to be lost is there. `GATEWRIGHT_MUTATIONS` sets how many are tried.
+//! Vector documents with parts of others mixed in: they are translated without a panic, requests
+//! round-trip, and members reported as dropped exist. `GATEWRIGHT_MUTATIONS` sets the number of mutations.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use serde_json::{Map, Value, json};
 
 use super::{broken_rules, relay, translate};
 
-/// The folders of the vectors, as the first byte of an input names their protocols.
+/// The vector folders, in the order of the protocols' first bytes in fuzz inputs.
 const FOLDERS: [&str; 4] = ["chat", "responses", "messages", "native"];
 const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/protocols");
-/// How many documents are tried.
+/// Number of mutated documents.
 const TRIED: u64 = 3_000;
-/// Every how many of them is held against the rules, which takes longer than a translation.
+/// Only one document in this many is checked against the protocols' rules, because that takes longer than a translation.
 const HELD: usize = 3;
 
-/// Numbers without a pattern, the same each time.
+/// A deterministic pseudorandom generator.
 struct RandomNumbers(u64);
 
 impl RandomNumbers {
@@ -27,7 +27,7 @@ impl RandomNumbers {
     }
 }
 
-/// A document: its protocol, whether it is a request, an answer or a stream, and its text.
+/// A document: its protocol, its kind (request, response or stream), and its text.
 struct Document {
     protocol: u8,
     kind: u8,
@@ -51,7 +51,7 @@ fn documents() -> Vec<Document> {
     all
 }
 
-/// Some value within a value.
+/// A random value within a value.
 fn within<'a>(value: &'a mut Value, chance: &mut RandomNumbers) -> &'a mut Value {
     let length = value.as_object().map(Map::len).or(value.as_array().map(Vec::len)).unwrap_or_default();
     if length == 0 || chance.below(8) == 0 {
@@ -117,13 +117,13 @@ fn text(document: &Document, value: &Value) -> String {
     value.as_array().into_iter().flatten().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// How many documents are tried.
+/// Number of mutated documents.
 fn tried() -> u64 {
     let tried = std::env::var("GATEWRIGHT_MUTATIONS").ok().and_then(|count| count.parse().ok());
     tried.unwrap_or(TRIED)
 }
 
-/// The chance of a number.
+/// The generator for a seed.
 fn chance(number: u64) -> RandomNumbers {
     RandomNumbers(0x9e37_79b9_7f4a_7c15 ^ (number + 1).wrapping_mul(0xd134_2543_de82_ef95))
 }
@@ -139,7 +139,7 @@ fn stream(events: &Value, line_end: &str) -> String {
 }
 
 #[test]
-fn mixed_streams_pass_as_they_came_in_whatever_packets() {
+fn mutated_streams_pass_through_in_packets_of_any_size() {
     let (documents, mut relayed, mut broken) = (documents(), 0, Vec::new());
     let streams: Vec<&Document> = documents.iter().filter(|document| document.kind == 3).collect();
     for number in 0..tried() {
@@ -173,7 +173,7 @@ fn mixed_streams_pass_as_they_came_in_whatever_packets() {
 }
 
 #[test]
-fn mixed_documents_are_translated_and_what_they_lose_is_there() {
+fn mutated_documents_translate_without_panic() {
     let (documents, mut translated) = (documents(), 0);
     for number in 0..tried() {
         let mut chance = chance(number);
@@ -191,7 +191,7 @@ fn mixed_documents_are_translated_and_what_they_lose_is_there() {
     assert!(translated > 500, "only {translated} were translated");
 }
 
-/// The rule that broke, and between which protocols.
+/// The violated rule, and the protocols involved.
 fn class(protocol: u8, broken: &str) -> String {
     let mut words = broken.lines().next().unwrap_or_default().splitn(3, ": ");
     let (target, rule) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -199,7 +199,7 @@ fn class(protocol: u8, broken: &str) -> String {
 }
 
 #[test]
-fn mixed_documents_keep_the_rules_of_every_protocol() {
+fn mutated_documents_satisfy_every_protocols_rules() {
     let documents: Vec<Document> = documents().into_iter().filter(|document| document.kind != 1).collect();
     let (mut held, mut faults) = (0_u64, BTreeMap::<String, (u64, String)>::new());
     for number in (0..tried()).step_by(HELD) {

@@ -1,5 +1,5 @@
-//! A stream that passes through the gateway: the same to its client and in its usage however it is cut into packets, and
-//! what the upstream said but for the name of the model and the usage that only the gateway asked for.
+//! A relayed stream: the client's bytes and the usage don't depend on packet boundaries, and the bytes are
+//! the upstream's, except for the model name and the usage that only the gateway requested.
 
 use bytes::Bytes;
 use gatewright_protocol::conversation::Protocol;
@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::PROTOCOLS;
 use crate::relay::cut::{CutOutcome, CutResult, Fields, MODEL, StreamHandling, lines_of_blocks, take};
 
-/// Passes a stream of an upstream on. The first byte names the protocol, the second whether the usage is hidden and whether the
-/// client reads an array, the third the size of packets. Returns the bytes that the client gets; `None`: nothing came.
+/// Relays an upstream's stream. The first byte names the protocol, the second whether the usage is hidden and whether the
+/// client reads an array, the third the packet size. Returns the length of the client's data in bytes; `None`: nothing was relayed.
 ///
 /// # Panics
 ///
-/// If the client gets something else than the upstream said, or if that depends on the packets; if usage or end are not those
-/// that the reader of the protocol reads.
+/// If the client gets anything else than the upstream sent, or if that depends on packet boundaries; if usage or end differ
+/// from those that the protocol's reader finds.
 pub fn relay(input: &[u8]) -> Option<usize> {
     let (&[protocol, form, size], stream) = input.split_first_chunk()?;
     let protocol = PROTOCOLS[usize::from(protocol) % PROTOCOLS.len()];
@@ -32,9 +32,9 @@ pub fn relay(input: &[u8]) -> Option<usize> {
         is_as_it_came(protocol, hide_usage, stream, &whole);
     }
     let read = in_packets(StreamHandling::Read, stream.len());
-    // What its reader cannot read passes all the same.
+    // Events that the reader cannot parse are relayed anyway.
     if read.end != CutOutcome::Unread && !has_odd_choices(stream) {
-        // An error that has no form is one all the same, and its reader takes it for an early end.
+        // A malformed error is still an error; the reader treats it as an early end.
         let is_failure = (whole.end, read.end) == (CutOutcome::Failed, CutOutcome::Early);
         assert!(whole.end == read.end || is_failure, "{:?} and {:?} by the reader", whole.end, read.end);
         if whole.end == CutOutcome::Whole && tells_usage_plainly(protocol, stream) {
@@ -72,7 +72,7 @@ fn is_as_it_came(protocol: Protocol, hide_usage: bool, stream: &[u8], taken: &Cu
     assert!(is_added && passed.next().is_none(), "more passes than came");
 }
 
-/// Whether a block ends its stream: nothing that follows it passes.
+/// Whether a block ends its stream: nothing after it is relayed.
 fn is_last_word(protocol: Protocol, block: &[&[u8]]) -> bool {
     let text = block.join(&b'\n');
     let fields = Fields::read(&text);
@@ -94,13 +94,13 @@ fn is_last_word(protocol: Protocol, block: &[&[u8]]) -> bool {
     }
 }
 
-/// Whether a block is what it was, but for one text in it, which is the name of the model.
+/// Whether a block is unchanged except for one string, the model name.
 fn is_same(came: &[&[u8]], passed: &[&[u8]]) -> bool {
     let (came, passed) = (came.join(&b'\n'), passed.join(&b'\n'));
     if came == passed {
         return true;
     }
-    // The chunk with the usage has a list of choices, where some providers have none.
+    // A usage chunk gets a list of choices, which some providers omit.
     if let (Ok(mut came), Ok(passed)) = (data_of(&came), data_of(&passed))
         && came["choices"].is_null()
         && passed["choices"].as_array().is_some_and(Vec::is_empty)
@@ -122,12 +122,12 @@ fn is_same(came: &[&[u8]], passed: &[&[u8]]) -> bool {
     })
 }
 
-/// The JSON of a block of one line of data.
+/// The JSON of a block with one data line.
 fn data_of(block: &[u8]) -> serde_json::Result<Value> {
     serde_json::from_slice(block.strip_prefix(b"data:").unwrap_or(block))
 }
 
-/// Whether a stream tells its usage where and as often as the protocol does: it is taken wherever it stands.
+/// Whether a stream reports its usage in the protocol's place and number of times: the gateway accepts it anywhere.
 fn tells_usage_plainly(protocol: Protocol, stream: &[u8]) -> bool {
     let (mut told, mut starts) = (0, 0);
     for block in lines_of_blocks(stream) {
@@ -137,14 +137,14 @@ fn tells_usage_plainly(protocol: Protocol, stream: &[u8]) -> bool {
         let in_object = !data["response"]["usage"].is_null() || !data["message"]["usage"].is_null();
         let is_plain = match protocol {
             Protocol::Chat | Protocol::Native | Protocol::Converse => !in_object,
-            // What follows an end is read no more.
+            // Nothing after the end is read.
             Protocol::Responses => !in_event && in_object == (kind == "response.completed"),
             Protocol::Messages => {
                 (!in_event || kind == "message_delta") && (!in_object || kind == "message_start")
             }
         };
         told += usize::from(in_event || in_object);
-        // A second start tells its reader nothing.
+        // The reader ignores a second start.
         let text = block.join(&b'\n');
         starts += usize::from(kind == "message_start" || Fields::read(&text).name == Some("message_start"));
         if !is_plain || starts > 1 {
@@ -154,7 +154,7 @@ fn tells_usage_plainly(protocol: Protocol, stream: &[u8]) -> bool {
     told <= if protocol == Protocol::Messages { 2 } else { 1 }
 }
 
-/// Whether a choice of a stream is no object: whether it counts as one that has begun is open.
+/// Whether a choice of a stream is not an object: whether it counts as begun is undefined.
 fn has_odd_choices(stream: &[u8]) -> bool {
     let is_odd = |data: &Value| {
         let mut choices =
@@ -171,7 +171,7 @@ fn value_of(block: &[&[u8]]) -> Value {
     serde_json::from_str(&data).unwrap_or_default()
 }
 
-/// Whether a chunk of chat tells the usage and nothing else that clients wait for.
+/// Whether a chat chunk contains only the usage.
 fn tells_usage(block: &[&[u8]]) -> bool {
     let chunk = value_of(block);
     let has_choices = chunk["choices"].as_array().is_some_and(|choices| !choices.is_empty());
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_of_each_protocol_passes_in_packets_of_any_size() {
+    fn streams_of_each_protocol_pass_in_packets_of_any_size() {
         let chat = "data: {\"model\":\"theirs\",\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n\
                     data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3}}\r\n\r\ndata: [DONE]\n\n";
         let native = "data: {\"candidates\":[{\"finishReason\":\"STOP\"}],\"modelVersion\":\"theirs\"}";
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_another_text_is_seen() {
+    fn changed_text_is_detected() {
         let same = |came: &str, passed: &str| is_same(&[came.as_bytes()], &[passed.as_bytes()]);
         assert!(same(r#"data: {"model":"theirs"}"#, r#"data: {"model":"mine"}"#));
         assert!(!same(r#"data: {"model":"theirs","a":1}"#, r#"data: {"model":"mine","a":2}"#));

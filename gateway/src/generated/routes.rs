@@ -17,6 +17,12 @@ pub(crate) static ROUTES: &[Route] = &[
         ],
     },
     Route {
+        operation: &operations::CREATE_EMBEDDING,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("embeddings"),
+        ],
+    },
+    Route {
         operation: &operations::CREATE_IMAGE,
         segments: &[
             Segment::Literal("v1"), Segment::Literal("images"), Segment::Literal("generations"),
@@ -172,6 +178,11 @@ pub trait Service: Send + Sync {
         async move { not_implemented(call.operation) }
     }
 
+    /// Create embeddings: `POST /v1/embeddings`. Ours: not in the source specification.
+    fn create_embedding(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
     /// List models: `GET /v1/models`. Source: sections 4 and 2.4 of the specification.
     fn list_models(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
@@ -234,6 +245,7 @@ pub async fn dispatch(service: &impl Service, call: Call) -> Response {
         "list_response_input_items" => service.list_response_input_items(call).await,
         "create_message" => service.create_message(call).await,
         "count_message_tokens" => service.count_message_tokens(call).await,
+        "create_embedding" => service.create_embedding(call).await,
         "list_models" => service.list_models(call).await,
         "retrieve_model" => service.retrieve_model(call).await,
         "generate_content" => service.generate_content(call).await,

@@ -1,4 +1,4 @@
-//! What is kept of a secret.
+//! The stored form of a secret.
 
 use std::fmt;
 

@@ -1,48 +1,47 @@
-//! How much a key may do.
+//! Limits of a key.
 
 use serde::{Deserialize, Serialize};
 
 use super::InvalidMember;
 
-/// Largest accepted count: beyond it, sums could overflow what the store keeps.
+/// Largest accepted count: sums of larger ones could overflow the store's integers.
 const MOST: u64 = 1_000_000_000_000_000;
 /// Largest accepted amount of money.
 const MAX_MONEY: f64 = 1_000_000_000.0;
 
-/// How much a key may do; `None`: no limit. They hold for the operations that call a model. Days and months are those of
-/// UTC.
+/// The limits of a key; `None`: no limit. They apply to the operations that call a model. Days and months are in UTC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct KeyLimits {
-    /// Requests a minute.
+    /// Requests per minute.
     pub requests_per_minute: Option<u64>,
-    /// Tokens a minute, read and written. They count when an answer ends.
+    /// Tokens per minute, input and output. They are counted when an answer ends.
     pub tokens_per_minute: Option<u64>,
-    /// Requests at once; one lasts until its answer is sent.
+    /// Concurrent requests. A request ends when its answer has been sent.
     pub concurrent_requests: Option<u64>,
-    /// Tokens a day, read and written.
+    /// Tokens per day, input and output.
     pub tokens_per_day: Option<u64>,
-    /// Tokens a month, read and written.
+    /// Tokens per month, input and output.
     pub tokens_per_month: Option<u64>,
-    /// Money a day, by the configured prices.
+    /// Cost per day, at the configured prices.
     pub cost_per_day: Option<f64>,
-    /// Money a month, by the configured prices.
+    /// Cost per month, at the configured prices.
     pub cost_per_month: Option<f64>,
-    /// Bytes of the generated files that there are at once. Not written where there is no limit, so that gateways of a version
-    /// before read the key.
+    /// Total size of its generated files at any time, in bytes. Omitted if there is no limit, so that older gateways can
+    /// read the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_bytes: Option<u64>,
 }
 
 impl KeyLimits {
-    /// Whether gateways count together what the key takes, where they share counters.
+    /// Whether gateways with shared counters count the usage of the key together.
     pub(crate) fn are_counted(&self) -> bool {
         let counts = self.requests_per_minute.or(self.tokens_per_minute).or(self.concurrent_requests);
         counts.is_some() || self.have_budget()
     }
 
-    /// Whether what is spent in a day or a month is limited.
+    /// Whether the tokens or the cost per day or month are limited.
     pub(crate) fn have_budget(&self) -> bool {
         let tokens = self.tokens_per_day.or(self.tokens_per_month);
         tokens.is_some() || self.cost_per_day.or(self.cost_per_month).is_some()
@@ -79,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_a_positive_number_within_bounds() {
+    fn limits_are_positive_and_bounded() {
         assert_eq!(KeyLimits::default().check(), Ok(()));
         let limits =
             KeyLimits { tokens_per_day: Some(MOST), cost_per_day: Some(0.01), ..KeyLimits::default() };
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_an_older_gateway_does_not_know_is_written_only_where_it_is_given() {
+    fn newer_limits_are_serialized_only_when_set() {
         let written = |limits: &KeyLimits| serde_json::to_string(limits).expect("plain values");
         assert!(!written(&KeyLimits::default()).contains("file_bytes"));
         let limits = KeyLimits { file_bytes: Some(1), ..KeyLimits::default() };
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_limit_is_refused_and_not_ignored() {
+    fn misspelt_limit_is_rejected() {
         let read = serde_json::from_str::<KeyLimits>(r#"{"request_per_minute": 1}"#);
         assert!(read.is_err_and(|error| error.to_string().contains("request_per_minute")));
     }

@@ -9,26 +9,28 @@ use super::InvalidMember;
 const MOST: usize = 200;
 /// Maximum length of a model's id, in bytes.
 const LONGEST_MODEL: usize = 200;
-/// Sign at the end of a model's id that stands for any continuation.
+/// Wildcard at the end of a model's id.
 const ANY: char = '*';
 
-/// What a key may do and know; an empty list allows all.
+/// The scopes of a key. An empty list allows everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Scopes {
-    /// Ids of models as clients send them; `family-*` stands for every id that begins so.
+    /// Ids of models as clients send them. `family-*` matches every id with that prefix.
+    #[serde(deserialize_with = "super::null_is_default")]
     pub models: Vec<String>,
     /// Ids of operations, such as `create_chat_completion`.
+    #[serde(deserialize_with = "super::null_is_default")]
     pub operations: Vec<String>,
-    /// Whether the header `x-gatewright-upstream` tells it which upstream answered. Not written where it is false, so that
-    /// gateways of a version before read the key.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    /// Whether responses contain the header `x-gatewright-upstream`, which names the upstream that answered. Omitted if
+    /// false, so that older gateways can read the key.
+    #[serde(deserialize_with = "super::null_is_default", skip_serializing_if = "std::ops::Not::not")]
     pub show_upstream: bool,
 }
 
 impl Scopes {
-    /// What the key of the configuration may do, which is its operator's.
+    /// The scopes of the configured key, which belongs to the operator.
     pub(crate) fn all() -> Self {
         Self { show_upstream: true, ..Self::default() }
     }
@@ -47,7 +49,7 @@ impl Scopes {
         self.operations.is_empty() || self.operations.iter().any(|id| id == operation.id)
     }
 
-    /// Errors: too many entries; an operation that does not exist.
+    /// Errors: there are too many entries, or an operation does not exist.
     pub(super) fn check(&self) -> Result<(), InvalidMember> {
         if self.models.len() > MOST || self.operations.len() > MOST {
             return Err(InvalidMember::new("scopes", format!("may list at most {MOST} of each")));
@@ -80,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_named_whole_or_by_its_beginning() {
+    fn model_scope_matches_exact_ids_and_prefixes() {
         assert!(models(&[]).allow_model("any"));
         assert!(models(&["a", "b"]).allow_model("b"));
         assert!(!models(&["a", "b"]).allow_model("bc"));
@@ -89,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_that_an_older_gateway_does_not_know_is_written_only_where_it_is_given() {
+    fn newer_scopes_are_serialized_only_when_set() {
         let written = |scopes: &Scopes| serde_json::to_string(scopes).expect("plain values");
         assert_eq!(written(&Scopes::default()), r#"{"models":[],"operations":[]}"#);
         let shows = Scopes::all();
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_must_exist() {
+    fn operation_scope_must_name_an_existing_operation() {
         let of = |id: &str| Scopes { operations: vec![id.to_owned()], ..Scopes::default() };
         assert_eq!(of("create_chat_completion").check(), Ok(()));
         assert!(of("create_chat_completion").allow_operation(&operations::CREATE_CHAT_COMPLETION));

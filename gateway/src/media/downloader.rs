@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::relay::{DownloadError, Medium, Remote, download};
 use crate::store::{FileKind, FileReservation, StoredFile};
 
-/// What is accepted as a video.
+/// The files accepted as a video.
 const VIDEO: Medium = Medium { name: "video", mismatch: "is not a video", kind_of, max_bytes: u64::MAX };
 
 /// Fetches a complete file. `owner`: the id of the API key that it belongs to. `room`: its reserved space, also for repeated
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_known_by_their_beginning() {
+    fn video_format_is_detected_by_magic_bytes() {
         assert_eq!(kind_of(b"\0\0\0\x20ftypisom"), Some(FileKind::Mp4));
         assert_eq!(kind_of(b"\x1a\x45\xdf\xa3\x01\0\0\0\0\0\0\x1f"), Some(FileKind::Webm));
         for other in [&b""[..], b"<html><body>", b"{\"error\":{}}", b"ftypisomftyp"] {

@@ -35,7 +35,7 @@ pub(crate) async fn serve(
     Ok(response)
 }
 
-/// What part of a file is served.
+/// The part of a file to serve.
 enum ServedRange {
     Whole(u64),
     /// Start and exclusive end.
@@ -46,10 +46,10 @@ enum ServedRange {
 
 impl ServedRange {
     fn of(file: &OpenFile<'_>, headers: &HeaderMap) -> Self {
-        let asked = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let text_of = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         // `If-Range` must match this exact file; a date is not precise enough.
-        let same_file = asked(header::IF_RANGE).is_none_or(|wanted| wanted == tag_of(file));
-        let range = asked(header::RANGE).filter(|_| same_file).and_then(single_range);
+        let same_file = text_of(header::IF_RANGE).is_none_or(|tag| tag == tag_of(file));
+        let range = text_of(header::RANGE).filter(|_| same_file).and_then(single_range);
         match range.map(|range| range.within(file.bytes)) {
             None => Self::Whole(file.bytes),
             Some(Some((start, end))) => Self::Range(start, end),
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_read_as_the_standard_says() {
+    fn range_header_is_parsed() {
         assert_eq!(single_range("bytes=0-99"), Some(RequestedRange::From(0, Some(99))));
         assert_eq!(single_range("bytes=5-"), Some(RequestedRange::From(5, None)));
         assert_eq!(single_range("bytes=-3"), Some(RequestedRange::Last(3)));

@@ -27,9 +27,9 @@ const MAX_FETCHES: u32 = 5;
 pub(super) struct PolledVideo<'a> {
     app: &'a Arc<App>,
     task: &'a Task,
-    held: &'a LeaseGuard,
+    lease: &'a LeaseGuard,
     remote: Remote,
-    wanted: VideoParams,
+    params: VideoParams,
     /// Space for the file.
     room: Option<FileReservation>,
     deadline: Instant,
@@ -45,14 +45,14 @@ impl<'a> PolledVideo<'a> {
     pub(super) fn new(
         app: &'a Arc<App>,
         task: &'a Task,
-        held: &'a LeaseGuard,
+        lease: &'a LeaseGuard,
         remote: Remote,
-        wanted: VideoParams,
+        params: VideoParams,
         room: Option<FileReservation>,
         under_way: VideoInProgress,
     ) -> Self {
         let (deadline, under_way) = (Instant::now(), Some(under_way));
-        Self { app, task, held, remote, wanted, room, deadline, trouble: None, under_way, began: None }
+        Self { app, task, lease, remote, params, room, deadline, trouble: None, under_way, began: None }
     }
 
     /// Follows the video to its final state. `first`: the stage that the upstream reported when it accepted the video.
@@ -67,9 +67,9 @@ impl<'a> PolledVideo<'a> {
     }
 
     async fn end(&mut self, first: VideoStage) -> TaskState {
-        let (mut said, mut before) = (first, None);
+        let (mut reported, mut before) = (first, None);
         loop {
-            let state = match said {
+            let state = match reported {
                 VideoStage::Done(finished) => {
                     self.note_time();
                     return self.fetch(&finished).await;
@@ -81,10 +81,10 @@ impl<'a> PolledVideo<'a> {
             };
             if before.as_ref() != Some(&state) {
                 self.note_stage(&state, before.is_none());
-                self.held.advance(&state).await;
+                self.lease.advance(&state).await;
                 before = Some(state);
             }
-            said = match self.look_up().await {
+            reported = match self.look_up().await {
                 Ok(next) => next,
                 Err(lost) => return TaskState::failed(lost),
             };
@@ -106,7 +106,7 @@ impl<'a> PolledVideo<'a> {
         self.under_way = None;
         let began = self.began.unwrap_or(self.task.created);
         let took = Duration::from_secs(unix_seconds().saturating_sub(began));
-        self.app.task_runner.schedule.estimates.took(&self.task.model, self.wanted.duration_s, took);
+        self.app.task_runner.schedule.estimates.took(&self.task.model, self.params.duration_s, took);
     }
 
     /// The next stage that the upstream reports. Errors: it has no such video.
@@ -122,9 +122,9 @@ impl<'a> PolledVideo<'a> {
                 Err(fault) => fault,
             };
             refusals = if fault.verdict == FailureClass::Request { refusals + 1 } else { 0 };
-            let said = self.note(&fault);
+            let message = self.note(&fault);
             if refusals == MAX_REFUSALS {
-                return Err(format!("the provider no longer finds the video: {said}"));
+                return Err(format!("the provider no longer finds the video: {message}"));
             }
             pause = longer(pause, fault.retry_after);
         }
@@ -147,10 +147,10 @@ impl<'a> PolledVideo<'a> {
                 }
                 Err(DownloadError::Failed(fault)) => {
                     failures += 1;
-                    let said = self.note(&fault);
+                    let message = self.note(&fault);
                     if failures == MAX_FETCHES {
                         return TaskState::failed(format!(
-                            "the file of the video could not be fetched: {said}"
+                            "the file of the video could not be fetched: {message}"
                         ));
                     }
                     fault.retry_after
@@ -163,7 +163,7 @@ impl<'a> PolledVideo<'a> {
 
     /// What the upstream doesn't report about the video is taken from the request.
     fn completed(&self, finished: &Finished, file: StoredFile) -> TaskState {
-        let VideoParams { duration_s, size } = self.wanted;
+        let VideoParams { duration_s, size } = self.params;
         TaskState::Completed(Output {
             file,
             duration_s: finished.film.duration_s.unwrap_or(duration_s),
@@ -184,15 +184,15 @@ impl<'a> PolledVideo<'a> {
     fn note(&mut self, fault: &AttemptFailure) -> String {
         let upstream = &*self.remote.provider.endpoint.name;
         tracing::warn!(task = self.task.id, upstream, reason = ?fault.verdict, "polling a video failed");
-        let said = fault.failure().message.clone();
-        self.trouble = Some(said.clone());
-        said
+        let message = fault.failure().message.clone();
+        self.trouble = Some(message.clone());
+        message
     }
 }
 
 /// The pause after a failure.
-fn longer(pause: Duration, told: Option<Duration>) -> Duration {
-    (pause * 2).min(LONGEST_PAUSE.max(pause)).max(told.unwrap_or_default())
+fn longer(pause: Duration, retry_after: Option<Duration>) -> Duration {
+    (pause * 2).min(LONGEST_PAUSE.max(pause)).max(retry_after.unwrap_or_default())
 }
 
 /// Varies the pause by up to a fifth, so that polls don't coincide.
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_a_minute_or_to_what_the_upstream_says() {
+    fn poll_interval_grows_to_a_minute_or_to_retry_after() {
         let seconds = Duration::from_secs;
         assert_eq!(longer(seconds(5), None), seconds(10));
         assert_eq!(longer(seconds(50), None), seconds(60));

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gatewright_simulator::video;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::app::App;
-use crate::simulator::video;
 use crate::store::{FileKind, FileReservation, LIFETIME, Output, StoredFile, TaskState};
 use crate::tasks::{LeaseGuard, QueuedVideo, STOPPED};
 use crate::wire::ApiError;
@@ -71,12 +71,12 @@ impl Job {
     pub(super) async fn run(
         self,
         app: &App,
-        held: &LeaseGuard,
+        lease: &LeaseGuard,
         time: Duration,
         deadline: Instant,
     ) -> TaskState {
         let mut trouble = None;
-        let making = self.make(app, held, time, deadline, &mut trouble);
+        let making = self.make(app, lease, time, deadline, &mut trouble);
         if let Ok(state) = tokio::time::timeout_at(deadline, making).await {
             return state;
         }
@@ -88,7 +88,7 @@ impl Job {
     async fn make(
         self,
         app: &App,
-        held: &LeaseGuard,
+        lease: &LeaseGuard,
         time: Duration,
         deadline: Instant,
         trouble: &mut Option<String>,
@@ -109,7 +109,7 @@ impl Job {
                 None => return TaskState::failed(STOPPED),
             },
         };
-        held.advance(&TaskState::Processing).await;
+        lease.advance(&TaskState::Processing).await;
         let encode = async move {
             // Held by the thread: abandoned work still occupies a processor until it ends.
             let encoded = tokio::task::spawn_blocking(move || {
@@ -174,12 +174,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_video_that_waits_or_takes_longer_than_its_time_fails_as_those_of_upstreams_do() {
+    async fn simulated_video_fails_at_its_timeout() {
         let (video_time, video_timeout) = (Duration::from_hours(1), Duration::from_millis(500));
         let config = Config { video_time, video_timeout, ..Config::default() };
         let gateway = Embedded::new(config).expect("a gateway");
         let _taken = [(), ()].map(|()| gateway.app().task_runner.schedule.free_place().expect("both places"));
-        // One finds no encoder, the other needs none, and would end after an hour.
+        // The first video gets no encoder; the second one needs none, and would end after an hour.
         for (prompt, begins) in [("a kite", "pending"), ("[fail]", "processing")] {
             let body = json!({ "model": "video_model_1", "prompt": prompt });
             let path = "/v1/videos/generations";

@@ -14,7 +14,8 @@ pub(super) struct TaskPayload {
     /// Missing in the first payloads.
     #[serde(default)]
     pub(super) version: u32,
-    pub(super) wanted: VideoParams,
+    #[serde(rename = "wanted")]
+    pub(super) params: VideoParams,
     /// Scheme, host and port of the file URL.
     pub(super) public: String,
     /// The webhook to notify when the task has ended.
@@ -80,11 +81,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_payload_of_a_newer_gateway_is_left_to_it_until_its_deadline() {
-        let wanted = VideoParams { duration_s: 1, size: (2, 3) };
+    fn newer_task_payload_is_skipped_until_its_deadline() {
+        let params = VideoParams { duration_s: 1, size: (2, 3) };
         let maker = VideoProvider::Simulator { prompt: "a cat".to_owned() };
         let (public, webhook) = ("https://x".to_owned(), None);
-        let task_payload = TaskPayload { version: VERSION, wanted, public, webhook, deadline: 100, maker };
+        let task_payload = TaskPayload { version: VERSION, params, public, webhook, deadline: 100, maker };
         let mut task_payload = serde_json::to_value(task_payload).expect("plain values");
         let read =
             |task_payload: &serde_json::Value, now| StoredPayload::read(&task_payload.to_string(), now);
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_to_be_told_is_known_though_the_rest_cannot_be_read() {
+    fn webhook_receiver_is_read_from_an_unreadable_payload() {
         let task_payload = r#"{"public":"https://x","webhook":"https://y","maker":{"unknown":1}}"#;
         assert!(serde_json::from_str::<TaskPayload>(task_payload).is_err());
         let (public, webhook) = ("https://x".to_owned(), "https://y".to_owned());

@@ -1,4 +1,5 @@
-//! The gateway's background task for video tasks: renews the leases of its own, and takes over abandoned ones.
+//! The gateway's background task for video tasks: renews the leases of this gateway's tasks, and takes over abandoned
+//! ones.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -31,8 +32,8 @@ async fn attend(app: Weak<App>) {
             if resumed.is_empty() {
                 break;
             }
-            for (resumed, held) in resumed {
-                videos::resume(&app, resumed, held);
+            for (resumed, lease) in resumed {
+                videos::resume(&app, resumed, lease);
             }
         }
         if Instant::now() >= forget {

@@ -3,10 +3,10 @@
 use gatewright::ErrorCode;
 use gatewright::limits::integer;
 use gatewright_protocol::json::text;
+use gatewright_simulator::video;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::simulator::video;
 use crate::wire::{ApiError, Call};
 
 /// Estimated size of a second of video from providers.

@@ -38,7 +38,7 @@ use crate::wire::{ApiError, Call, Response, json_response};
 
 /// `POST /v1/videos/generations`: returns the task, always as `processing` (sections 3 and 4).
 pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiError> {
-    let (order, wanted) = order(app, call)?;
+    let (order, params) = order(app, call)?;
     let webhook = order.request["webhook_url"].as_str().map(str::to_owned);
     if let Some(url) = &webhook {
         app.outbox.check(url)?;
@@ -51,20 +51,20 @@ pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiEr
         state: TaskState::Pending,
     };
     // Before any upstream gets the request: a video without a task would be lost.
-    let held = app.task_runner.add(&task, webhook.is_some(), app.hundredths_of_key()).await?;
+    let lease = app.task_runner.add(&task, webhook.is_some(), app.percent_of_key()).await?;
     let public = app.public_url(&order.call);
     let work =
-        VideoWork { app: Arc::clone(app), task, held, wanted, public, webhook, made: Mutex::default() };
-    let (told, answer) = oneshot::channel();
-    app.task_runner.spawn(work.begin(order, told, Span::current()));
+        VideoWork { app: Arc::clone(app), task, lease, params, public, webhook, made: Mutex::default() };
+    let (reply, answer) = oneshot::channel();
+    app.task_runner.spawn(work.begin(order, reply, Span::current()));
     let stopping = || ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "the gateway is shutting down");
     answer.await.unwrap_or_else(|_| Err(stopping()))
 }
 
 /// Resumes a task that another process left.
-pub(super) fn resume(app: &Arc<App>, resumed: ResumedTask, held: LeaseGuard) {
+pub(super) fn resume(app: &Arc<App>, resumed: ResumedTask, lease: LeaseGuard) {
     let ResumedTask { task, task_payload, .. } = resumed;
-    let task_payload = match StoredPayload::read(&task_payload, held.now()) {
+    let task_payload = match StoredPayload::read(&task_payload, lease.now()) {
         StoredPayload::TaskPayload(task_payload) => task_payload,
         StoredPayload::Newer => {
             // A gateway that can read it takes it over when this lease expires.
@@ -77,15 +77,15 @@ pub(super) fn resume(app: &Arc<App>, resumed: ResumedTask, held: LeaseGuard) {
             let notice = Receiver::of(&task_payload).map(|Receiver { public, webhook }| {
                 notice(&task, &webhook, &record_of(&task, &app.files, &public))
             });
-            app.task_runner.spawn(async move { _ = held.end(&task.state, notice.as_ref()).await });
+            app.task_runner.spawn(async move { _ = lease.end(&task.state, notice.as_ref()).await });
             return;
         }
     };
     tracing::info!(task = task.id, "resuming a video task");
-    let TaskPayload { version: _, wanted, public, webhook, deadline, maker } = task_payload;
-    let deadline = held.at(deadline);
+    let TaskPayload { version: _, params, public, webhook, deadline, maker } = task_payload;
+    let deadline = lease.at(deadline);
     let work =
-        VideoWork { app: Arc::clone(app), task, held, wanted, public, webhook, made: Mutex::default() };
+        VideoWork { app: Arc::clone(app), task, lease, params, public, webhook, made: Mutex::default() };
     app.task_runner.spawn(work.go_on(maker, deadline));
 }
 
@@ -110,23 +110,23 @@ fn order(app: &App, call: Call) -> Result<(VideoRequest, VideoParams), ApiError>
         None => call.checked_body_by(rules)?,
     };
     let route = route.ok_or_else(|| models::unserved(&routes, text(&request["model"]), call.operation))?;
-    let wanted = VideoParams::of(&call, &request)?;
+    let params = VideoParams::of(&call, &request)?;
     // The defaults of the specification only apply to its own models. Others have their own defaults.
     let states = |members: &[&str]| limits.is_some() || members.iter().any(|name| !request[*name].is_null());
     let film = VideoDimensions {
-        duration_s: states(&["duration"]).then_some(wanted.duration_s),
-        size: states(&["resolution", "aspect_ratio"]).then_some((wanted.size.0.into(), wanted.size.1.into())),
+        duration_s: states(&["duration"]).then_some(params.duration_s),
+        size: states(&["resolution", "aspect_ratio"]).then_some((params.size.0.into(), params.size.1.into())),
     };
-    let duration_s = wanted.duration_s;
-    Ok((VideoRequest { call, route, request, duration_s, film }, wanted))
+    let duration_s = params.duration_s;
+    Ok((VideoRequest { call, route, request, duration_s, film }, params))
 }
 
 /// The work on a task, until its end.
 struct VideoWork {
     app: Arc<App>,
     task: Task,
-    held: LeaseGuard,
-    wanted: VideoParams,
+    lease: LeaseGuard,
+    params: VideoParams,
     /// Scheme, host and port of the file URL.
     public: String,
     /// The webhook to notify of its end.
@@ -150,18 +150,23 @@ enum Making {
 }
 
 impl VideoWork {
-    /// `told`: receives the response to the submission. If the client has disconnected, the video is still followed. `span`: of
+    /// `reply`: receives the response to the submission. If the client has disconnected, the video is still followed. `span`: of
     /// the client's request, which ends with that response.
-    async fn begin(self, order: VideoRequest, told: oneshot::Sender<Result<Response, ApiError>>, span: Span) {
+    async fn begin(
+        self,
+        order: VideoRequest,
+        reply: oneshot::Sender<Result<Response, ApiError>>,
+        span: Span,
+    ) {
         let work = async {
             match self.submit(order).instrument(span).await {
                 Ok((making, deadline, response)) => {
-                    _ = told.send(Ok(response));
+                    _ = reply.send(Ok(response));
                     self.end(making, deadline).await;
                 }
                 Err(error) => {
-                    self.held.forget().await;
-                    _ = told.send(Err(error));
+                    self.lease.forget().await;
+                    _ = reply.send(Err(error));
                 }
             }
         };
@@ -173,7 +178,7 @@ impl VideoWork {
         let work = async {
             let making = match maker {
                 VideoProvider::Simulator { prompt } => {
-                    let VideoParams { duration_s, size } = self.wanted;
+                    let VideoParams { duration_s, size } = self.params;
                     let job = Job::new(&self.app, &self.task.owner, &prompt, size, duration_s).await;
                     job.map(Making::Simulated)
                 }
@@ -212,13 +217,13 @@ impl VideoWork {
         };
         tokio::select! {
             () = work => self.discard().await,
-            () = self.held.lost() => {
+            () = self.lease.lost() => {
                 tracing::warn!(task = self.task.id, "another gateway took over the video task");
                 self.discard().await;
             }
             () = self.app.task_runner.stopped() => {
                 tracing::warn!(task = self.task.id, "abandoned: the gateway stopped");
-                self.held.leave();
+                self.lease.leave();
             }
         }
     }
@@ -235,7 +240,7 @@ impl VideoWork {
         let room = if order.route.is_embedded() {
             None
         } else {
-            Some(self.app.room_for_files(&self.task.owner, self.wanted.expected_bytes()).await?)
+            Some(self.app.room_for_files(&self.task.owner, self.params.expected_bytes()).await?)
         };
         match relay::submit(&self.app.metrics, &order).await? {
             AcceptedVideo::Simulator { attempt, charge } => self.simulate(&order, attempt, charge).await,
@@ -245,7 +250,7 @@ impl VideoWork {
                     _ => TaskState::Processing,
                 };
                 let estimates = &self.app.task_runner.schedule.estimates;
-                let usual = || estimates.of(&model, self.wanted.duration_s, state == TaskState::Pending);
+                let usual = || estimates.of(&model, self.params.duration_s, state == TaskState::Pending);
                 let estimate = report.estimated_time.unwrap_or_else(|| whole_seconds(usual()));
                 // Later videos queue behind it.
                 let mut under_way = self.under_way();
@@ -268,7 +273,7 @@ impl VideoWork {
     }
 
     fn under_way(&self) -> VideoInProgress {
-        self.app.task_runner.schedule.estimates.under_way(&self.task.model, self.wanted.duration_s)
+        self.app.task_runner.schedule.estimates.under_way(&self.task.model, self.params.duration_s)
     }
 
     async fn simulate(
@@ -277,7 +282,7 @@ impl VideoWork {
         mut attempt: UpstreamAttempt,
         mut charge: Charge,
     ) -> Result<(Making, Instant, Response), ApiError> {
-        let VideoParams { duration_s, size } = self.wanted;
+        let VideoParams { duration_s, size } = self.params;
         let estimate = self.app.config.video_time + self.app.task_runner.schedule.wait(duration_s);
         let model = &attempt.destination.model;
         // Its own limits also apply if the configuration gives the model those of another.
@@ -322,35 +327,35 @@ impl VideoWork {
         origin: Origin,
     ) -> Result<(Instant, Response), ApiError> {
         // A gateway that takes the task over may have another clock.
-        let deadline = self.held.now().saturating_add(millis(self.app.config.video_timeout));
+        let deadline = self.lease.now().saturating_add(millis(self.app.config.video_timeout));
         let task_payload = TaskPayload {
             version: task_payload::VERSION,
-            wanted: self.wanted,
+            params: self.params,
             public: self.public.clone(),
             webhook: self.webhook.clone(),
             deadline,
             maker,
         };
         let task_payload = serde_json::to_string(&task_payload).expect("plain values");
-        self.held.accept(&state, &task_payload).await?;
+        self.lease.accept(&state, &task_payload).await?;
         // A task that waits for a free slot or at its provider is pending in look-ups alone.
         let task = Task { state: TaskState::Processing, ..self.task.clone() };
         let mut record = record_of(&task, &self.app.files, &self.public);
         record["estimated_time"] = json!(estimate);
         let mut response = json_response(&record);
         response.extensions_mut().insert(origin);
-        Ok((self.held.at(deadline), response))
+        Ok((self.lease.at(deadline), response))
     }
 
     /// Follows the video to its end.
     async fn end(&self, making: Making, deadline: Instant) {
         let state = match making {
             Making::Simulated(job) => {
-                job.run(&self.app, &self.held, self.app.config.video_time, deadline).await
+                job.run(&self.app, &self.lease, self.app.config.video_time, deadline).await
             }
             Making::Upstream { remote, room, first, under_way } => {
-                let Self { app, task, held, wanted, .. } = self;
-                let following = PolledVideo::new(app, task, held, remote, *wanted, room, under_way);
+                let Self { app, task, lease, params, .. } = self;
+                let following = PolledVideo::new(app, task, lease, remote, *params, room, under_way);
                 following.run(first, deadline).await
             }
         };
@@ -367,7 +372,7 @@ impl VideoWork {
         if let TaskState::Completed(output) = &task.state {
             *self.made() = Some(output.file.name.clone());
         }
-        if self.held.end(&task.state, notice.as_ref()).await {
+        if self.lease.end(&task.state, notice.as_ref()).await {
             self.made().take();
         }
     }
@@ -414,11 +419,11 @@ mod tests {
         };
         let room = app.room_for_files(&task.owner, 4).await.expect("room");
         let kept = room.keep(FileKind::Mp4, vec![b"film".to_vec()], LIFETIME).await.expect("it is kept");
-        let held = app.task_runner.add(&task, false, 100).await.expect("a place");
-        held.accept(&TaskState::Processing, "").await.expect("accepted");
-        let wanted = VideoParams { duration_s: 3, size: (1280, 720) };
+        let lease = app.task_runner.add(&task, false, 100).await.expect("a place");
+        lease.accept(&TaskState::Processing, "").await.expect("accepted");
+        let params = VideoParams { duration_s: 3, size: (1280, 720) };
         let (public, webhook, made) = Default::default();
-        (VideoWork { app, task, held, wanted, public, webhook, made }, kept[0].clone())
+        (VideoWork { app, task, lease, params, public, webhook, made }, kept[0].clone())
     }
 
     fn gateway() -> Embedded {
@@ -441,7 +446,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_file_of_a_task_that_somebody_else_has_taken_over_is_removed_at_once() {
+    async fn file_of_a_task_taken_over_by_another_process_is_removed() {
         let gateway = gateway();
         let (work, file) = work(&gateway).await;
         // Nothing else runs meanwhile.
@@ -457,11 +462,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_file_of_an_end_whose_answer_was_lost_stays() {
+    async fn file_is_kept_when_the_ended_task_is_ended_again() {
         let gateway = gateway();
         let (work, file) = work(&gateway).await;
-        assert!(work.held.end(&completed(&file), None).await);
-        // It retries.
+        assert!(work.lease.end(&completed(&file), None).await);
+        // The end is retried.
         work.guard(work.finish(completed(&file))).await;
         assert!(is_there(&work, &file).await);
     }

@@ -13,12 +13,13 @@ use http::Method;
 use http_body::{Body as _, Frame, SizeHint};
 use memchr::memchr;
 
+use super::content::ContentRecord;
 use super::metrics::{GaugeGuard, Metrics};
 use super::origin::Origin;
 use super::recent::RecentEntry;
 use super::response_inspector::ResponseInspector;
 use super::traces::{self, TracedRequest};
-use crate::wire::Response;
+use crate::wire::{FailureCode, Response};
 use tracing::Span;
 
 /// A request as logged.
@@ -38,6 +39,8 @@ pub(crate) struct LoggedRequest {
     pub(crate) span: Span,
     /// Its entry in the operators' list, if an admin key is set.
     pub(crate) shown: Option<RecentEntry>,
+    /// Where its response is recorded, if that is kept.
+    pub(crate) content: Option<ContentRecord>,
 }
 
 /// Watches a response until it has been sent.
@@ -46,7 +49,8 @@ pub(crate) fn watch(metrics: &Arc<Metrics>, request: LoggedRequest, response: Re
     metrics.answered(request.operation, status);
     let origin = response.extensions().get::<Origin>().cloned();
     if let Some(shown) = &request.shown {
-        shown.answered(status, origin.as_ref());
+        let error = response.extensions().get::<FailureCode>().map(|code| code.0);
+        shown.answered(status, error, origin.as_ref());
     }
     let said = (!request.span.is_disabled()).then(|| {
         // Reporting something that failed earlier, such as a task, doesn't make the request itself a failure.
@@ -71,7 +75,7 @@ struct LoggedBody {
     sending: ResponseLog,
 }
 
-/// What is known of a response; recorded when it is dropped.
+/// Data about a response, recorded when it is dropped.
 struct ResponseLog {
     metrics: Arc<Metrics>,
     request: LoggedRequest,
@@ -100,6 +104,9 @@ impl http_body::Body for LoggedBody {
                 let Self { body, sending } = &mut *self;
                 if let Some(data) = frame.data_ref() {
                     sending.bytes += data.len() as u64;
+                    if let Some(content) = &sending.request.content {
+                        content.sent(data);
+                    }
                     if !sending.begun && says_something(data) {
                         sending.begun = true;
                         let LoggedRequest { operation, begun, .. } = sending.request;
@@ -198,6 +205,7 @@ mod tests {
             operation: Some(&operations::CREATE_CHAT_COMPLETION),
             span: Span::none(),
             shown: None,
+            content: None,
         }
     }
 
@@ -206,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_byte_is_the_first_that_is_no_sign_of_life() {
+    async fn first_byte_metric_ignores_keep_alives() {
         let metrics: Arc<Metrics> = Arc::default();
         let pieces = [": ping\n\n", "\n", ": a\n\n: b\n\n", ": c\n\ndata: 1\n\n", "data: 2\n\n"];
         let body = Body::from_stream(futures_util::stream::iter(pieces.map(Ok::<_, axum::Error>)));
@@ -220,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_response_that_is_taken_whole_is_not_aborted() {
+    async fn fully_read_response_is_not_aborted() {
         for body in [Body::from("known length"), Body::empty(), Body::from_stream(pieces(2))] {
             let metrics = Arc::default();
             let response = watch(&metrics, request(&metrics), Response::new(body));
@@ -231,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_response_whose_client_leaves_is_aborted() {
+    async fn response_is_aborted_when_its_client_disconnects() {
         let metrics = Arc::default();
         let response = watch(&metrics, request(&metrics), Response::new(Body::from_stream(pieces(3))));
         let mut stream = response.into_body().into_data_stream();

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_grows_is_a_counter_and_what_is_now_a_gauge() {
+    fn counts_render_as_counters_and_states_as_gauges() {
         let states = States::default();
         states.count("gatewright_store_failures_total", 3);
         states.set("gatewright_held_bytes", &[], 1.0);

@@ -2,6 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
+/// Maximum length of the model's name in a failed request, in characters: it may be any text of the client.
+const MAX_MODEL_CHARS: usize = 100;
+
 /// The model and upstream that a response comes from: an extension of the response.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
@@ -25,6 +28,15 @@ impl Origin {
     /// For a response that begins before an upstream has answered; [`found`](Self::found) sets which one did.
     pub(crate) fn sought(model: Arc<str>) -> Self {
         Self { model, upstream: OriginUpstream::Sought(Arc::default()) }
+    }
+
+    /// For a failed request. `upstream`: the one that failed.
+    pub(crate) fn failed(model: &str, upstream: Option<Arc<str>>) -> Self {
+        let model: Arc<str> = model.chars().take(MAX_MODEL_CHARS).collect::<String>().into();
+        match upstream {
+            Some(upstream) => Self::new(model, upstream),
+            None => Self::sought(model),
+        }
     }
 
     /// Sets the upstream. Does nothing if it is already known.

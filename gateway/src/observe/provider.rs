@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_provider_is_known_by_its_host_and_else_has_the_name_of_the_upstream() {
+    fn provider_name_comes_from_the_host_or_falls_back_to_the_upstream() {
         for (host, provider) in [
             ("api.openai.com", "openai"),
             ("eu.api.openai.com", "openai"),

@@ -1,15 +1,18 @@
 //! Requests in progress and the most recently finished ones, as shown to operators: operation, key, model and upstream,
-//! duration and outcome. No content, path or query.
+//! duration and outcome, tokens and cost. No path or query; content only if the configuration asks for it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gatewright::operations::Operation;
 use serde::{Serialize, Serializer};
 
+use super::content::{Content, ContentRecord, RecentContents};
 use super::origin::Origin;
 use crate::clock::{millis, unix_millis};
+use crate::spent::amount;
+use crate::usage::Consumed;
 
 /// Maximum number of finished requests.
 const MAX_ENDED: usize = 500;
@@ -17,9 +20,17 @@ const MAX_ENDED: usize = 500;
 const MAX_LISTED: usize = 500;
 
 /// See the module. There are at most as many requests in progress as connections.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Recent {
     kept: Mutex<RequestLog>,
+    contents: Arc<RecentContents>,
+}
+
+/// Keeps no content.
+impl Default for Recent {
+    fn default() -> Self {
+        Self::new(0, Duration::ZERO)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -45,14 +56,45 @@ struct RecentRequest {
     /// Milliseconds since 1970.
     begun: u64,
     status: Option<u16>,
+    /// The gateway's code, if it sent an error.
+    error: Option<&'static str>,
     /// From the request head to the response head.
     first_byte_ms: Option<u64>,
     /// Until the end of the response, or until now.
     duration_ms: u64,
     bytes: u64,
     outcome: Option<&'static str>,
+    /// Whether its content is kept.
+    content: bool,
+    #[serde(flatten, serialize_with = "usage")]
+    consumed: Consumed,
     #[serde(skip)]
     since: Instant,
+}
+
+/// What a request consumed. All are `None` while that is unknown, and if no upstream answered.
+#[derive(Debug, Default, Serialize)]
+struct RecentUsage {
+    input_tokens: Option<u64>,
+    cached_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    reasoning_tokens: Option<u64>,
+    /// In the operator's currency; `None`: it has no price.
+    cost: Option<f64>,
+    /// Whether any of it is an estimate.
+    estimated: Option<bool>,
+}
+
+fn usage<S: Serializer>(consumed: &Consumed, serializer: S) -> Result<S::Ok, S::Error> {
+    let usage = consumed.get().map(|totals| RecentUsage {
+        input_tokens: Some(totals.input),
+        cached_tokens: Some(totals.cached),
+        output_tokens: Some(totals.output),
+        reasoning_tokens: Some(totals.reasoning),
+        cost: (totals.unpriced == 0).then(|| amount(totals.cost)),
+        estimated: Some(totals.estimated > 0),
+    });
+    usage.unwrap_or_default().serialize(serializer)
 }
 
 #[expect(clippy::ref_option, reason = "as serde calls it")]
@@ -60,11 +102,13 @@ fn word<S: Serializer>(word: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, 
     word.as_deref().serialize(serializer)
 }
 
-/// What operators see, newest first.
+/// The requests shown to operators, newest first.
 #[derive(Debug, Serialize)]
 pub(crate) struct RecentRequests {
     /// All requests in progress, including those not listed.
     under_way_count: usize,
+    /// Number of the newest requests whose content is kept; 0: none is.
+    content_requests: usize,
     under_way: Vec<RecentRequest>,
     recent: Vec<RecentRequest>,
 }
@@ -77,6 +121,21 @@ pub(crate) struct RecentEntry {
 }
 
 impl Recent {
+    /// `most`: of how many requests the content is kept; `time`: how long.
+    pub(crate) fn new(most: usize, time: Duration) -> Self {
+        Self { kept: Mutex::default(), contents: RecentContents::new(most, time) }
+    }
+
+    /// Keeps the body of a request, if the configuration asks for that.
+    pub(crate) fn keep(&self, id: &str, body: &[u8]) -> Option<ContentRecord> {
+        RecentContents::keep(&self.contents, id, body)
+    }
+
+    /// The content of a request, if it is kept.
+    pub(crate) fn content(&self, id: &str) -> Option<Content> {
+        self.contents.of(id)
+    }
+
     /// A request that has just reached its operation.
     pub(crate) fn begin(this: &Arc<Self>, operation: &'static Operation, id: &str) -> RecentEntry {
         let mut kept = this.kept();
@@ -92,10 +151,13 @@ impl Recent {
                 upstream: None,
                 begun: unix_millis(),
                 status: None,
+                error: None,
                 first_byte_ms: None,
                 duration_ms: 0,
                 bytes: 0,
                 outcome: None,
+                content: false,
+                consumed: Consumed::default(),
                 since: Instant::now(),
             },
         );
@@ -110,11 +172,13 @@ impl Recent {
         for entry in &mut under_way {
             entry.duration_ms = millis(entry.since.elapsed());
         }
-        RecentRequests {
-            under_way_count: kept.under_way.len(),
-            under_way,
-            recent: kept.ended.iter().rev().cloned().collect(),
+        let mut recent: Vec<RecentRequest> = kept.ended.iter().rev().cloned().collect();
+        let ids = self.contents.ids();
+        for entry in under_way.iter_mut().chain(&mut recent) {
+            entry.content = ids.contains(&entry.id);
         }
+        let (under_way_count, content_requests) = (kept.under_way.len(), self.contents.most());
+        RecentRequests { under_way_count, content_requests, under_way, recent }
     }
 
     fn kept(&self) -> MutexGuard<'_, RequestLog> {
@@ -128,10 +192,17 @@ impl RecentEntry {
         self.change(|entry| entry.key = Some(Arc::clone(key)));
     }
 
-    /// Its response begins.
-    pub(super) fn answered(&self, status: u16, origin: Option<&Origin>) {
+    /// Where what it consumes is shown.
+    pub(crate) fn consumed(&self) -> Consumed {
+        let consumed = Consumed::default();
+        self.change(|entry| entry.consumed = Arc::clone(&consumed));
+        consumed
+    }
+
+    /// Its response begins. `error`: the gateway's code, if it is an error of the gateway.
+    pub(super) fn answered(&self, status: u16, error: Option<&'static str>, origin: Option<&Origin>) {
         self.change(|entry| {
-            entry.status = Some(status);
+            (entry.status, entry.error) = (Some(status), error);
             entry.first_byte_ms = Some(millis(entry.since.elapsed()));
             entry.model = origin.map(|origin| Arc::clone(&origin.model));
             entry.upstream = origin.and_then(Origin::upstream).map(Arc::clone);
@@ -180,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_under_way_until_it_has_ended() {
+    fn request_is_listed_as_under_way_until_it_ends() {
         let recent = Arc::<Recent>::default();
         let shown = Recent::begin(&recent, &operations::CREATE_IMAGE, "req_1");
         shown.admitted(&"key_1".into());
@@ -190,7 +261,7 @@ mod tests {
         assert_eq!(now["under_way"][0]["outcome"], Value::Null);
 
         let origin = Origin::new("painter".into(), "one".into());
-        shown.answered(200, Some(&origin));
+        shown.answered(200, None, Some(&origin));
         shown.ended("complete", 12);
         drop(shown);
         let now = listed(&recent);
@@ -204,11 +275,11 @@ mod tests {
     }
 
     #[test]
-    fn an_upstream_that_answers_after_the_response_has_begun_is_shown() {
+    fn upstream_found_after_the_response_began_is_listed() {
         let recent = Arc::<Recent>::default();
         let shown = Recent::begin(&recent, &operations::CREATE_CHAT_COMPLETION, "req_1");
         let origin = Origin::sought("m".into());
-        shown.answered(200, Some(&origin));
+        shown.answered(200, None, Some(&origin));
         let now = listed(&recent);
         assert_eq!(
             (&now["under_way"][0]["model"], &now["under_way"][0]["upstream"]),
@@ -221,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_whose_client_leaves_before_the_answer_was_aborted() {
+    fn request_dropped_before_its_response_is_aborted() {
         let recent = Arc::<Recent>::default();
         drop(Recent::begin(&recent, &operations::CREATE_IMAGE, "req_1"));
         let now = listed(&recent);
@@ -230,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_requests_give_way() {
+    fn oldest_ended_requests_are_evicted() {
         let recent = Arc::<Recent>::default();
         for number in 0..MAX_ENDED + 3 {
             drop(Recent::begin(&recent, &operations::CREATE_IMAGE, &format!("req_{number}")));

@@ -74,7 +74,7 @@ pub(super) struct ResponseInspector {
 #[derive(Debug)]
 enum InspectedBody {
     Events(Box<Decoder>),
-    /// What has arrived of a document.
+    /// The part of a document that has arrived.
     Document(Vec<u8>),
     Unread,
 }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn each_protocol_says_why_it_ended() {
+    fn finish_reasons_are_read_from_each_protocol() {
         for (document, reasons) in [
             (
                 r#"{"choices":[{"index":1,"finish_reason":"length"},{"index":0,"finish_reason":"stop"}]}"#,
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn each_protocol_says_its_id_in_documents_and_in_streams() {
+    fn response_ids_are_read_from_documents_and_streams() {
         let id_of = |media_type: &'static str, body: &str| {
             let headers =
                 HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))]);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_say_why_they_ended() {
+    fn finish_reasons_are_read_from_streams() {
         for (events, reason) in [
             (r#"{"choices":[{"index":0,"finish_reason":"stop"}]}"#, "stop"),
             (r#"{"type":"response.completed","response":{"status":"completed"}}"#, "completed"),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_by_a_code_that_is_known() {
+    fn error_codes_are_reported_only_if_known() {
         for (part, code) in [
             (r#"{"error":{"code":"rate_limit_exceeded"}}"#, "rate_limit_exceeded"),
             (r#"{"error":{"code":"sk-canary"}}"#, OTHER),
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_no_document_is_not_read() {
+    fn oversized_or_non_json_responses_are_not_inspected() {
         let long = format!(r#"{{"x":"{}","stop_reason":"end_turn"}}"#, "x".repeat(MAX_BYTES));
         assert_eq!(said("application/json", &long), (vec![], None));
         assert_eq!(said("text/event-stream", &format!("data: {long}\n\n")), (vec![], None));

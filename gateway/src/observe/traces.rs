@@ -155,13 +155,13 @@ pub(crate) fn current_span() -> Option<Span> {
     Some(Span::current()).filter(|span| span.metadata().is_some_and(|metadata| metadata.target() == TARGET))
 }
 
-/// What is known of a request once it has been sent.
+/// Attributes of a request that are known once it has been sent.
 pub(super) struct TracedRequest<'a> {
     pub(super) operation: Option<&'static Operation>,
     pub(super) origin: Option<&'a Origin>,
     pub(super) status: u16,
     pub(super) outcome: &'static str,
-    /// What its response said.
+    /// Attributes from its response.
     pub(super) said: &'a ResponseInspector,
 }
 

@@ -19,16 +19,16 @@ use super::failure::AttemptFailure;
 use super::passthrough_stream::{EventProcessor, PassthroughStream};
 use super::prepare::UpstreamRequest;
 use super::stream::Stream;
-use super::stream_inspector::StreamInspector;
 use super::translate_request::AnswerTranslation;
 use super::translate_stream::StreamTranslation;
-use super::{LONG_BODY, RequestContext, document, pictures, translate_request};
+use super::{LONG_BODY, RequestContext, document, embeddings, pictures, translate_request};
 use crate::bounds::memory_budget::Reservation;
 use crate::routing::UpstreamAttempt;
 use crate::upstream::{Action, NoAnswer, Request};
 use crate::wire::Presence;
 use crate::wire::content_coding::{self, Unlabelled};
-use crate::wire::peeked::peek;
+use crate::wire::peeked::{PeekError, peek};
+use gatewright_protocol::inspect::StreamInspector;
 
 /// Maximum size of an error body, in bytes.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
@@ -77,11 +77,14 @@ pub(super) async fn ask(
     } else if streams && !media_type.starts_with("application/json") {
         // Some servers label their streams with another media type, or with none.
         let is_enough = |seen: &[u8]| begins_like_events(seen).is_some();
-        let looked = tokio::time::timeout(endpoint.idle_timeout, peek(body, is_enough)).await;
-        let looked =
-            looked.map_err(|_| AttemptFailure::broken("did not start in time", &endpoint.redactor))?;
-        let (first, body) =
-            looked.map_err(|_| AttemptFailure::broken("ended before it started", &endpoint.redactor))?;
+        let looked = peek(body, endpoint.idle_timeout, is_enough).await;
+        let (first, body) = looked.map_err(|why| {
+            let why = match why {
+                PeekError::Silent => "did not start in time",
+                PeekError::Broken => "ended before it started",
+            };
+            AttemptFailure::broken(why, &endpoint.redactor)
+        })?;
         let is_events = begins_like_events(&first) == Some(true);
         (is_events.then_some(StreamFormat::ServerSentEvents), body)
     } else {
@@ -289,7 +292,7 @@ fn recorder(
 /// Records a relayed answer that is not a stream.
 fn keep(recorder: Option<&ResponseRecorder>, document: &Bytes) {
     if let Some(recorder) = recorder {
-        // What was passed is text.
+        // A document that was passed through is UTF-8.
         recorder.keep_relayed(std::str::from_utf8(document).unwrap_or_default());
     }
 }
@@ -313,10 +316,16 @@ async fn passed_document(
     };
     let (is_long, stores) = (document.len() > LONG_BODY, recorder.is_some());
     let draws = request_context.action == Action::Image;
+    let (embeds, input) = (upstream_request.embeds, request_context.input);
     let pass = move || {
         if draws {
             let (usage, images) = pictures::usage(&document, &redactor)?;
             return Ok(SuccessfulAnswer::Document { document, usage: Some(usage), images, share });
+        }
+        if let Some(form) = embeds {
+            let answered = embeddings::Answered { from, form, model: &model, input };
+            let (document, usage) = answered.by(&document, &redactor, &mut share)?;
+            return Ok(SuccessfulAnswer::Document { document, usage, images: 0, share });
         }
         let (document, usage) = if let Some(context) = context {
             let recorder = recorder.as_ref();
@@ -335,7 +344,7 @@ async fn passed_document(
             keep(recorder.as_ref(), &document);
             (document, inspector.usage)
         };
-        // What it was made of is gone.
+        // The source of the document has been dropped.
         share.hold(document.len()).map_err(|why| AttemptFailure::no_room(why, &redactor))?;
         Ok(SuccessfulAnswer::Document { document, usage, images: 0, share })
     };
@@ -356,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_known_by_their_first_bytes_wherever_packets_end() {
+    fn event_streams_are_detected_by_their_first_bytes() {
         for events in ["data: {}", "event: x", "id: 1", "retry: 9", ": ping", "\u{feff}data: {}", "\n data:"]
         {
             let bytes = events.as_bytes();

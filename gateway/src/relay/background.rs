@@ -12,11 +12,11 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::document::{self, Patience};
-use super::stream_inspector::StreamInspector;
 use crate::app::App;
 use crate::routing::Provider;
 use crate::upstream::{StoredAction, StoredResponseRequest};
 use crate::usage::{Caller, Charge};
+use gatewright_protocol::inspect::StreamInspector;
 
 /// Maximum number of responses polled at once. Beyond that, the usage is estimated.
 const MAX_RESPONSES: usize = 1_000;
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_is_under_way_until_it_has_ended() {
+    fn response_id_is_read_only_while_under_way() {
         let id = |status: &str| {
             id_under_way(format!(r#"{{"id":"resp_1","status":"{status}","output":[]}}"#).as_bytes())
         };

@@ -25,6 +25,8 @@ Write a summary that lets you go on as if you still had it: what the user wants 
 was decided, and why; what was done and found out, with exact names, paths, values and ids; what failed; what is under \
 way, and what remains to be done. Include earlier summaries. Write the summary only, in the language of the \
 conversation. Do not go on with the task, and call no tools.";
+/// Type of the item that requests a compaction.
+const TRIGGER: &str = "compaction_trigger";
 /// Placeholder for the result of a call that has none yet.
 const NO_RESULT: &str = "(no result yet)";
 /// Request members that affect the answer but aren't part of the conversation.
@@ -46,8 +48,18 @@ impl CompactionTrigger {
             return Some(Self::Operation);
         }
         let last = request["input"].as_array()?.last()?;
-        (last["type"] == "compaction_trigger").then_some(Self::Trigger)
+        (last["type"] == TRIGGER).then_some(Self::Trigger)
     }
+}
+
+/// Errors: there is nothing to compact.
+pub(super) fn check(items: &[Value]) -> Result<(), ApiError> {
+    if items.iter().all(|item| item["type"] == TRIGGER) { Err(nothing()) } else { Ok(()) }
+}
+
+fn nothing() -> ApiError {
+    let message = "there is nothing to compact: send input or previous_response_id";
+    ApiError::new(&ErrorCode::INVALID_VALUE, message).param("input")
 }
 
 /// Turns a compaction request into a summary request. `items`: its conversation, each item with its origin. Errors: there is
@@ -56,10 +68,9 @@ pub(super) fn ask_for_summary<T>(
     request: &mut Value,
     items: &mut Vec<(Option<T>, Value)>,
 ) -> Result<(), ApiError> {
-    items.retain(|(_, item)| item["type"] != "compaction_trigger");
+    items.retain(|(_, item)| item["type"] != TRIGGER);
     if items.is_empty() {
-        let message = "there is nothing to compact: send input or previous_response_id";
-        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("input"));
+        return Err(nothing());
     }
     answer_calls(items);
     items.push((None, json!({ "type": "message", "role": "user", "content": INSTRUCTION })));
@@ -230,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_asked_for_without_the_form_of_the_answer() {
+    fn summary_request_drops_the_response_format() {
         let request = json!({ "model": "m", "instructions": "Be brief.", "text": { "format": { "type": "json_object" } },
             "tools": [{ "type": "function", "name": "look" }], "tool_choice": "required", "max_output_tokens": 9 });
         let items = json!([{ "role": "user", "content": "hi" }, { "type": "compaction_trigger" }]);
@@ -244,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_has_no_members_of_the_answer_that_it_was_made_of() {
+    fn compaction_response_drops_foreign_members() {
         let choice = json!({ "index": 0, "message": { "role": "assistant", "content": "All is well." },
             "finish_reason": "stop" });
         let chat = json!({ "object": "chat.completion", "provider": "one", "choices": [choice] });
@@ -265,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_a_result_gets_one_right_after_it() {
+    fn tool_call_without_an_output_gets_one_after_it() {
         let call = |kind: &str, id: &str| json!({ "type": kind, "call_id": id, "name": "look" });
         let items = json!([
             call("function_call", "a"),
@@ -300,9 +311,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_of_a_summary_becomes_one_item() {
+    fn summary_stream_becomes_one_compaction_item() {
         let ended = || Delta::Ended { choice: 0, end: FinishReason::ToolCalls };
-        let started = Delta::Started { id: None, model: None, created: None };
+        let started = Delta::Started { id: None, model: None, created: None, service_tier: None };
         let deltas = passed(vec![started.clone(), piece("Pe"), piece("ars."), ended(), Delta::Done]);
         let [first, Delta::Other { value, .. }, Delta::Ended { end: FinishReason::Stop, .. }, Delta::Done] =
             &deltas[..]

@@ -7,18 +7,18 @@ use bytes::Bytes;
 use gatewright::{ErrorCode, limits};
 use gatewright_protocol::conversation::JsonPointer;
 use gatewright_protocol::json::{list, text};
+use gatewright_simulator::budget::Budget;
 use serde_json::Value;
 
 use super::compaction::{CompactionTrigger, ask_for_summary};
 use super::frames::{Fields, Frames};
 use crate::app::App;
-use crate::bounds::budget::Budget;
 use crate::compaction;
 use crate::routing::{Plan, UpstreamAttempt};
 use crate::store::{LONGEST, ResponseRecord, StoringUpstream};
 use crate::stored_responses::{self, InputItems, StoredConversation};
-use crate::wire::lazy_json::{members, string};
 use crate::wire::{ApiError, Call};
+use gatewright_protocol::lazy_json::{members, string};
 
 /// Why no provider of a model can continue a response.
 const ELSEWHERE: &str =
@@ -220,7 +220,7 @@ fn has_compaction(request: &Value) -> bool {
 
 /// The items, with a message in place of each compaction that a gateway made, and the origin of each. Among the earlier items,
 /// the last compaction replaces everything before it.
-fn expanded(items: &[Value], earlier: usize) -> Vec<(Option<usize>, Value)> {
+pub(super) fn expanded(items: &[Value], earlier: usize) -> Vec<(Option<usize>, Value)> {
     let is_compaction = |item: &Value| compaction::summary(item).is_some();
     let first = items[..earlier].iter().rposition(is_compaction).unwrap_or(0);
     let first = if parts_a_call(&items[..first], &items[first..]) { 0 } else { first };
@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_those_of_the_clients_own_input() {
+    fn pointers_are_mapped_to_the_clients_own_input() {
         let places = || vec!["/input/1/content/0".into(), "/input/3/content/0".into(), "/top_k".into()];
         let sources = || vec![None, None, Some(0), Some(1), None];
         let list = ItemSources { sources: sources(), is_text: false };
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_stands_for_the_earlier_items_before_it() {
+    fn compaction_replaces_the_earlier_items_before_it() {
         let message = |text: &str| json!({ "type": "message", "role": "user", "content": text });
         let items = [message("a"), compacted("a"), message("b"), compacted("b"), message("c")];
         assert_eq!(sources(&items, 4), [None, Some(0)]);
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_keeps_the_call_that_a_compaction_stands_for() {
+    fn tool_output_keeps_the_call_replaced_by_a_compaction() {
         let items = [
             json!({ "type": "function_call", "call_id": "1", "name": "look", "arguments": "{}" }),
             compacted("a"),
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn items_move_to_another_provider_without_what_only_the_first_one_knows() {
+    fn items_moved_to_another_provider_drop_provider_state() {
         let call = json!({ "type": "function_call", "id": "fc_1", "call_id": "1", "name": "look" });
         let moved_call = moved(call).expect("a call");
         assert_eq!(moved_call, json!({ "type": "function_call", "call_id": "1", "name": "look" }));

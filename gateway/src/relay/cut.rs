@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 pub(crate) use super::frames::Fields;
 use super::frames::{Frames, blocks};
 use super::passthrough_stream::{EventKind, EventProcessor, Framing, PassthroughStream};
-use super::stream_inspector::StreamInspector;
 use super::translate_stream::StreamTranslation;
+use gatewright_protocol::inspect::StreamInspector;
 
 /// The client's name for the model.
 pub(crate) const MODEL: &str = "mine";

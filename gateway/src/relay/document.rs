@@ -10,12 +10,12 @@ use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
 use super::failure::AttemptFailure;
-use super::stream_inspector::StreamInspector;
 use crate::bounds::gathering::Gathering;
 use crate::bounds::memory_budget::Reservation;
 use crate::bounds::pace::Pace;
 use crate::upstream::Endpoint;
-use crate::wire::lazy_json::spliced;
+use gatewright_protocol::inspect::StreamInspector;
+use gatewright_protocol::lazy_json::spliced;
 
 /// Maximum size of an answer: enough for base64 images.
 pub(crate) const MAX_BYTES: usize = 128 * 1024 * 1024;
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_drips_is_given_up() {
+    async fn dripping_response_is_abandoned() {
         let (read, time) = read_packets(usize::MAX, |_| Bytes::from_static(b"12345")).await;
         let fault = read.expect_err("it drips");
         assert!(format!("{fault:?}").contains("comes too slowly"), "{fault:?}");
@@ -130,11 +130,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_works_may_send_white_space_until_the_answer_has_to_begin() {
+    async fn leading_whitespace_is_accepted_until_the_begin_timeout() {
         let after =
             |spaces: usize| move |sent: usize| Bytes::from_static(if sent < spaces { b"\n" } else { b"{}" });
         let (read, _) = read_packets(590, after(589)).await;
-        assert_eq!(read.ok(), Some(2), "nothing of it is kept");
+        assert_eq!(read.ok(), Some(2), "leading whitespace is not stored");
         let (read, time) = read_packets(usize::MAX, after(usize::MAX)).await;
         let fault = read.expect_err("it never begins");
         assert!(format!("{fault:?}").contains("did not begin in time"), "{fault:?}");

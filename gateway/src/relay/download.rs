@@ -22,7 +22,7 @@ const BEGINNING: usize = 12;
 pub(crate) enum DownloadError {
     /// It never will be.
     Never(String),
-    /// There is no space now.
+    /// There is currently no space.
     NoRoom(ApiError),
     Failed(AttemptFailure),
 }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_file_that_dribbles_holds_no_place_for_long() {
+    async fn dribbling_download_is_abandoned() {
         let begun = Instant::now();
         let slow = fetched(16, Duration::from_secs(1)).await.expect_err("too slow");
         assert!(format!("{slow:?}").contains("arrives too slowly"), "{slow:?}");

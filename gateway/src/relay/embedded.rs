@@ -1,28 +1,26 @@
 //! Calls the embedded provider in this process.
 
+mod embeddings;
+mod images;
+mod turn;
+
 use std::sync::Arc;
 
-use gatewright::operations;
-use gatewright_protocol::conversation::Protocol;
 use http::{HeaderName, header};
 
+use self::turn::EmbeddedRequest;
 use super::attempt::SuccessfulAnswer;
 use super::event_reader::StreamFormat;
 use super::failure::AttemptFailure;
 use super::prepare::UpstreamRequest;
 use super::{RequestContext, attempt};
-use crate::app::App;
-use crate::bounds::budget::Budget;
 use crate::routing::UpstreamAttempt;
-use crate::simulator::protocols::{chat, images, native, responses};
 use crate::store::PendingStore;
 use crate::upstream::Action;
 use crate::wire::{ApiError, Call, Response};
 
 /// Marks an answer of the simulator: no provider made it.
 pub(crate) const SIMULATED_HEADER: HeaderName = HeaderName::from_static("x-gatewright-simulated");
-
-type Handler = fn(&App, &Call, &Budget) -> Result<Response, ApiError>;
 
 /// The answer of the embedded provider. Errors: from the provider, or no budget has room for the request.
 pub(super) async fn answer(
@@ -52,7 +50,13 @@ async fn answered(
     let call = call_of(request_context, upstream_request, &attempt.destination.model);
     let response = match request_context.action {
         Action::Image => images::create(&request_context.app, &call).await?,
-        _ => worked_out(request_context, upstream_request.protocol, call).await?,
+        Action::Embed { .. } => {
+            request_context.app.blocking_pool.work(move |budget| embeddings::create(&call, budget)).await?
+        }
+        _ => {
+            let request = EmbeddedRequest::new(request_context, call);
+            request_context.app.blocking_pool.work(move |budget| request.answer(budget)).await?
+        }
     };
     attempt.succeeded(std::time::Instant::now());
     if response.extensions().get::<PendingStore>().is_some() {
@@ -67,36 +71,13 @@ async fn answered(
         .map_err(AttemptFailure::into_error)
 }
 
-/// The next turn of a conversation, or another operation on it.
-async fn worked_out(
-    request_context: &RequestContext,
-    protocol: Protocol,
-    call: Arc<Call>,
-) -> Result<Response, ApiError> {
-    let handler: Handler = match (protocol, request_context.action) {
-        (Protocol::Responses, Action::Compact) => responses::compact,
-        (Protocol::Responses, _) => responses::create,
-        (Protocol::Native, Action::CountTokens) => native::count_tokens,
-        (Protocol::Native, Action::Answer { stream: true }) => native::stream,
-        (Protocol::Native, _) => native::generate,
-        // The simulator speaks neither of the others.
-        (Protocol::Chat | Protocol::Messages | Protocol::Converse, _) => chat::create,
-    };
-    let app = Arc::clone(&request_context.app);
-    request_context.app.blocking_pool.work(move |budget| handler(&app, &call, budget)).await
-}
-
-/// The call in the provider's format.
+/// The call with the provider's name of the model.
 fn call_of(request_context: &RequestContext, upstream_request: &UpstreamRequest, model: &str) -> Arc<Call> {
-    if upstream_request.context.is_none() && request_context.meta.model == model {
+    if request_context.meta.model == model {
         return Arc::clone(&request_context.call);
     }
     let mut call = Call::clone(&request_context.call);
     call.body = upstream_request.body.clone();
-    if upstream_request.context.is_some() {
-        call.operation = &operations::CREATE_CHAT_COMPLETION;
-        call.path.clear();
-    }
     for (_, value) in call.path.iter_mut().filter(|(name, _)| name == "model") {
         model.clone_into(value);
     }
@@ -113,7 +94,7 @@ mod tests {
     use crate::server::Embedded;
 
     #[tokio::test]
-    async fn every_answer_of_the_simulator_says_so() {
+    async fn every_simulated_response_has_the_simulated_header() {
         let gateway = Embedded::new(Config::default()).expect("a gateway");
         let authorization = format!("Bearer {}", gateway.key().expose());
         let say_hi = json!([{ "role": "user", "content": "Say hi" }]);
@@ -121,6 +102,7 @@ mod tests {
             ("/v1/chat/completions", json!({ "model": "model-sol", "messages": say_hi })),
             ("/v1/chat/completions", json!({ "model": "model-sol", "messages": say_hi, "stream": true })),
             ("/v1/responses", json!({ "model": "model-sol", "input": "Say hi" })),
+            ("/v1/embeddings", json!({ "model": "embedding_model_1", "input": "Say hi" })),
             ("/v1/messages", json!({ "model": "model-sol", "messages": say_hi, "max_tokens": 99 })),
         ] {
             let request = Request::post(path)

@@ -1,9 +1,8 @@
 //! Estimates the tokens of a conversation, for upstreams that don't count them.
 
 use gatewright_protocol::conversation::{Conversation, Input, Part, PartKind, ToolKind};
+use gatewright_simulator::tokens;
 use memchr::{memchr, memrchr};
-
-use crate::simulator::tokens;
 
 /// Tokens of an image, audio clip or document, whatever its size: those of a medium-sized image.
 const OF_A_MEDIUM: usize = 765;
@@ -42,7 +41,7 @@ fn of_part(part: &PartKind) -> usize {
 /// Estimated tokens of a JSON document, without parsing it: four bytes are a token, and a base64 string counts as media.
 pub(super) fn of_document(document: &[u8]) -> usize {
     let (mut media, mut of_media, mut at) = (0_usize, 0, 0);
-    // A long enough string covers at least one of these positions; what lies between isn't scanned.
+    // A long enough string covers at least one of these positions; the text between them isn't scanned.
     while let Some(rest) = document.get(at + SHORTEST_MEDIUM / 2..).filter(|rest| !rest.is_empty()) {
         let middle = document.len() - rest.len();
         let begin = memrchr(b'"', &document[at..middle]).map_or(at, |quote| at + quote + 1);
@@ -85,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_medium_counts_the_same_whatever_its_size_and_text_by_its_length() {
+    fn token_estimate_counts_media_flat_and_text_by_length() {
         let text = |text: &str| of_document(format!(r#"{{"messages":[{{"content":"{text}"}}]}}"#).as_bytes());
         assert_eq!(text(&"word ".repeat(100_000)) - text(""), 125_000);
         let around = text("");

@@ -19,7 +19,7 @@ pub(crate) enum StreamFormat {
 }
 
 impl StreamFormat {
-    /// `None`: it is no media type of streams. `media_type`: in lower case.
+    /// `None`: it is not the media type of a stream. `media_type`: in lower case.
     pub(crate) fn of(media_type: &str) -> Option<Self> {
         if media_type.starts_with("text/event-stream") {
             Some(Self::ServerSentEvents)

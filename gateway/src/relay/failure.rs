@@ -10,16 +10,16 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::stream_inspector::StreamInspector;
 use crate::bounds::memory_budget::ReservationError;
 use crate::clock::{unix_seconds, whole_seconds};
 use crate::routing::{SkipReason, Unavailable};
 use crate::upstream::{NoAnswer, retry_after, tokens_left};
 use crate::wire::{ApiError, UpstreamError};
+use gatewright_protocol::inspect::StreamInspector;
 
 /// Reports which upstream answered or failed.
 pub(crate) const UPSTREAM_HEADER: HeaderName = HeaderName::from_static("x-gatewright-upstream");
-/// When to retry if there is no memory.
+/// When to retry if the memory budget is exhausted.
 const NO_ROOM_WAIT: Duration = Duration::from_secs(1);
 /// Maximum length of an upstream's message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 * 1024;
@@ -34,13 +34,13 @@ pub(crate) struct AttemptFailure {
     /// The upstream's status, if it is passed to the client.
     status: Option<u16>,
     pub(crate) retry_after: Option<Duration>,
-    /// What a rate limit leaves for smaller requests, if it is about tokens.
+    /// The number of tokens that are left for smaller requests, if a token rate limit was reached.
     pub(crate) tokens_left: Option<u64>,
     /// The upstream's name, as reported to clients.
     upstream: Option<Box<HeaderValue>>,
 }
 
-/// What is at fault.
+/// The cause of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureClass {
     /// The request: don't try another upstream.
@@ -117,7 +117,7 @@ impl AttemptFailure {
         }
     }
 
-    /// There is no response at all.
+    /// There was no response.
     pub(crate) fn no_answer(why: &NoAnswer, redactor: &Redactor) -> Self {
         let kind = match why {
             NoAnswer::Timeout(_) => FailureKind::Timeout,
@@ -335,7 +335,7 @@ pub(crate) fn last_event(protocol: Protocol, said: &StreamError<'_>, inspector: 
 /// Redacts secrets, bounds lengths, and removes anything that a terminal would act on.
 fn shown(failure: Failure, redactor: &Redactor) -> Failure {
     if failure.kind == FailureKind::Authentication {
-        // Providers quote part of the key that they reject, and clients would look for the mistake in their own key.
+        // Providers quote part of the key that they reject. Clients would look for the mistake in their own key.
         let message =
             "the provider rejected the gateway's key; the operator of the gateway has to replace it";
         return Failure::new(failure.kind, message);
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fault_is_the_requests_the_keys_or_the_upstreams() {
+    fn status_determines_the_failure_class() {
         for (status, verdict) in [
             (400, FailureClass::Request),
             (401, FailureClass::Key),
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_the_request_is_one_with_any_status_and_in_a_stream() {
+    fn request_error_code_is_kept_with_any_status_and_in_streams() {
         let body = r#"{"error":{"message":"too long","code":"context_length_exceeded","param":"input"}}"#;
         for fault in [of(400, body), of(502, body)] {
             assert_eq!(fault.verdict, FailureClass::Request);
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_refuses_stream_options_names_them() {
+    fn stream_options_rejection_is_detected() {
         for (status, body, expected) in [
             (400, r#"{"error":{"message":"Unrecognized request argument supplied: stream_options"}}"#, true),
             (422, r#"{"error":{"message":"Extra inputs","param":"stream_options.include_usage"}}"#, true),
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn the_upstreams_key_is_in_no_message() {
+    fn upstream_key_is_redacted_from_failures() {
         let body = r#"{"error":{"message":"bad key sk-canary-8842","code":"sk-canary-8842","param":"sk-canary-8842"}}"#;
         for status in [400, 401, 429, 500] {
             let said = format!("{:?}", of(status, body));
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_upstream_says_of_the_gateways_key_is_not_told() {
+    fn upstream_key_error_details_are_hidden_from_clients() {
         // Providers quote part of a key that they reject: no redactor knows it.
         let body = r#"{"error":{"message":"Incorrect API key provided: sk-ca****8842","code":"invalid_api_key",
             "param":"sk-ca****8842"}}"#;
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn the_event_of_an_error_has_the_number_of_the_one_that_told_it() {
+    fn final_error_event_reuses_the_sequence_number_of_the_upstream_error() {
         for error in [
             r#"{"type":"error","sequence_number":6,"code":"server_error","message":"no"}"#,
             r#"{"type":"response.failed","sequence_number":6,"response":{"error":{"message":"no"}}}"#,
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_of_responses_that_fails_repeats_its_response() {
+    fn failed_responses_stream_repeats_its_response() {
         let mut inspector = StreamInspector::new(Protocol::Responses, "mine", false);
         let created =
             r#"{"type":"response.created","sequence_number":4,"response":{"id":"r1","model":"theirs"}}"#;
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_of_responses_that_fails_has_the_items_that_were_done() {
+    fn failed_responses_stream_contains_its_completed_items() {
         let failed = |items: &[&str]| {
             let mut inspector = StreamInspector::new(Protocol::Responses, "mine", false);
             inspector.event(None, r#"{"type":"response.created","response":{"id":"r1","output":[]}}"#);
@@ -519,6 +519,6 @@ mod tests {
         assert_eq!(failed(&["a", "b"]), json!([{ "id": "a" }, { "id": "b" }]));
         assert_eq!(failed(&[]), json!([]));
         let long = "x".repeat(300_000);
-        assert_eq!(failed(&["a", &long, "b"]), json!([]), "what is kept is bounded");
+        assert_eq!(failed(&["a", &long, "b"]), json!([]), "stored items are bounded");
     }
 }

@@ -64,7 +64,7 @@ impl Frames {
             self.begun.extend_from_slice(&packet);
             match end_of_block(&self.begun, self.searched) {
                 Ok(end) => {
-                    // The block takes the buffer along: what follows gets a new one, which is no larger than it needs.
+                    // The block takes ownership of the buffer. The rest gets a new buffer of the size that it needs.
                     packet = std::mem::take(&mut self.begun).freeze();
                     tell(packet.split_to(end));
                 }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_cut_at_every_kind_of_blank_line_wherever_packets_end() {
+    fn blocks_are_split_at_every_kind_of_blank_line() {
         let stream = "data: a\n\n: c\r\n\r\nevent: x\rdata: b\r\rdata: d\n\r\n\n\ndata: e\ndata: f\n\nrest";
         for size in 1..=stream.len() {
             let (blocks, rest) = blocks(stream, size);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_before_the_first_event_is_passed_over_wherever_packets_end() {
+    fn leading_byte_order_mark_is_skipped() {
         let stream = "\u{feff}data: a\n\ndata: \u{feff}b\n\n";
         for size in 1..=stream.len() {
             let mut frames = Frames::default();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_event_in_small_packets_is_searched_once() {
+    fn long_event_in_small_packets_is_scanned_once() {
         let mut frames = Frames::default();
         for _ in 0..1000 {
             frames.push(Bytes::from_static(&[b'x'; 1000]), |_| panic!("no end")).expect("short");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_a_long_event_goes_with_it() {
+    fn buffer_of_a_long_event_is_released() {
         let packet = Bytes::from_static(&[b'x'; 10_000]);
         for rest in ["", "data: rest"] {
             let mut frames = Frames::default();
@@ -263,7 +263,7 @@ mod tests {
             frames.push(format!("\n\n{rest}").into(), |block| found.push(block)).expect("short");
             assert_eq!(found.iter().map(Bytes::len).collect::<Vec<_>>(), [1_000_002]);
             drop(found);
-            // Neither now nor with what comes next.
+            // Neither now nor after further packets.
             for _ in 0..10 {
                 assert!(frames.memory() < 1_000, "{}", frames.memory());
                 frames.push(Bytes::from_static(b"data: x\n\n"), |_| ()).expect("short");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_block_counts_if_its_data_is_whole() {
+    fn last_block_counts_if_its_data_is_complete() {
         for (rest, whole) in [
             ("data: [DONE]", true),
             ("data: {\"a\":1}\n", true),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_where_they_stand() {
+    fn fields_are_read_in_place() {
         let block = b": c\nevent: name\ndata: {\"a\":1}\nid: 7\n\n";
         let fields = Fields::read(block);
         assert_eq!(fields.name, Some("name"));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn many_lines_of_data_take_no_more_work_than_their_length() {
+    fn many_data_lines_take_linear_time() {
         let lines = 2_000_000;
         let block = "data:x\n".repeat(lines);
         let data = Fields::read(block.as_bytes()).data.map(|(data, _)| data.len());

@@ -27,7 +27,7 @@ const MAX_IMAGE_BYTES: u64 = 32 * 1024 * 1024;
 /// Time for copying all images of an answer, while the client waits.
 const MAX_TIME: Duration = Duration::from_mins(1);
 
-/// What is accepted as an image.
+/// The files accepted as an image.
 const IMAGE: Medium = Medium {
     name: "image",
     mismatch: "is not a PNG, JPEG or WebP image",
@@ -38,8 +38,8 @@ const IMAGE: Medium = Medium {
 /// A JSON object whose members keep the form that the provider gave them.
 type RawMembers = IndexMap<String, Box<RawValue>>;
 
-/// The answer with URLs of copies in place of the provider's. None if there is nothing to replace, or no memory for copying.
-/// `buffers`: the memory of what is being copied.
+/// The answer with URLs of copies in place of the provider's. None if there is nothing to replace, or no memory for
+/// copying. `buffers`: reserves the memory of the images being copied.
 pub(super) async fn copied(
     app: &App,
     call: &Call,
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_known_by_their_beginning() {
+    fn image_format_is_detected_by_magic_bytes() {
         assert_eq!(kind_of(b"\x89PNG\r\n\x1a\n\0\0\0\r"), Some(FileKind::Png));
         assert_eq!(kind_of(b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01"), Some(FileKind::Jpeg));
         assert_eq!(kind_of(b"RIFF\x10\0\0\0WEBPVP8 "), Some(FileKind::Webp));

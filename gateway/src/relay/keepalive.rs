@@ -14,10 +14,10 @@ use super::RequestContext;
 use super::failure::{StreamError, last_event};
 use super::passthrough_stream::{Framing, write_end};
 use super::stream::{GivenUp, KEEP_ALIVE, headed};
-use super::stream_inspector::StreamInspector;
 use super::translate_request::DROPPED_HEADER;
 use crate::observe::Origin;
 use crate::wire::{ApiError, Presence, Response};
+use gatewright_protocol::inspect::StreamInspector;
 
 type Execution = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
 
@@ -32,12 +32,12 @@ struct Keepalive {
     presence: Presence,
 }
 
-/// What comes next.
+/// The next step of the response body.
 enum KeepaliveStep {
     /// A keep-alive comment.
-    Sign(Execution),
+    Comment(Execution),
     /// Wait for an upstream.
-    Ask(Execution),
+    Wait(Execution),
     /// Forward the answer.
     Pass(Body),
     /// Abort, so that the client doesn't mistake it for a complete stream.
@@ -55,17 +55,17 @@ pub(super) async fn answer(request_context: RequestContext) -> Result<Response, 
         return answered;
     }
     let origin = Origin::sought(id);
-    let early = Keepalive {
-        then: KeepaliveStep::Sign(execution),
+    let keepalive = Keepalive {
+        then: KeepaliveStep::Comment(execution),
         protocol,
         framing,
         model,
         origin: origin.clone(),
         presence,
     };
-    let body = stream::unfold(early, |mut early| async move {
-        let bytes = early.next().await?;
-        Some((bytes, early))
+    let body = stream::unfold(keepalive, |mut keepalive| async move {
+        let bytes = keepalive.next().await?;
+        Some((bytes, keepalive))
     });
     let mut response = headed(Body::from_stream(body), framing);
     response.extensions_mut().insert(origin);
@@ -77,13 +77,13 @@ impl Keepalive {
     async fn next(&mut self) -> Option<Result<Bytes, axum::Error>> {
         loop {
             match std::mem::replace(&mut self.then, KeepaliveStep::End) {
-                KeepaliveStep::Sign(execution) => {
-                    self.then = KeepaliveStep::Ask(execution);
+                KeepaliveStep::Comment(execution) => {
+                    self.then = KeepaliveStep::Wait(execution);
                     return Some(Ok(Bytes::from_static(self.framing.keep_alive())));
                 }
-                KeepaliveStep::Ask(mut execution) => {
+                KeepaliveStep::Wait(mut execution) => {
                     match tokio::time::timeout(KEEP_ALIVE, &mut execution).await {
-                        Err(_) => self.then = KeepaliveStep::Sign(execution),
+                        Err(_) => self.then = KeepaliveStep::Comment(execution),
                         Ok(Ok(response)) => {
                             if let Some(origin) = response.extensions().get() {
                                 self.origin.found(origin);

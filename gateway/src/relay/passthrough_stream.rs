@@ -11,9 +11,9 @@ use super::LONG_BODY;
 use super::conversation_state::ResponseRecorder;
 use super::failure::{StreamError, last_event};
 use super::frames::Fields;
-use super::stream_inspector::{EventAction, StreamInspector, StreamProgress};
 use crate::store::LONGEST;
 use crate::wire::{ApiError, Call};
+use gatewright_protocol::inspect::{EventAction, StreamInspector, StreamProgress};
 
 /// The stream format that the client reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub(crate) trait EventProcessor: Send {
     }
 }
 
-/// What an event was.
+/// The kind of an event.
 #[derive(Debug)]
 pub(crate) enum EventKind {
     /// Part of the answer.
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn all_but_the_model_and_the_hidden_usage_passes_as_it_came() {
+    fn passthrough_changes_only_the_model_and_hidden_usage() {
         let blocks = [
             ": comment\n\n",
             "id: 7\r\ndata:{\"model\": \"theirs\", \"choices\":[ ]}\r\nx-future: 1\r\n\r\n",
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_stream_gets_its_last_word() {
+    fn finished_chat_stream_without_done_gets_one() {
         let block = "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n";
         let stream = passed(Framing::Events, Protocol::Chat, &[block]);
         assert_eq!(stream, format!("{block}data: [DONE]\n\n"));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn native_events_become_an_array_for_those_who_want_one() {
+    fn native_events_become_an_array_on_request() {
         let framing = Framing::Array { opened: false };
         let blocks = [
             "data: {\"candidates\":[{}]}\n\n",

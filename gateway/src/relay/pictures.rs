@@ -6,8 +6,7 @@ use gatewright_protocol::conversation::{Protocol, Usage};
 use serde_json::value::RawValue;
 
 use super::failure::AttemptFailure;
-use super::usage_reader;
-use crate::wire::lazy_json::members;
+use gatewright_protocol::lazy_json::members;
 
 /// The status of an answer whose body contains an error.
 const SUCCEEDED: u16 = 200;
@@ -20,7 +19,7 @@ pub(super) fn usage(document: &Bytes, redactor: &Redactor) -> Result<(Usage, u64
     members(text, |name, value| match name {
         "data" => images = serde_json::from_str::<Vec<&RawValue>>(value.get()).ok(),
         // In the format of the responses protocol.
-        "usage" => usage = usage_reader::usage(Protocol::Responses, value.get(), Usage::default()),
+        "usage" => usage = Protocol::Responses.usage_in(value, Usage::default()),
         "error" => error = value.get() != "null",
         _ => {}
     })
@@ -44,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_images_passes_with_the_usage_that_it_tells() {
+    fn image_response_reports_usage_and_image_count() {
         let told =
             of(r#"{"created":1,"error":null,"data":[{}],"usage":{"input_tokens":7,"output_tokens":900}}"#);
         assert_eq!(
@@ -56,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_none_is_no_answer() {
+    fn document_without_images_is_an_error() {
         for document in ["", "<html>", "[]", r#"{"data":{}}"#, r#"{"created":1}"#] {
             assert!(of(document).is_err(), "{document}");
         }

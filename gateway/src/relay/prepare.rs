@@ -7,17 +7,18 @@ use gatewright::limits::Rules;
 use gatewright::redact::Redactor;
 use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::{AnswerAdapter, ResponseContext};
+use gatewright_simulator::budget::Budget;
 use http::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
 use super::compaction::CompactionTrigger;
 use super::conversation_state::{self, FullConversation, ResponseRecorder};
+use super::embeddings::{self, EmbeddingForm};
 use super::failure::AttemptFailure;
 use super::request_meta::RequestMeta;
-use super::translate_request::{RequestTranslation, TranslatedRequest};
+use super::translate_request::{RequestTranslation, TranslatedRequest, is_strict, reported};
 use super::{LONG_BODY, RequestContext, estimate};
 use crate::app::App;
-use crate::bounds::budget::Budget;
 use crate::routing::Destination;
 use crate::store::ResponseRecord;
 use crate::upstream::Action;
@@ -29,7 +30,8 @@ pub(crate) const ESTIMATED_HEADER: HeaderName = HeaderName::from_static("x-gatew
 /// What later attempts reuse from the first one.
 #[derive(Default)]
 pub(super) struct RequestCache {
-    pub(super) translation: Option<RequestTranslation>,
+    /// Boxed, since every request carries this cache, and most pass through.
+    pub(super) translation: Option<Box<RequestTranslation>>,
     /// The response that the request continues, unless the upstream that stores it has forgotten it.
     pub(super) previous: Option<ResponseRecord>,
     /// Set once the request was checked for upstreams of its protocol: whether for the one that stores the previous
@@ -41,6 +43,8 @@ pub(super) struct RequestCache {
     pub(super) recorder: Option<ResponseRecorder>,
     /// Whether a request for images keeps to the limits of the model.
     pub(super) pictures_checked: bool,
+    /// What a request for embeddings wants, once it is known to keep to the limits of the model.
+    pub(super) embeds: Option<EmbeddingForm>,
 }
 
 /// The request as one upstream gets it.
@@ -57,6 +61,8 @@ pub(super) struct UpstreamRequest {
     pub(super) recorder: Option<ResponseRecorder>,
     /// How the client requested a compaction that the gateway performs.
     pub(super) compacts: Option<CompactionTrigger>,
+    /// What the client wants of embeddings.
+    pub(super) embeds: Option<EmbeddingForm>,
     /// Estimated input tokens, for protocols that report them first while the upstream reports them last.
     pub(super) estimate: Option<u64>,
     /// Whether the upstream must know the previous response, but the gateway could resend the conversation instead.
@@ -68,7 +74,7 @@ pub(super) struct UpstreamRequest {
 impl UpstreamRequest {
     pub(super) fn new(protocol: Protocol, body: Bytes) -> Self {
         let (dropped, context, adapter, recorder, compacts) = (None, None, None, None, None);
-        let (estimate, may_be_forgotten, adds_stream_options) = (None, false, false);
+        let (embeds, estimate, may_be_forgotten, adds_stream_options) = (None, None, false, false);
         Self {
             protocol,
             body,
@@ -77,6 +83,7 @@ impl UpstreamRequest {
             adapter,
             recorder,
             compacts,
+            embeds,
             estimate,
             may_be_forgotten,
             adds_stream_options,
@@ -87,6 +94,14 @@ impl UpstreamRequest {
 /// The rules for models that only the configuration knows.
 pub(super) fn own_models() -> Rules {
     Rules::default().own_models(true)
+}
+
+/// The document with the number of tokens of a request.
+pub(super) fn token_count(protocol: Protocol, tokens: usize) -> Value {
+    match protocol {
+        Protocol::Native => json!({ "totalTokens": tokens }),
+        _ => json!({ "input_tokens": tokens }),
+    }
 }
 
 /// Counts the memory of a body that was made from a request, unless it is `source`, which is counted already.
@@ -111,10 +126,7 @@ impl RequestContext {
             Ok(estimate::of(&RequestTranslation::read(call, from, request, &model, false)?))
         };
         let tokens = self.unless_long(count).await?;
-        let mut response = json_response(&match from {
-            Protocol::Native => json!({ "totalTokens": tokens }),
-            _ => json!({ "input_tokens": tokens }),
-        });
+        let mut response = json_response(&token_count(from, tokens));
         response.headers_mut().insert(ESTIMATED_HEADER, HeaderValue::from_static("true"));
         Ok(response)
     }
@@ -128,7 +140,10 @@ impl RequestContext {
         let protocol = destination.protocol_for(self.protocol);
         let model = &destination.model;
         if self.action == Action::Image {
-            return self.pack_for_pictures(cache, model).await;
+            return self.prepare_image(cache, model).await;
+        }
+        if matches!(self.action, Action::Embed { .. }) {
+            return self.pack_for_embeddings(cache, protocol, model).await;
         }
         let is_relayed = protocol == self.protocol;
         let adds_stream_options = protocol == Protocol::Chat
@@ -183,7 +198,7 @@ impl RequestContext {
     }
 
     /// Builds an image request for an upstream. The limits of the catalog apply to every upstream.
-    async fn pack_for_pictures(
+    async fn prepare_image(
         &self,
         cache: &mut RequestCache,
         model: &str,
@@ -198,8 +213,39 @@ impl RequestContext {
         Ok(UpstreamRequest::new(Protocol::Chat, charged(&self.app, &self.call, body, &self.meta.body)?))
     }
 
+    /// Builds a request for embeddings for an upstream. Errors: its protocol can't express the inputs.
+    async fn pack_for_embeddings(
+        &self,
+        cache: &mut RequestCache,
+        protocol: Protocol,
+        model: &Arc<str>,
+    ) -> Result<UpstreamRequest, ApiError> {
+        let is_relayed = protocol == Protocol::Chat;
+        let mut written = None;
+        if cache.embeds.is_none() || !is_relayed {
+            let (limits, model) = (self.route.model.limits.clone(), Arc::clone(model));
+            let check = move |call: &Call| {
+                let request = call.checked_body_of(limits.as_deref(), Rules::default())?;
+                let written =
+                    (!is_relayed).then(|| embeddings::native_request(&request, &model)).transpose()?;
+                Ok((EmbeddingForm::of(&request), written))
+            };
+            let (form, native) = self.unless_long(check).await?;
+            (cache.embeds, written) = (Some(form), native);
+        }
+        let (body, dropped) = match written {
+            Some(written) => (
+                written.body.to_string().into(),
+                reported(&written.dropped, is_strict(&self.call, &self.route))?,
+            ),
+            None => (self.meta.named(Protocol::Chat, model), None),
+        };
+        let body = charged(&self.app, &self.call, body, &self.meta.body)?;
+        Ok(UpstreamRequest { dropped, embeds: cache.embeds, ..UpstreamRequest::new(protocol, body) })
+    }
+
     /// Validates the request and reads it into the neutral form.
-    async fn read(&self) -> Result<RequestTranslation, ApiError> {
+    async fn read(&self) -> Result<Box<RequestTranslation>, ApiError> {
         let (from, stream) = (self.protocol, self.action == Action::Answer { stream: true });
         let (model, app) = (self.meta.model.clone(), Arc::clone(&self.app));
         let read = move |call: &Call| {
@@ -225,7 +271,7 @@ impl RequestContext {
             Ok((conversation, request, share, whole))
         };
         let (conversation, request, share, whole) = self.unless_long(read).await?;
-        Ok(RequestTranslation::new(self, conversation, request, share).continued(whole))
+        Ok(Box::new(RequestTranslation::new(self, conversation, request, share).continued(whole)))
     }
 
     /// Runs work on the request: inline, or on the blocking pool if the request is large or continues a conversation of unknown

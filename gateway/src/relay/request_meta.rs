@@ -9,10 +9,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::config::Capabilities;
-use crate::wire::lazy_json::{self, members, spliced};
+use gatewright_protocol::lazy_json::{self, members, spliced};
 
 /// The request members that routing and relaying read.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent members of a request")]
 pub(crate) struct RequestMeta {
     /// The client's name for the model. Empty if the body names none.
     pub(crate) model: String,
@@ -27,6 +28,8 @@ pub(crate) struct RequestMeta {
     pub(crate) most_tokens: Option<u64>,
     /// Number of choices requested.
     pub(crate) choices: u32,
+    /// Whether `input` is a list.
+    pub(crate) lists_input: bool,
     /// The body; of duplicate members, only the last remains.
     pub(super) body: Bytes,
     model_at: Option<Range<usize>>,
@@ -92,7 +95,7 @@ impl RequestMeta {
     fn read_once(body: &Bytes) -> Option<(Self, bool)> {
         let text = std::str::from_utf8(body).ok()?;
         let (mut model, mut stream, mut options, mut inner) = (None, None, None, None);
-        let (mut previous, mut background, mut twice) = (None, None, false);
+        let (mut previous, mut background, mut input, mut twice) = (None, None, None, false);
         let mut amount = OutputLimits::default();
         members(text, |name, value| {
             amount.note(name, value);
@@ -103,6 +106,7 @@ impl RequestMeta {
                 "generateContentRequest" => &mut inner,
                 "previous_response_id" => &mut previous,
                 "background" => &mut background,
+                "input" => &mut input,
                 _ => return,
             };
             twice |= member.replace(value).is_some();
@@ -125,6 +129,7 @@ impl RequestMeta {
             background: background.is_some_and(|background| background.get() == "true"),
             most_tokens: amount.tokens,
             choices: amount.choices.map_or(1, |count| u32::try_from(count).unwrap_or(u32::MAX).max(1)),
+            lists_input: input.is_some_and(|input| input.get().starts_with('[')),
             previous: previous.and_then(lazy_json::string).map(String::from),
             model_at: model.map(|model| lazy_json::place(text, model)),
             options_at: options.map(|options| lazy_json::place(text, options)),
@@ -198,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_name_of_the_model_changes() {
+    fn only_the_model_name_changes() {
         let body = r#"{ "future": {"a":1.50},  "model" :"m", "n":1e0}"#;
         assert_eq!(body_for(body, "m"), body);
         assert_eq!(body_for(body, "up/\"x\""), body.replace(r#""m""#, r#""up/\"x\"""#));
     }
 
     #[test]
-    fn streams_of_chat_ask_for_the_usage() {
+    fn chat_streams_request_usage() {
         for (body, expected) in [
             (
                 r#"{"model":"m","stream":true}"#,
@@ -234,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_takes_no_stream_options_gets_none() {
+    fn server_without_stream_options_gets_none() {
         let body = r#"{"model":"m","stream":true}"#;
         let meta = RequestMeta::read(&Bytes::from_static(body.as_bytes())).expect("an object");
         let server = Capabilities { stream_options: false, ..Capabilities::default() };
@@ -242,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn of_members_that_stand_twice_the_upstream_gets_one() {
+    fn duplicate_members_are_sent_once() {
         let body = r#"{"model":"cheap","messages":[],"mode\u006c":"dear","n":1}"#;
         let meta = RequestMeta::read(&Bytes::from_static(body.as_bytes())).expect("an object");
         assert_eq!(meta.model, "dear");
@@ -250,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_native_request_names_its_model_within_the_one_that_it_counts() {
+    fn native_count_request_renames_the_nested_model() {
         let body = r#"{"model":"x","generateContentRequest":{"model":"models/mine","contents":[]}}"#;
         let meta = RequestMeta::read(&Bytes::from_static(body.as_bytes())).expect("an object");
         let sent = meta.body_for(Protocol::Native, "theirs", Capabilities::default());
@@ -258,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_asks_for_nothing() {
+    fn non_object_body_is_rejected() {
         for body in ["", "[]", "{", "\u{feff}{}"] {
             assert_eq!(RequestMeta::read(&Bytes::from_static(body.as_bytes())), None);
         }
@@ -268,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn how_much_is_asked_for_is_read_in_the_words_of_each_protocol() {
+    fn token_and_choice_limits_are_read_from_each_protocol() {
         for (body, expected) in [
             (r#"{"max_tokens":7,"n":3}"#, (Some(7), 3)),
             (r#"{"max_tokens":7,"max_completion_tokens":9}"#, (Some(9), 1)),

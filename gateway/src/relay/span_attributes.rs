@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_form_of_the_output_is_told_in_the_words_of_the_conventions() {
+    fn span_output_type_is_read_from_each_protocol() {
         for (body, output) in [
             (r#"{"response_format":{"type":"json_schema","json_schema":{"name":"a"}}}"#, Some("json")),
             (r#"{"response_format":{"type":"text"}}"#, Some("text")),

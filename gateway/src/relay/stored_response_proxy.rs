@@ -12,7 +12,6 @@ use serde_json::json;
 use super::attempt;
 use super::document::{self, Patience};
 use super::failure::{AttemptFailure, UPSTREAM_HEADER};
-use super::stream_inspector::StreamInspector;
 use crate::app::App;
 use crate::bounds::memory_budget::Reservation;
 use crate::observe::Origin;
@@ -20,6 +19,7 @@ use crate::store::StoringUpstream;
 use crate::stored_responses;
 use crate::upstream::{Endpoint, StoredAction, StoredResponseRequest};
 use crate::wire::{ApiError, Call, Response, held_json, json_response};
+use gatewright_protocol::inspect::StreamInspector;
 
 /// How long to wait for an upstream if there is a copy.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -20,11 +20,11 @@ use super::MAX_SPARE;
 use super::event_reader::{EventReader, StreamFormat};
 use super::failure::{AttemptFailure, FailureClass};
 use super::passthrough_stream::{EventProcessor, Framing};
-use super::stream_inspector::StreamProgress;
 use crate::bounds::memory_budget::Reservation;
 use crate::store::HistoryKeeper;
 use crate::wire::{Presence, Response};
 use crate::work::BlockingPool;
+use gatewright_protocol::inspect::StreamProgress;
 
 /// Silence after which a comment tells the client that its answer is still in progress.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -210,7 +210,7 @@ impl Stream {
         }
     }
 
-    /// What is written and not sent.
+    /// Output that has not been sent yet.
     fn take_out(&mut self) -> Bytes {
         if self.out.capacity() > MAX_SPARE { std::mem::take(&mut self.out) } else { self.out.split() }
             .freeze()

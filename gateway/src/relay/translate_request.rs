@@ -7,9 +7,11 @@ use bytes::Bytes;
 use gatewright::redact::Redactor;
 use gatewright::{ErrorCode, limits};
 use gatewright_protocol::conversation::{
-    Conversation, JsonPointer, Media, MediaSource, Part, PartKind, Protocol, Usage,
+    Conversation, JsonPointer, MediaSource, PartKind, Protocol, Role, Usage,
 };
-use gatewright_protocol::{AnswerAdapter, Defaults, ResponseContext, failure_of, without_half_characters};
+use gatewright_protocol::{
+    AnswerAdapter, Defaults, LostContent, ResponseContext, failure_of, lost_content, without_half_characters,
+};
 use http::{HeaderName, HeaderValue};
 use serde_json::Value;
 use uuid::Uuid;
@@ -138,8 +140,8 @@ impl RequestTranslation {
         model.clone_into(&mut self.conversation.model);
         let defaults = self.defaults.of_upstream(capabilities);
         let outgoing = protocol.request_out(&self.conversation, defaults);
-        if let Some(part) = self.conversation.content_at(&outgoing.dropped) {
-            return Err(self.lost_content(part));
+        if let Some(lost) = lost_content(&self.conversation, &outgoing.dropped) {
+            return Err(self.refused(&lost, protocol));
         }
         let lost = match &self.origin {
             Some(origin) => origin.sent(outgoing.dropped),
@@ -150,20 +152,23 @@ impl RequestTranslation {
         Ok(TranslatedRequest { body: outgoing.body.to_string().into(), dropped, adapter })
     }
 
-    /// The error for a medium or call that the upstream's protocol can't express.
-    fn lost_content(&self, part: &Part) -> ApiError {
-        let (name, way_out) = match &part.kind {
-            PartKind::Image(image) => ("image", of_medium(image)),
-            PartKind::Audio(audio) => ("audio", of_medium(audio)),
-            PartKind::File(file) => ("file", of_medium(file)),
-            _ => ("part", "send it in another form"),
+    /// The error for content that an upstream's protocol can't express.
+    fn refused(&self, lost: &LostContent, target: Protocol) -> ApiError {
+        let name = match &lost.part.kind {
+            PartKind::Image(_) => "image",
+            PartKind::Audio(_) => "audio",
+            PartKind::File(_) => "file",
+            PartKind::Call(_) => "call",
+            _ => "content",
         };
+        let at = lost.part.at.clone();
         let sent = match &self.origin {
-            Some(origin) => origin.sent(vec![part.at.clone()]).pop(),
-            None => Some(part.at.clone()),
+            Some(origin) => origin.sent(vec![at]).pop(),
+            None => Some(at),
         };
         let place = sent.as_deref().map(limits::brief);
         let at = place.as_deref().unwrap_or("an earlier turn of the conversation");
+        let way_out = way_out(lost, target);
         let message = format!("the model's provider cannot take the {name} at {at}; {way_out}, or omit it");
         let error = ApiError::new(&ErrorCode::INVALID_VALUE, message);
         match place {
@@ -183,9 +188,21 @@ impl RequestTranslation {
     }
 }
 
-/// How a medium could be sent instead.
-fn of_medium(media: &Media) -> &'static str {
-    match &media.source {
+/// How the client could send it instead.
+fn way_out(lost: &LostContent, target: Protocol) -> &'static str {
+    let source = match &lost.part.kind {
+        PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => &media.source,
+        _ => return "send it in another form",
+    };
+    if !matches!(lost.role, Role::User | Role::Tool) {
+        return "only a message of the user can have it: send it there";
+    }
+    if matches!(lost.part.kind, PartKind::Audio(_))
+        && matches!(target, Protocol::Messages | Protocol::Converse)
+    {
+        return "send its transcript";
+    }
+    match source {
         MediaSource::Url(_) => "send its content as base64 (a data URL) instead of an address",
         MediaSource::FileId(_) => {
             "only another provider has the file: send its content as base64 (a data URL)"
@@ -224,7 +241,7 @@ pub(super) fn is_strict(call: &Call, route: &ModelRoute) -> bool {
     }
 }
 
-/// The header that lists what is dropped. Errors: the client wants nothing dropped.
+/// The header that lists the dropped places. Errors: the client wants nothing dropped.
 pub(super) fn reported(lost: &[JsonPointer], strict: bool) -> Result<Option<HeaderValue>, ApiError> {
     let places = listed(lost);
     if places.is_empty() {
@@ -369,7 +386,7 @@ mod tests {
     use crate::bounds::memory_budget::MemoryBudget;
 
     #[test]
-    fn places_are_listed_in_visible_ascii_and_within_bounds() {
+    fn dropped_pointers_are_listed_as_bounded_visible_ascii() {
         let places: Vec<JsonPointer> = vec!["/a/0".into(), "/ü,%\r\n".into()];
         assert_eq!(listed(&places), "/a/0, /%C3%BC%2C%25%0D%0A");
         let many: Vec<JsonPointer> = (0..1000).map(|number| format!("/messages/{number}").into()).collect();
@@ -381,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_empty_texts_alone_names_the_first_of_them() {
+    fn request_of_only_empty_texts_names_the_first_one() {
         let read = |messages: Value| {
             let request = serde_json::json!({ "model": "m", "messages": messages });
             Protocol::Chat.request_in(request, "m", false).expect("a request")
@@ -390,7 +407,7 @@ mod tests {
             { "role": "system", "content": "" },
             { "role": "user", "content": [{ "type": "text", "text": " \n" }] },
         ]));
-        let at = empty.only_empty_text().expect("nothing is said");
+        let at = empty.only_empty_text().expect("the texts are empty");
         let error = RequestTranslation::of_nothing(at);
         assert_eq!(
             (error.code().status, error.field(), error.message()),
@@ -429,11 +446,13 @@ mod tests {
     }
 
     #[test]
-    fn content_that_a_provider_cannot_take_is_refused_with_its_place_and_a_way_out() {
+    fn unsupported_content_is_rejected_with_its_pointer_and_a_fix() {
         use serde_json::json;
         const BY_ADDRESS: &str = "send its content as base64 (a data URL) instead of an address, or omit it";
         const STORED: &str =
             "only another provider has the file: send its content as base64 (a data URL), or omit it";
+        const TRANSCRIPT: &str = "send its transcript, or omit it";
+        const BY_THE_USER: &str = "only a message of the user can have it: send it there, or omit it";
         const OTHER_FORMAT: &str = "send it in a format that the provider reads, or omit it";
         let chat = |part: Value| json!({ "messages": [{ "role": "user", "content": [part] }] });
         let picture = |url: &str| chat(json!({ "type": "image_url", "image_url": { "url": url } }));
@@ -476,10 +495,10 @@ mod tests {
                 "image at /messages/0/content/0",
                 OTHER_FORMAT,
             ),
-            (Protocol::Chat, sound, Protocol::Messages, "audio at /messages/0/content/0", OTHER_FORMAT),
+            (Protocol::Chat, sound, Protocol::Messages, "audio at /messages/0/content/0", TRANSCRIPT),
             (Protocol::Chat, stored, Protocol::Native, "file at /messages/0/content/0", STORED),
             (Protocol::Responses, linked, Protocol::Chat, "file at /input/0/content/0", BY_ADDRESS),
-            (Protocol::Native, drawn, Protocol::Responses, "image at /contents/1/parts/0", OTHER_FORMAT),
+            (Protocol::Native, drawn, Protocol::Responses, "image at /contents/1/parts/0", BY_THE_USER),
         ] {
             let mut translation = translation(source, request, false);
             let refused = translation.request_for(target, "theirs", Capabilities::default());
@@ -494,12 +513,12 @@ mod tests {
             (Protocol::Chat, picture("https://a.example/a.png"), Protocol::Messages),
         ] {
             let mut translation = translation(source, request, false);
-            translation.request_for(target, "theirs", Capabilities::default()).expect("nothing is lost");
+            translation.request_for(target, "theirs", Capabilities::default()).expect("nothing is dropped");
         }
     }
 
     #[test]
-    fn a_strict_refusal_repeats_no_long_name_of_the_client() {
+    fn strict_refusal_truncates_long_names() {
         let mut request =
             serde_json::json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }] });
         request["x".repeat(100_000)] = 1.into();

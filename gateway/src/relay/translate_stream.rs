@@ -9,10 +9,9 @@ use super::compaction::CompactionReader;
 use super::conversation_state::ResponseRecorder;
 use super::frames::{Fields, blocks};
 use super::passthrough_stream::{EventKind, EventProcessor, Framing, open_array};
-use super::stream_inspector::StreamProgress;
 use super::translate_request::weight;
-use super::usage_reader;
 use super::{LONG_BODY, MAX_SPARE};
+use gatewright_protocol::inspect::StreamProgress;
 
 /// See the module.
 pub(super) struct StreamTranslation {
@@ -96,7 +95,7 @@ impl StreamTranslation {
         for delta in self.deltas.drain(..) {
             match &delta {
                 Delta::Usage(usage) => {
-                    self.usage = Some(usage_reader::merged(self.usage.unwrap_or_default(), *usage));
+                    self.usage = Some(usage.or(self.usage.unwrap_or_default()));
                 }
                 Delta::Ended { .. } => {
                     self.finished += 1;
@@ -238,7 +237,7 @@ mod tests {
     use gatewright_protocol::conversation::{Citation, Located};
 
     #[test]
-    fn the_buffers_of_a_long_event_are_not_kept() {
+    fn buffers_of_a_long_event_are_released() {
         let context =
             ResponseContext { model: "m".to_owned(), id: "c".to_owned(), ..ResponseContext::default() };
         let mut events =
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_a_clients_stream_keeps_to_its_end_is_counted() {
+    fn memory_kept_for_a_client_stream_is_counted() {
         let text = "x".repeat(1000);
         let citation = Citation {
             url: Some(text.clone()),
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_own_event_of_any_length_becomes_an_element_of_an_array() {
+    fn own_event_of_any_length_becomes_an_array_element() {
         let context =
             ResponseContext { model: "m".to_owned(), id: "c".to_owned(), ..ResponseContext::default() };
         let framing = Framing::Array { opened: false };

@@ -193,7 +193,7 @@ impl VideoRequest {
     fn charge(&self, attempt: &UpstreamAttempt) -> Charge {
         let upstream = Arc::clone(&attempt.destination.provider.endpoint.name);
         let charge = Charge::new(self.call.caller.clone(), Arc::clone(&self.route.id), upstream);
-        charge.priced(attempt.destination.rates.clone())
+        charge.priced(attempt.destination.rates.clone()).shown_in(&self.call.consumed)
     }
 }
 

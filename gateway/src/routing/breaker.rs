@@ -178,10 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_on_the_rate_of_failures() {
+    fn breaker_opens_on_the_failure_rate() {
         let (breaker, now) = (Breaker::default(), Instant::now());
         fail(&breaker, LEAST_FAILURES - 1, now);
-        assert_eq!(breaker.ask(now), Ok(BreakerPermit::Regular), "too few to tell");
+        assert_eq!(breaker.ask(now), Ok(BreakerPermit::Regular), "too few failures");
         fail(&breaker, 1, now);
         assert_eq!(breaker.ask(now), Err(now + FIRST_PAUSE));
 
@@ -199,7 +199,7 @@ mod tests {
     const WINDOW: Duration = Duration::from_secs(SLICES as u64 * SLICE_S);
 
     #[test]
-    fn what_lies_before_the_window_does_not_count() {
+    fn failures_before_the_window_do_not_count() {
         let (breaker, now) = (Breaker::default(), Instant::now());
         fail(&breaker, LEAST_FAILURES - 1, now);
         fail(&breaker, 1, now + WINDOW + Duration::from_secs(1));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn one_probe_decides() {
+    fn single_probe_closes_or_reopens_the_breaker() {
         let (breaker, now) = (Breaker::default(), Instant::now());
         fail(&breaker, LEAST_FAILURES, now);
         let later = now + FIRST_PAUSE;
@@ -218,7 +218,7 @@ mod tests {
         let later = later + 2 * FIRST_PAUSE;
         assert_eq!(breaker.ask(later), Ok(BreakerPermit::Probe));
         breaker.abandoned(BreakerPermit::Probe, later);
-        assert_eq!(breaker.ask(later), Ok(BreakerPermit::Probe), "another one decides");
+        assert_eq!(breaker.ask(later), Ok(BreakerPermit::Probe), "another probe decides");
         breaker.succeeded(BreakerPermit::Probe, later);
         assert_eq!(breaker.ask(later), Ok(BreakerPermit::Regular));
         fail(&breaker, LEAST_FAILURES - 1, later);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn its_condition_is_what_the_next_request_meets() {
+    fn condition_predicts_the_next_request() {
         let (breaker, now) = (Breaker::default(), Instant::now());
         assert_eq!(breaker.condition(now), Condition::Closed);
         fail(&breaker, LEAST_FAILURES, now);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_requests_from_before_do_not_lengthen_the_pause() {
+    fn late_failures_do_not_extend_the_pause() {
         let (breaker, now) = (Breaker::default(), Instant::now());
         fail(&breaker, LEAST_FAILURES, now);
         fail(&breaker, 10, now + Duration::from_secs(4));

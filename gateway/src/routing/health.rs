@@ -15,6 +15,8 @@ pub(crate) struct Health<'a> {
     pub(crate) name: &'a str,
     kind: Kind,
     region: Option<&'a str>,
+    /// Its base URL, which has no secrets; `None`: it runs in this process.
+    address: Option<&'a str>,
     /// Number of requests in progress.
     pub(crate) in_flight: usize,
     /// Number of its keys.
@@ -40,6 +42,7 @@ impl<'a> Health<'a> {
             name: &upstream.name,
             kind: upstream.kind,
             region: upstream.region.as_deref(),
+            address: (!provider.is_simulator()).then_some(&*upstream.base_url),
             in_flight: provider.load.running(),
             keys: upstream.key_count(),
             models: Vec::new(),

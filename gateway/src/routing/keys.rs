@@ -17,7 +17,7 @@ pub(crate) struct RestingKeys {
     slots: Mutex<Vec<Slot>>,
 }
 
-/// What a key may be used for.
+/// Which requests may use a key.
 #[derive(Debug, Clone, Copy, Default)]
 enum Slot {
     #[default]
@@ -164,7 +164,7 @@ impl RestingKeys {
         self.slots().iter().filter(waits).count()
     }
 
-    /// Whether there is no more than one key.
+    /// Whether there is at most one key.
     pub(crate) fn is_alone(&self) -> bool {
         self.count <= 1
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_key_that_need_not_wait_is_used() {
+    fn first_key_that_is_not_resting_is_chosen() {
         let (keys, now) = (RestingKeys::new(2), Instant::now());
         let choose = |now| keys.choose(TOKENS, now);
         assert_eq!(choose(now), Ok(chosen(0)));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn one_request_at_a_time_probes_a_key_after_its_rest() {
+    fn rested_key_is_probed_by_one_request_at_a_time() {
         let (keys, now) = (RestingKeys::new(1), Instant::now());
         keys.rest(chosen(0), rest(now + 5 * SECOND), now);
         let later = now + 5 * SECOND;
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_probed_after_a_minute_however_long_it_should_rest() {
+    fn key_rest_is_capped_at_one_minute() {
         let (keys, now) = (RestingKeys::new(1), Instant::now());
         keys.rest(chosen(0), rest(now + 3600 * SECOND), now);
         assert_eq!(keys.choose(TOKENS, now), Err(now + MAX_REST));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn smaller_requests_use_the_tokens_that_are_left() {
+    fn smaller_requests_use_the_remaining_tokens() {
         let (keys, now) = (RestingKeys::new(1), Instant::now());
         let until = now + 5 * SECOND;
         keys.rest(chosen(0), Rest { until, below: 100 }, now);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preferred_key_is_used_unless_it_has_to_wait() {
+    fn preferred_key_is_used_unless_it_is_resting() {
         let (keys, now) = (RestingKeys::new(2), Instant::now());
         assert_eq!(keys.prefer(1, TOKENS, now), Ok(chosen(1)));
         assert_eq!(keys.prefer(2, TOKENS, now), Ok(chosen(0)));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upstream_without_keys_can_wait_too() {
+    fn upstream_without_keys_can_rest() {
         let (keys, now) = (RestingKeys::new(0), Instant::now());
         let none = SelectedKey { key: None, is_probe: false };
         assert_eq!(keys.choose(TOKENS, now), Ok(none));

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_requests_run_at_once_than_the_upstream_takes() {
+    fn concurrent_requests_are_limited_per_upstream() {
         let (load, now) = (Arc::new(Load::default()), Instant::now());
         let first = load.admit(Some(2), None, now).expect("a place");
         let _second = load.admit(Some(2), None, now).expect("a place");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_requests_a_minute_are_sent_than_the_upstream_takes() {
+    fn requests_per_minute_are_limited_per_upstream() {
         let (load, now) = (Arc::new(Load::default()), Instant::now());
         for _ in 0..3 {
             assert!(load.admit(None, Some(3), now).is_ok());

@@ -39,7 +39,7 @@ pub(crate) struct Unavailable {
     pub(crate) until: Instant,
 }
 
-/// What keeps a request from a destination.
+/// Why a destination was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SkipReason {
     /// It failed recently.
@@ -164,8 +164,8 @@ impl Plan {
         true
     }
 
-    /// What is below this many tokens, if the upstream rejects the request because fewer than it needs are left: at most half of the
-    /// request, whose answer may need most of them.
+    /// The size below which requests still use a key after the upstream rejected this one for lack of tokens:
+    /// `tokens_left`, but at most half of this request, because its answer may need most of the tokens.
     pub(crate) fn below(&self, tokens_left: u64) -> u64 {
         tokens_left.min(self.tokens / 2)
     }
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn lower_orders_come_first_and_weights_share_within_one() {
+    fn lower_orders_come_first_and_weights_apply_within_one() {
         let route = route(&[("late", 1, 1), ("heavy", 3, 0), ("light", 1, 0)], |_| {});
         let now = Instant::now();
         let first = |draw| names(&route, now, draw).swap_remove(0);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_may_begin_at_an_upstream_and_end_there() {
+    fn plan_may_begin_at_an_upstream_and_end_there() {
         let key = |text: &str| ApiKey::new(text).expect("a key");
         let route = route(&[("one", 1, 0), ("two", 1, 1)], |upstream| {
             upstream.keys = vec![key("a"), key("b")];
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_breaker_is_passed_over() {
+    fn open_breaker_is_skipped() {
         let route = route(&[("one", 1, 0), ("two", 1, 1)], |_| {});
         let now = Instant::now();
         for _ in 0..5 {
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_a_breaker_keeps_away_use_no_place_of_the_minute() {
+    fn requests_stopped_by_the_breaker_do_not_use_the_rate_limit() {
         let route = route(&[("one", 1, 0)], |upstream| upstream.max_requests_per_minute = Some(6));
         let now = Instant::now();
         for _ in 0..5 {
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_upstream_is_passed_over_and_named_where_there_is_no_other() {
+    fn full_upstream_is_skipped_and_reported_as_busy() {
         let route = route(&[("one", 1, 0)], |upstream| upstream.max_concurrent = Some(1));
         let now = Instant::now();
         let mut plan = route.plan(None);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_key_is_used_where_one_has_to_wait() {
+    fn next_key_is_used_while_one_rests() {
         let key = |text: &str| ApiKey::new(text).expect("a key");
         let route = route(&[("one", 1, 0)], |upstream| upstream.keys = vec![key("a"), key("b")]);
         let now = Instant::now();
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_tells_nothing_makes_room_for_another() {
+    fn probe_without_an_outcome_frees_the_probe_slot() {
         let route = route(&[("one", 1, 0)], |_| {});
         let now = Instant::now();
         for _ in 0..5 {
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_limit_keeps_others_away_until_one_request_has_probed_it() {
+    fn rate_limit_blocks_other_requests_until_a_probe_succeeds() {
         let route = route(&[("one", 1, 0)], |_| {});
         let now = Instant::now();
         let mut refused = route.plan(None).next(now, 0).expect("an attempt");
@@ -450,7 +450,7 @@ mod tests {
         let until = plan.unavailable().expect("a time").until;
         assert_eq!(until, now + Duration::from_mins(1), "not an hour");
         let mut probe = route.plan(None).next(until, 0).expect("the probe");
-        assert!(route.plan(None).next(until, 0).is_none(), "one at a time");
+        assert!(route.plan(None).next(until, 0).is_none(), "one probe at a time");
         probe.succeeded(until);
         assert!(route.plan(None).next(until, 0).is_some());
         drop(probe);
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_one_model_keeps_nobody_from_another() {
+    fn rate_limit_of_one_model_does_not_block_another() {
         let upstreams = [UpstreamConfig::new("one", Kind::Chat, "http://127.0.0.1:1")];
         let models = ["m", "n"].map(|id| ModelConfig::new(id, "f", TargetConfig::new("one", id)));
         let routes = Routes::new(&upstreams, &models).expect("routes");
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_tokens_keeps_large_requests_away() {
+    fn token_limit_blocks_only_large_requests() {
         let route = route(&[("one", 1, 0)], |_| {});
         let now = Instant::now();
         let next = |tokens| route.plan(None).of_tokens(tokens).next(now, 0);
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_of_a_key_that_a_full_upstream_stops_is_left_to_the_next_request() {
+    fn key_probe_stopped_by_a_full_upstream_passes_to_the_next_request() {
         let route = route(&[("one", 1, 0)], |upstream| upstream.max_concurrent = Some(1));
         let now = Instant::now();
         let mut busy = route.plan(None).next(now, 0).expect("an attempt");

@@ -1,43 +1,31 @@
-//! `/admin`: keys, usage and upstreams, for operators with the admin key. Not part of the specification.
-//!
-//! | method and path | what it does |
-//! |---|---|
-//! | `GET /admin/keys` | lists the keys in use; `?revoked=true`: all |
-//! | `POST /admin/keys` | makes a key |
-//! | `GET /admin/keys/{id}` | shows a key |
-//! | `DELETE /admin/keys/{id}` | revokes it |
-//! | `POST /admin/keys/{id}/rotate` | gives it another secret |
-//! | `GET /admin/usage` | reports usage; `?from=…&to=…&key=…&by=…` |
-//! | `GET /admin/upstreams` | shows the upstreams as they are now |
-//! | `GET /admin/requests` | shows the requests under way, and the newest that have ended |
-//! | `GET /admin/nodes` | lists the gateways that share the store |
-//! | `GET /admin/config` | shows the configuration that gateways share; `?revision=…`: an earlier one |
-//! | `POST /admin/config` | makes another document, or an earlier revision, its newest revision |
-//! | `GET /admin/config/history` | lists its revisions |
-//! | `GET /admin/tasks` | lists video tasks; `?status=pending`, `processing`, `completed` or `failed` |
-//! | `GET /admin/webhooks` | lists notifications; `?status=pending`, `delivered` or `dead` |
-//! | `POST /admin/webhooks/{id}/redeliver` | has one delivered again |
+//! `/admin`: keys, usage, upstreams and the shared configuration, for operators with the admin key. Its routes are generated from
+//! `spec/admin.yaml`, which has no operation without a method here.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
 use bytes::Bytes;
-use gatewright::ErrorCode;
+use gatewright::operations::Operation;
+use gatewright::redact::Redactor;
+use gatewright::{ApiKey, ErrorCode};
 use http::request::Parts;
 use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
-use serde::de::DeserializeOwned;
+use serde::Serialize;
 use serde_json::json;
 
 use super::body::read_body;
+use super::route_match::{Match, match_route_of, methods_of};
 use super::shared_config;
 use crate::access::RegistryError;
 use crate::app::App;
-use crate::keys::{NewKey, Rotation};
-use crate::shared::{ConfigPush, Shared};
+use crate::generated::admin::routes::{ROUTES, Service, dispatch};
+use crate::keys::Rotation;
+use crate::offers;
+use crate::shared::Shared;
 use crate::usage::UsageQuery;
-use crate::wire::{ApiError, Response, json_response};
+use crate::wire::{ApiError, OperatorCall, Response, json_response};
 
 /// First segment of these paths.
 const PREFIX: &str = "/admin";
@@ -52,156 +40,171 @@ pub(super) fn serves(app: &App, path: &str) -> bool {
 pub(super) async fn answer(
     app: &Arc<App>,
     mut head: Parts,
-    mut query: Vec<(String, String)>,
+    query: Vec<(String, String)>,
     body: &mut Body,
 ) -> Result<Response, ApiError> {
     app.authenticator.admit_admin(&mut head.headers)?;
-    let path = head.uri.path().to_owned();
-    let segments: Vec<&str> = path.split('/').skip(2).collect();
+    let path = head.uri.path();
     let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
-    let registry = &app.registry;
-    match (method, &*segments) {
-        (&Method::GET, ["keys"]) => {
-            let revoked = parameter(&mut query, "revoked")?;
-            none_left(&query)?;
-            let revoked = match revoked.as_deref() {
-                None | Some("false") => false,
-                Some("true") => true,
-                Some(_) => return Err(invalid("revoked", "must be true or false")),
-            };
-            Ok(json_response(&json!({ "keys": registry.list(revoked).await? })))
-        }
-        (&Method::POST, ["keys"]) => {
-            none_left(&query)?;
-            let new: NewKey =
-                document(&read_body(&app.config, app.memory.share(), &head.headers, body).await?)?;
-            let issued = registry.create(new).await?;
-            refresh(app).await;
-            let mut response = json_response(&issued);
-            *response.status_mut() = StatusCode::CREATED;
-            Ok(response)
-        }
-        (&Method::GET, ["keys", name]) => {
-            none_left(&query)?;
-            Ok(json_response(&registry.show(&decoded(name)?).await?))
-        }
-        (&Method::DELETE, ["keys", name]) => {
-            none_left(&query)?;
-            let key = registry.revoke(&decoded(name)?).await?;
-            refresh(app).await;
-            Ok(json_response(&key))
-        }
-        (&Method::POST, ["keys", name, "rotate"]) => {
-            none_left(&query)?;
-            let rotation = rotation(app, &head, body).await?;
-            let issued = registry.rotate(&decoded(name)?, rotation).await?;
-            refresh(app).await;
-            Ok(json_response(&issued))
-        }
-        (&Method::GET, ["usage"]) => {
-            let mut parameter = |name| parameter(&mut query, name);
-            let mut usage = UsageQuery::default();
-            (usage.from, usage.to) = (parameter("from")?, parameter("to")?);
-            (usage.key, usage.by) = (parameter("key")?, parameter("by")?);
-            none_left(&query)?;
-            Ok(json_response(&json!({ "usage": registry.usage(usage).await? })))
-        }
-        (&Method::GET, ["upstreams"]) => {
-            none_left(&query)?;
-            let routes = app.routes.load();
-            let upstreams: Vec<_> = routes.health(Instant::now()).collect();
-            Ok(json_response(&json!({ "upstreams": upstreams })))
-        }
-        (&Method::GET, ["requests"]) => {
-            none_left(&query)?;
-            Ok(json_response(&app.recent.listed()))
-        }
-        (&Method::GET, ["nodes"]) => {
-            none_left(&query)?;
-            Ok(json_response(&json!({ "nodes": registry.nodes().await? })))
-        }
-        (&Method::GET, ["config"] | ["config", "history"]) | (&Method::POST, ["config"]) => {
-            config(app, method, &segments, &head, query, body).await
-        }
-        (&Method::GET, ["tasks"]) => {
-            let status = parameter(&mut query, "status")?;
-            none_left(&query)?;
-            Ok(json_response(&json!({ "tasks": registry.tasks(status.as_deref()).await? })))
-        }
-        (&Method::GET, ["webhooks"]) => {
-            let status = parameter(&mut query, "status")?;
-            none_left(&query)?;
-            Ok(json_response(&json!({ "webhooks": registry.notifications(status.as_deref()).await? })))
-        }
-        (&Method::POST, ["webhooks", id, "redeliver"]) => {
-            none_left(&query)?;
-            let id = decoded(id)?;
-            registry.redeliver(&id).await?;
-            app.outbox.look();
-            Ok(json_response(&json!({ "id": id, "status": "pending" })))
-        }
-        (
-            _,
-            ["keys" | "usage" | "upstreams" | "requests" | "nodes" | "tasks" | "webhooks" | "config"]
-            | ["config", "history"]
-            | ["keys", _]
-            | ["keys", _, "rotate"]
-            | ["webhooks", _, "redeliver"],
-        ) => {
+    let not_found = || ApiError::new(&ErrorCode::NOT_FOUND, format!("there is no operation at {path}"));
+    let (operation, parameters) = match match_route_of(ROUTES, method, path) {
+        Match::Found { operation, path } => (operation, path),
+        Match::MethodNotAllowed(operations) => {
             let message = format!("{} is not allowed for {path}", head.method);
-            Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow(methods(&segments)))
+            return Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message)
+                .allow(&methods_of(&operations).join(", ")));
         }
-        _ => Err(ApiError::new(&ErrorCode::NOT_FOUND, format!("there is no operation at {path}"))),
-    }
+        Match::NotFound => return Err(not_found()),
+    };
+    check_query(operation, &query)?;
+    let decode = |(name, raw)| Ok((name, decoded(raw)?));
+    let parameters = parameters.into_iter().map(decode).collect::<Result<_, ApiError>>()?;
+    // Clients that want the defaults send no body and no content type.
+    let body = if operation.has_body && !http_body::Body::is_end_stream(body) {
+        read_body(&app.config, app.memory.share(), &head.headers, body).await?
+    } else {
+        Bytes::new()
+    };
+    let call = OperatorCall { operation, path: parameters, query, body };
+    dispatch(app, call).await.unwrap_or_else(|| Err(not_found()))
 }
 
-/// The configuration that gateways share.
-async fn config(
-    app: &Arc<App>,
-    method: &Method,
-    segments: &[&str],
-    head: &Parts,
-    mut query: Vec<(String, String)>,
-    body: &mut Body,
-) -> Result<Response, ApiError> {
-    let (registry, shared) = (&app.registry, app.shared.as_ref());
-    if method == Method::POST {
-        none_left(&query)?;
-        let push: ConfigPush =
-            document(&read_body(&app.config, app.memory.share(), &head.headers, body).await?)?;
-        let pushed = registry.push_config_at(push, shared.map(|shared| shared.sharing.clone())).await?;
-        shared_config::refresh(app).await;
-        let mut response = json_response(&pushed);
-        if pushed.new {
-            *response.status_mut() = StatusCode::CREATED;
-        }
-        return Ok(response);
+impl Service for Arc<App> {
+    async fn list_keys(&self, mut call: OperatorCall) -> Result<Response, ApiError> {
+        let revoked = match call.take_query("revoked").as_deref() {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => return Err(invalid("revoked", "must be true or false")),
+        };
+        Ok(json_response(&json!({ "keys": self.registry.list(revoked).await? })))
     }
-    if segments.len() > 1 {
-        none_left(&query)?;
+
+    async fn create_key(&self, call: OperatorCall) -> Result<Response, ApiError> {
+        let issued = self.registry.create(call.document()?).await?;
+        refresh(self).await;
+        Ok(created(&issued))
+    }
+
+    async fn retrieve_key(&self, call: OperatorCall) -> Result<Response, ApiError> {
+        Ok(json_response(&self.registry.show(call.path("key")).await?))
+    }
+
+    async fn update_key(&self, call: OperatorCall) -> Result<Response, ApiError> {
+        let key = self.registry.update(call.path("key"), call.document()?).await?;
+        refresh(self).await;
+        Ok(json_response(&key))
+    }
+
+    async fn revoke_key(&self, call: OperatorCall) -> Result<Response, ApiError> {
+        let key = self.registry.revoke(call.path("key")).await?;
+        refresh(self).await;
+        Ok(json_response(&key))
+    }
+
+    async fn rotate_key(&self, call: OperatorCall) -> Result<Response, ApiError> {
+        let rotation = if call.body.is_empty() { Rotation::default() } else { call.document()? };
+        let issued = self.registry.rotate(call.path("key"), rotation).await?;
+        refresh(self).await;
+        Ok(json_response(&issued))
+    }
+
+    async fn report_usage(&self, mut call: OperatorCall) -> Result<Response, ApiError> {
+        let mut usage = UsageQuery::default();
+        (usage.from, usage.to) = (call.take_query("from"), call.take_query("to"));
+        (usage.key, usage.by) = (call.take_query("key"), call.take_query("by"));
+        Ok(json_response(&json!({ "usage": self.registry.usage(usage).await? })))
+    }
+
+    async fn list_upstreams(&self, _call: OperatorCall) -> Result<Response, ApiError> {
+        let routes = self.routes.load();
+        let upstreams: Vec<_> = routes.health(Instant::now()).collect();
+        Ok(json_response(&json!({ "upstreams": upstreams })))
+    }
+
+    async fn test_upstream(&self, call: OperatorCall) -> Result<Response, ApiError> {
+        let name = call.path("name");
+        let provider = self.routes.load().provider(name).map(Arc::clone);
+        let provider = provider.ok_or_else(|| {
+            let name = gatewright::limits::brief(format_args!("{name:?}"));
+            ApiError::new(&ErrorCode::NOT_FOUND, format!("there is no upstream {name}"))
+        })?;
+        Ok(json_response(&offers::test(&provider.endpoint).await))
+    }
+
+    async fn list_requests(&self, _call: OperatorCall) -> Result<Response, ApiError> {
+        Ok(json_response(&self.recent.listed()))
+    }
+
+    async fn retrieve_request_content(&self, call: OperatorCall) -> Result<Response, ApiError> {
+        let id = call.path("id");
+        let content = self.recent.content(id).ok_or_else(|| {
+            let id = gatewright::limits::brief(format_args!("{id:?}"));
+            let message = format!("no content of the request {id} is kept: see observe.content_requests");
+            ApiError::new(&ErrorCode::NOT_FOUND, message)
+        })?;
+        let secrets = [&self.config.key, &self.config.admin_key].into_iter().flatten().map(ApiKey::expose);
+        let own = Redactor::new(secrets);
+        let routes = self.routes.load_full();
+        // Texts are searched for the secrets of every upstream.
+        let shown = self.blocking_pool.work(move |_| {
+            Ok(content.shown(|text| {
+                routes.redactors().fold(own.redact(text), |text, redactor| redactor.redact(&text))
+            }))
+        });
+        Ok(json_response(&shown.await?))
+    }
+
+    async fn list_nodes(&self, _call: OperatorCall) -> Result<Response, ApiError> {
+        Ok(json_response(&json!({ "nodes": self.registry.nodes().await? })))
+    }
+
+    async fn retrieve_config(&self, mut call: OperatorCall) -> Result<Response, ApiError> {
+        let revision = call.take_query("revision").map(|number| number.parse::<u64>()).transpose();
+        let revision = revision.map_err(|_| invalid("revision", "must be a number"))?;
+        Ok(json_response(&self.registry.config_document(revision).await?))
+    }
+
+    async fn push_config(&self, call: OperatorCall) -> Result<Response, ApiError> {
+        let sharing = self.shared.as_ref().map(|shared| shared.sharing.clone());
+        let pushed = self.registry.push_config_at(call.document()?, sharing).await?;
+        shared_config::refresh(self).await;
+        Ok(if pushed.new { created(&pushed) } else { json_response(&pushed) })
+    }
+
+    async fn list_config_revisions(&self, _call: OperatorCall) -> Result<Response, ApiError> {
+        let shared = self.shared.as_ref();
         let refused = shared.and_then(Shared::refused);
         let refused =
             refused.map(|refused| json!({ "revision": refused.revision.number, "why": refused.why }));
-        return Ok(json_response(&json!({
-            "revisions": registry.config_history().await?,
+        Ok(json_response(&json!({
+            "revisions": self.registry.config_history().await?,
             "in_use": shared.and_then(Shared::number),
             "refused": refused,
-        })));
+        })))
     }
-    let revision = parameter(&mut query, "revision")?;
-    none_left(&query)?;
-    let revision = revision.map(|number| number.parse::<u64>()).transpose();
-    let revision = revision.map_err(|_| invalid("revision", "must be a number"))?;
-    Ok(json_response(&registry.config_document(revision).await?))
+
+    async fn list_tasks(&self, mut call: OperatorCall) -> Result<Response, ApiError> {
+        let status = call.take_query("status");
+        Ok(json_response(&json!({ "tasks": self.registry.tasks(status.as_deref()).await? })))
+    }
+
+    async fn list_notifications(&self, mut call: OperatorCall) -> Result<Response, ApiError> {
+        let status = call.take_query("status");
+        Ok(json_response(&json!({ "webhooks": self.registry.notifications(status.as_deref()).await? })))
+    }
+
+    async fn redeliver_notification(&self, call: OperatorCall) -> Result<Response, ApiError> {
+        let id = call.path("id");
+        self.registry.redeliver(id).await?;
+        self.outbox.look();
+        Ok(json_response(&json!({ "id": id, "status": "pending" })))
+    }
 }
 
-fn methods(segments: &[&str]) -> &'static str {
-    match segments {
-        ["keys" | "config"] => "GET, HEAD, POST",
-        ["keys", _] => "GET, HEAD, DELETE",
-        ["keys" | "webhooks", _, ..] => "POST",
-        _ => "GET, HEAD",
-    }
+fn created(document: &impl Serialize) -> Response {
+    let mut response = json_response(document);
+    *response.status_mut() = StatusCode::CREATED;
+    response
 }
 
 /// Makes a change effective in this gateway before it is confirmed. If the store doesn't answer now, the change
@@ -216,50 +219,25 @@ fn invalid(member: &str, message: &str) -> ApiError {
     ApiError::new(&ErrorCode::INVALID_VALUE, format!("{member}: {message}")).param(member)
 }
 
-/// Takes a parameter from the query.
-fn parameter(query: &mut Vec<(String, String)>, name: &str) -> Result<Option<String>, ApiError> {
-    let Some(at) = query.iter().position(|(found, _)| found == name) else { return Ok(None) };
-    let (_, value) = query.remove(at);
-    if query.iter().any(|(found, _)| found == name) {
-        return Err(invalid(name, "is given twice"));
-    }
-    Ok(Some(value))
-}
-
-/// Errors: there are unread parameters. A misspelled filter must not return more than was requested.
-fn none_left(query: &[(String, String)]) -> Result<(), ApiError> {
-    match query.first() {
-        None => Ok(()),
-        Some((name, _)) => {
+/// Errors: a parameter that the operation doesn't have, or one given twice. A misspelled filter must not return more than was
+/// requested.
+fn check_query(operation: &Operation, query: &[(String, String)]) -> Result<(), ApiError> {
+    for (at, (name, _)) in query.iter().enumerate() {
+        if !operation.query_parameters.contains(&name.as_str()) {
             let name = gatewright::limits::brief(format_args!("{name:?}"));
-            Err(ApiError::new(&ErrorCode::INVALID_VALUE, format!("unknown query parameter {name}")))
+            return Err(ApiError::new(&ErrorCode::INVALID_VALUE, format!("unknown query parameter {name}")));
+        }
+        if query[..at].iter().any(|(earlier, _)| earlier == name) {
+            return Err(invalid(name, "is given twice"));
         }
     }
+    Ok(())
 }
 
 fn decoded(segment: &str) -> Result<String, ApiError> {
     let decoded = percent_decode_str(segment).decode_utf8().ok();
     let name = decoded.filter(|name| !name.is_empty() && !name.contains(char::is_control));
     name.map(Into::into).ok_or_else(|| ApiError::new(&ErrorCode::NOT_FOUND, "the path does not name a key"))
-}
-
-/// Clients that want the defaults send no body and no content type.
-async fn rotation(app: &App, head: &Parts, body: &mut Body) -> Result<Rotation, ApiError> {
-    if http_body::Body::is_end_stream(body) {
-        return Ok(Rotation::default());
-    }
-    document(&read_body(&app.config, app.memory.share(), &head.headers, body).await?)
-}
-
-fn document<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
-    serde_json::from_slice(body).map_err(|error| {
-        let (code, what) = if error.is_data() {
-            (&ErrorCode::INVALID_VALUE, "not valid")
-        } else {
-            (&ErrorCode::INVALID_JSON, "not one JSON document")
-        };
-        ApiError::new(code, format!("the body is {what}: {error}"))
-    })
 }
 
 impl From<RegistryError> for ApiError {

@@ -26,7 +26,7 @@ const MAX_REST: u64 = 256 * 1024;
 enum Unread<E> {
     /// It can't be read, or is too large.
     Failed(E),
-    /// There is no memory for it.
+    /// The memory budget is exhausted.
     NoRoom(ReservationError),
 }
 
@@ -34,7 +34,7 @@ enum Unread<E> {
 /// until it is dropped.
 ///
 /// Errors: the content type is not JSON, its content coding is not known or broken, the body is too large, too slow or
-/// incomplete, or there is no memory for it.
+/// incomplete, or the memory budget is exhausted.
 pub(super) async fn read_body(
     config: &Config,
     mut share: Reservation,
@@ -121,8 +121,8 @@ async fn gather<B: http_body::Body<Data = Bytes> + Unpin>(
     Ok(gathering.finish())
 }
 
-/// Discards the rest of a body, if it is small and arrives soon. Returns whether nothing is left: otherwise the
-/// connection can't serve another request. `waits`: whether the client sends the body only when asked to.
+/// Discards the rest of a body, if it is small and arrives soon. Returns whether nothing is left: otherwise the connection
+/// can't serve another request. `waits`: whether the client waits for `100 Continue` before it sends the body.
 pub(super) async fn discard_rest(body: &mut Body, waits: bool) -> bool {
     if body.is_end_stream() {
         return true;

@@ -1,4 +1,4 @@
-//! What is known of a request's client, besides what it sends.
+//! Data about a request's client that is not part of the request.
 
 use std::sync::Arc;
 

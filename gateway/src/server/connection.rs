@@ -72,7 +72,7 @@ pub(crate) fn open(stream: TcpStream, patience: Duration) -> (Socket, Peer) {
 }
 
 /// Rejects a connection with an error. If a slot is free, discards input for a while, so that the client can read the
-/// error; otherwise closes the connection at once.
+/// error; otherwise closes the connection immediately.
 pub(crate) fn refuse(stream: TcpStream, error: ApiError, places: &Arc<Semaphore>) {
     // The response fits into the buffer of a new socket, so this does not wait for the client.
     _ = stream.try_write(&head_error::answer(error));
@@ -183,7 +183,7 @@ impl Peer {
         &self.presence
     }
 
-    /// Resolves when the client is gone: at once after a reset, later if the client half-closed the connection and
+    /// Resolves when the client is gone: immediately after a reset, later if the client half-closed the connection and
     /// stops reading. A half-close alone doesn't cost the client its response.
     pub(crate) async fn gone(&self) {
         let broken = self.shared.stream.ready(Interest::ERROR);
@@ -202,7 +202,7 @@ impl Peer {
             }
         };
         tokio::select! {
-            // An error of this query is no sign of activity either.
+            // An error of this query isn't a sign of activity either.
             _ = broken => {}
             () = silent => {}
         }
@@ -305,14 +305,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_reads_slowly_but_steadily_gets_it_all() {
+    async fn slow_but_steady_reader_gets_the_whole_response() {
         const BYTES: usize = 16 * 1024 * 1024;
         let (mut client, accepted) = pair().await;
         let patience = Duration::from_secs(1);
         let (mut socket, _peer) = open(accepted, patience);
         let writing = tokio::spawn(async move {
             let begun = Instant::now();
-            socket.write_all(&vec![7; BYTES]).await.expect("the client lives");
+            socket.write_all(&vec![7; BYTES]).await.expect("the client is connected");
             socket.shutdown().await.expect("ended");
             begun.elapsed()
         });
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_does_not_read_ends_the_write() {
+    async fn write_times_out_when_the_client_does_not_read() {
         let (_client, accepted) = pair().await;
         let (mut socket, _peer) = open(accepted, Duration::from_millis(100));
         let error = socket.write_all(&vec![7; 64 * 1024 * 1024]).await.expect_err("nobody reads");
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_half_closed_client_that_takes_nothing_has_gone_and_one_that_takes_something_has_not() {
+    async fn half_closed_client_is_gone_once_it_stops_reading() {
         let (mut client, accepted) = pair().await;
         let (mut socket, peer) = open(accepted, Duration::from_millis(500));
         client.shutdown().await.expect("half closed");
@@ -347,26 +347,26 @@ mod tests {
         };
         tokio::select! {
             () = answering => {}
-            () = peer.gone() => panic!("it took event after event"),
+            () = peer.gone() => panic!("it kept reading events"),
         }
-        tokio::time::timeout(AFTER_HALF_CLOSE / 2, peer.gone()).await.expect("nothing was taken any more");
+        tokio::time::timeout(AFTER_HALF_CLOSE / 2, peer.gone()).await.expect("it stopped reading");
     }
 
     #[tokio::test]
-    async fn a_client_that_broke_the_connection_has_gone_at_once_and_one_that_half_closed_has_not() {
+    async fn reset_client_is_gone_at_once_and_a_half_closed_one_is_not() {
         let (mut client, accepted) = pair().await;
         let (mut socket, peer) = open(accepted, Duration::from_mins(1));
         client.shutdown().await.expect("half closed");
         let gone = tokio::time::timeout(Duration::from_millis(200), peer.gone()).await;
-        assert!(gone.is_err(), "its answer was still to come");
+        assert!(gone.is_err(), "its response was pending");
         socket.write_all(b"answer").await.expect("written");
         SockRef::from(&client).set_linger(Some(Duration::ZERO)).expect("set");
         drop(client);
-        tokio::time::timeout(AFTER_HALF_CLOSE / 2, peer.gone()).await.expect("it has gone");
+        tokio::time::timeout(AFTER_HALF_CLOSE / 2, peer.gone()).await.expect("it is gone");
     }
 
     #[test]
-    fn a_peer_holds_no_more_connections_than_it_may_and_gets_them_back() {
+    fn connections_per_peer_are_limited_and_released() {
         let peers = Peers::new(2);
         let hold = |address: &str| peers.hold(address.parse().expect("an address"));
         let first = hold("192.0.2.1");
@@ -376,11 +376,11 @@ mod tests {
         drop(first);
         assert!(hold("192.0.2.1").is_some());
         drop(second);
-        assert!(peers.open.lock().expect("no panic").is_empty(), "nobody is remembered who holds nothing");
+        assert!(peers.open.lock().expect("no panic").is_empty(), "peers without connections are forgotten");
     }
 
     #[test]
-    fn one_network_of_ipv6_is_one_peer() {
+    fn ipv6_network_counts_as_one_peer() {
         let peers = Peers::new(1);
         let hold = |address: &str| peers.hold(address.parse().expect("an address"));
         let _first = hold("2001:db8::1").expect("the first");
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_breaks_its_connection_or_falls_silent_ends_the_work_for_it() {
+    async fn client_reset_or_silence_cancels_its_work() {
         let blocking_pool = BlockingPool::of(1);
         for breaks in [true, false] {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -412,7 +412,7 @@ mod tests {
                 _ = endless => panic!("the work ended by itself"),
                 () = peer.gone() => {}
             }
-            assert_eq!(blocking_pool.work(|_| Ok(7)).await.ok(), Some(7), "the place was not given back");
+            assert_eq!(blocking_pool.work(|_| Ok(7)).await.ok(), Some(7), "the slot was not released");
         }
     }
 }

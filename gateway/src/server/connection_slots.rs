@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_without_a_request_makes_room_before_one_that_idles_between_requests() {
+    async fn unused_connection_is_evicted_before_an_idle_one() {
         let places = ConnectionSlots::new(3);
         let (idle, silent, busy) = (places.take().await, places.take().await, places.take().await);
         idle.activity.begin_request();
@@ -185,22 +185,22 @@ mod tests {
         places.evict_one();
         assert!(is_evicted(&idle).await);
         places.evict_one();
-        assert!(!is_evicted(&busy).await, "its request is under way");
+        assert!(!is_evicted(&busy).await, "its request is in progress");
     }
 
     #[tokio::test]
-    async fn a_request_that_begins_while_its_connection_is_chosen_is_served() {
+    async fn request_that_begins_during_eviction_is_served() {
         let places = ConnectionSlots::new(1);
         let place = places.take().await;
         places.evict_one();
         place.activity.begin_request();
         assert!(!is_evicted(&place).await);
         place.activity.end_request();
-        assert!(!is_evicted(&place).await, "the choice of before does not count any more");
+        assert!(!is_evicted(&place).await, "the earlier eviction is void");
     }
 
     #[tokio::test]
-    async fn a_new_connection_waits_while_every_other_one_has_a_request_under_way() {
+    async fn new_connection_waits_while_all_others_are_busy() {
         let places = ConnectionSlots::new(1);
         let place = places.take().await;
         place.activity.begin_request();

@@ -60,7 +60,7 @@ async fn is_closed(socket: &mut TcpStream) -> bool {
 }
 
 #[tokio::test]
-async fn an_address_for_probes_answers_while_every_place_has_a_request_under_way() {
+async fn probe_address_answers_while_every_slot_is_busy() {
     let local = || vec!["127.0.0.1:0".to_owned()];
     let config = Config { listen: local(), health_listen: local(), max_connections: 1, ..Config::default() };
     let gateway = Gateway::bind(config).await.expect("free ports");
@@ -69,7 +69,7 @@ async fn an_address_for_probes_answers_while_every_place_has_a_request_under_way
     let key = gateway.key().expose().to_owned();
     tokio::spawn(gateway.serve(std::future::pending()));
     let mut busy = connect(address).await;
-    // It asks for the body, which never arrives.
+    // The gateway asks for the body, which never arrives.
     let head = format!(
         "POST /v1/responses HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {key}\r\n\
          content-type: application/json\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n"
@@ -88,7 +88,7 @@ async fn an_address_for_probes_answers_while_every_place_has_a_request_under_way
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn silent_connections_from_a_few_addresses_lock_nobody_out() {
+async fn silent_connections_from_few_addresses_do_not_lock_out_others() {
     let address = start(16).await;
     let mut silent = Vec::new();
     for host in [1, 2, 3, 4] {

@@ -3,9 +3,10 @@
 //!
 //! | method and path | what it answers |
 //! |---|---|
-//! | `GET /`, from who accepts `text/html` | the page |
+//! | `GET /`, if the client accepts `text/html` | the page |
 //! | `GET /console/assets/{name}` | scripts, style sheets and data of the page |
-//! | `GET /console/session` | what the key of the request may do, and the models |
+//! | `GET /console/session` | the permissions of the request's key, and the models |
+//! | `POST /console/sign-in` | the keys, for a one-time code in place of a key |
 //! | `POST /console/report` | the page of a report, or of two that are compared |
 //!
 //! The page contains no key and needs none; its requests do, in a header only. So a request that another site makes a
@@ -18,25 +19,26 @@ use bytes::Bytes;
 use gatewright::redact::Redactor;
 use gatewright::{ErrorCode, catalog};
 use gatewright_console::File;
+use gatewright_simulator::LONGEST_ANSWER;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::{Value, json};
 
 use self::rendering::{RenderRequest, rendered};
 use super::body::read_body;
-use crate::access::Principal;
+use crate::access::{ApiKey, Principal};
 use crate::app::App;
-use crate::config::ModelKind;
-use crate::keys::Scopes;
-use crate::models::{self, LONGEST_ANSWER};
+use crate::config::{ModelKind, TargetConfig, TokenPrice};
+use crate::keys::{ADMIN_KEY, Scopes};
+use crate::models;
 use crate::relay::AttemptFailure;
 use crate::routing::ModelRoute;
 use crate::wire::{ApiError, Response, held_json, json_response};
 
 /// Path of the page's files and requests.
 const PREFIX: &str = "/console/";
-/// What the page may do: only load its own files and send requests to its own gateway. `style-src` also allows the style
-/// of a report's page, which is shown in a frame without scripts and inherits this policy.
+/// The permissions of the page: it may only load its own files and send requests to its own gateway. `style-src` also
+/// allows the style of a report's page, which is shown in a frame without scripts and inherits this policy.
 const POLICY: &str = concat!(
     "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data:; ",
     "media-src 'self'; frame-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; ",
@@ -59,12 +61,13 @@ pub(super) async fn answer(app: &App, mut head: Parts, body: &mut Body) -> Resul
         Some("report") if head.method == Method::POST => {
             return report(app, head, body).await;
         }
-        Some("report") => "POST, OPTIONS",
         Some("session") if is_read(&head.method) => {
             app.authenticator.pass().await;
             return session(app, &mut head.headers);
         }
         Some("session") => READ,
+        Some("sign-in") if head.method == Method::POST => return sign_in(app, &head.headers),
+        Some("report" | "sign-in") => "POST, OPTIONS",
         Some(name) => match gatewright_console::file(name).filter(|_| name.starts_with("assets/")) {
             Some(file) if is_read(&head.method) => return Ok(asset(file, &head.headers)),
             Some(_) => READ,
@@ -103,7 +106,7 @@ fn page(head: &Parts) -> Response {
     let mut response = file(gatewright_console::page(), &head.headers);
     let headers = response.headers_mut();
     headers.append(header::VARY, HeaderValue::from_static("accept"));
-    // The page refers to its files by hash: a new one must be seen at once.
+    // The page refers to its files by hash, so browsers must not use an outdated page.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     let policy = format!("{POLICY}{}", gatewright::report::PAGE_STYLE);
     for (name, value) in [
@@ -145,11 +148,11 @@ fn file(file: &File, headers: &HeaderMap) -> Response {
     response
 }
 
-/// What the key of a request may do.
+/// The permissions of a request's key.
 fn session(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
     let principal = app.authenticator.admit_any(headers)?;
     let (role, key, scopes) = match &principal {
-        Principal::Admin => ("admin", Value::Null, None),
+        Principal::Admin => ("admin", json!(ADMIN_KEY), None),
         Principal::Client(caller) => ("client", json!(&**caller.id()), Some(caller.scopes())),
     };
     let routes = app.routes.load();
@@ -163,7 +166,25 @@ fn session(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
         "admin": app.authenticator.has_admin(),
         "lasting": app.lasting,
         "version": env!("CARGO_PKG_VERSION"),
+        "currency": app.config.currency,
         "models": models,
+    }));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// The keys for a one-time code.
+fn sign_in(app: &App, headers: &HeaderMap) -> Result<Response, ApiError> {
+    let header = headers.get(header::AUTHORIZATION).map_or(&b""[..], HeaderValue::as_bytes);
+    let code = header.strip_prefix(b"Bearer ").unwrap_or_default();
+    let keys = app.sign_in.exchange(code).ok_or_else(|| {
+        let message =
+            "the code to sign in with is wrong, was used already, or has expired: sign in with a key";
+        ApiError::new(&ErrorCode::INVALID_API_KEY, message)
+    })?;
+    let mut response = json_response(&json!({
+        "client": keys.client.expose(),
+        "admin": keys.admin.as_ref().map(ApiKey::expose),
     }));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
@@ -183,8 +204,14 @@ fn described(route: &ModelRoute, name: &str, scopes: &Scopes) -> Value {
                 protocols.insert(1, "responses");
             }
             let longest = route.is_embedded().then_some(LONGEST_ANSWER);
-            ("text", protocols, json!({ "max_output_tokens": longest }))
+            // The least of its upstreams: a request may go to any of them.
+            let least =
+                |limit: fn(&TargetConfig) -> Option<u64>| model.targets.iter().filter_map(limit).min();
+            let longest = least(|target| target.max_output).or(longest.map(|longest| longest as u64));
+            let context = least(|target| target.context);
+            ("text", protocols, json!({ "max_output_tokens": longest, "context_tokens": context }))
         }
+        ModelKind::Embedding => ("embedding", vec!["embeddings"], embedding_limits(limits)),
         ModelKind::Image => ("image", vec!["images"], image_limits(limits)),
         ModelKind::Video => ("video", vec!["videos"], video_limits(limits)),
     };
@@ -196,7 +223,37 @@ fn described(route: &ModelRoute, name: &str, scopes: &Scopes) -> Value {
         "protocols": protocols,
         "simulated": route.is_embedded(),
         "limits": limits,
+        "price": price(&model.targets),
     })
+}
+
+/// The price of a model. Null: it is unknown, or depends on the upstream that answers.
+fn price(targets: &[TargetConfig]) -> Value {
+    let Some(price) = targets.first().and_then(|target| target.price.as_ref()) else { return Value::Null };
+    if targets.iter().any(|target| target.price.as_ref() != Some(price)) {
+        return Value::Null;
+    }
+    let tokens = |price: &TokenPrice| {
+        json!({
+            "input": price.input,
+            "output": price.output,
+            "cached_input": price.cached_input,
+            "cache_write": price.cache_write,
+            "reasoning": price.reasoning,
+        })
+    };
+    let tiers = price.tiers.iter().map(|tier| json!({ "above": tier.above, "tokens": tokens(&tier.tokens) }));
+    json!({
+        "tokens": tokens(&price.tokens),
+        "tiers": tiers.collect::<Vec<_>>(),
+        "image": price.image,
+        "video_second": price.video_second,
+    })
+}
+
+fn embedding_limits(id: &str) -> Value {
+    let model = catalog::EMBEDDING_MODELS.iter().find(|model| model.id == id);
+    model.map_or(Value::Null, |model| json!({ "dimensions": model.dimensions }))
 }
 
 fn image_limits(id: &str) -> Value {
@@ -257,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_accepts_html_by_name_gets_the_page() {
+    fn page_requires_text_html_in_accept() {
         let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
         assert!(is_browser(&headers(header::ACCEPT, browser)));
         for other in ["*/*", "application/json", "text/*", "text/html;q=0", "text/html; q=0.0"] {
@@ -267,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_allows_no_script_and_style_in_line() {
+    fn content_security_policy_forbids_inline_script_and_style() {
         let policy = format!("{POLICY}{}", gatewright::report::PAGE_STYLE);
         assert!(!policy.contains("unsafe"), "{policy}");
         assert!(!policy.contains("http"), "{policy}");

@@ -121,6 +121,9 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         webhook_previous_secrets,
         webhook_backoff,
         allow_private_webhooks,
+        content_requests,
+        content_time,
+        currency,
         faults,
         upstreams: _,
         models: _,
@@ -169,6 +172,9 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         ("videos.poll", *video_poll == new.video_poll),
         ("videos.timeout", *video_timeout == new.video_timeout),
         ("videos.lease", *video_lease == new.video_lease),
+        ("observe.content_requests", *content_requests == new.content_requests),
+        ("observe.content_time", *content_time == new.content_time),
+        ("prices.currency", *currency == new.currency),
         ("simulator.faults", *faults == new.faults),
         ("simulator.event_delay", *event_delay == new.event_delay),
         ("simulator.video_time", *video_time == new.video_time),
@@ -207,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reload_that_loses_every_provider_is_refused_and_changes_nothing() {
+    async fn reload_that_loses_every_provider_is_rejected() {
         let gateway = bind(with_provider()).await;
         let error =
             gateway.control().reload(&simulated()).expect_err("the simulator would answer").to_string();
@@ -220,15 +226,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_simulator_of_the_start_stays_one_and_may_get_providers() {
+    async fn simulator_only_gateway_may_gain_providers_by_reload() {
         let gateway = bind(simulated()).await;
-        gateway.control().reload(&simulated()).expect("nothing is lost");
+        gateway.control().reload(&simulated()).expect("no provider is removed");
         gateway.control().reload(&with_provider()).expect("there is a provider now");
-        gateway.control().reload(&simulated()).expect_err("it is a simulator no longer");
+        gateway.control().reload(&simulated()).expect_err("it is no longer a pure simulator");
     }
 
     #[tokio::test]
-    async fn readiness_tells_that_the_configuration_file_was_refused_until_one_is_used() {
+    async fn readiness_reports_a_stale_configuration_until_a_reload_succeeds() {
         let gateway = bind(with_provider()).await;
         assert_eq!(readiness(&gateway).await, (200, json!({ "status": "ready" })));
         gateway.control().mark_stale(Some((12, 3)));

@@ -1,5 +1,4 @@
-//! What operators ask a gateway besides the operations: whether it is alive, whether it is ready for requests, and
-//! its metrics.
+//! Endpoints for operators besides the operations: liveness, readiness and metrics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -51,8 +50,8 @@ fn ready(app: &App) -> Response {
     if let Some(counters) = &app.counters {
         state["limits"] = if counters.is_present() { "shared" } else { "local" }.into();
     }
-    // The running configuration keeps serving: only an operator can fix the file. Its content is not for
-    // everybody who may ask.
+    // The running configuration keeps serving: only an operator can fix the file. Its content must not be shown to
+    // everybody who can reach this endpoint.
     if let Some(stale) = &*app.stale.load() {
         state["configuration"] = "stale".into();
         if let Some((line, column)) = stale.place {
@@ -123,7 +122,7 @@ fn states(app: &App) -> States {
     states
 }
 
-/// What waits in this process for the store or for its turn. A slow or absent store doesn't delay this.
+/// Counts the work in this process that waits for the store or for its turn. A slow or absent store doesn't delay this.
 fn set_waiting(states: &States, app: &App) {
     for (kind, waiting) in [
         ("responses", number(app.history_keeper.unwritten())),

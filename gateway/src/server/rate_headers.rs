@@ -1,6 +1,5 @@
-//! The headers that tell a client what is left of its limits per minute, under the names of 2.12. Their values are
-//! ours, since the source shows none: numbers, and for `reset` the seconds until the full limit is available again,
-//! such as `42s`.
+//! The headers with the remaining limits per minute, under the names of 2.12. Their values are ours, since the source does
+//! not show any: numbers, and for `reset` the seconds until the full limit is available again, such as `42s`.
 
 use std::sync::LazyLock;
 

@@ -4,7 +4,7 @@ mod fault_injection;
 mod strict;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use axum::body::Body;
@@ -25,14 +25,14 @@ use super::client::Client;
 #[cfg(feature = "console")]
 use super::console;
 use super::request_id::{new_request_id, sign};
-use super::route_match::{Match, match_route};
+use super::route_match::{Match, match_route, methods_of};
 use super::{admin, model_scope, operator, rate_headers};
 use crate::access::{is_native, refused};
 use crate::app::App;
 use crate::fault::Faults;
 use crate::generated::routes::dispatch;
 use crate::media::files;
-use crate::observe::{self, Recent, RecentEntry};
+use crate::observe::{self, ContentRecord, Recent, RecentEntry};
 use crate::relay;
 use crate::store::{IdempotentRequest, KEY_HEADER, PREFIX, ReplayDecision, RunningRequest};
 use crate::usage::{Caller, InFlight};
@@ -49,6 +49,7 @@ pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> 
         operation: None,
         admitted: None,
         shown: None,
+        content: None,
         knows_upstream: false,
     };
     let span = observe::span(&method, &path, client.is_tls, request.headers(), &request_id);
@@ -69,22 +70,25 @@ pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> 
     if !discard_rest(&mut body, waits).await {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    if let Some(admitted) = found.admitted {
+    if let Some(admitted) = found.admitted.take() {
         response = admitted.follow(response);
     }
-    let (operation, shown) = (found.operation, found.shown);
+    let RequestState { operation, shown, content, .. } = found;
+    let id = request_id;
     let request =
-        observe::LoggedRequest { begun, present, method, path, id: request_id, operation, span, shown };
+        observe::LoggedRequest { begun, present, method, path, id, operation, span, shown, content };
     observe::watch(&app.metrics, request, response)
 }
 
-/// What is known of a request so far.
+/// Data about a request, as far as it is known.
 struct RequestState {
     style: ErrorStyle,
     operation: Option<&'static Operation>,
     admitted: Option<Admitted>,
-    /// What operators see of it, if there is an admin key.
+    /// Its entry in the operators' list, if there is an admin key.
     shown: Option<RecentEntry>,
+    /// Where its response is recorded, if that is kept.
+    content: Option<ContentRecord>,
     /// Whether its key may know which upstream answered.
     knows_upstream: bool,
 }
@@ -183,16 +187,15 @@ async fn route(
         admitted.place = caller.begin().await.map_err(|exceeded| refused(exceeded, &caller))?;
     }
     let mut path = decode_parameters(&parameters)?;
-    let violations =
-        limits::check_query(operation, query.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-    if !violations.is_empty() {
-        return Err(ApiError::violations(violations));
-    }
+    check_parameters(operation, &query, &head.headers)?;
     let mut body = if operation.has_body {
         read_body(&app.config, app.share_of(&caller), &head.headers, body).await?
     } else {
         Bytes::new()
     };
+    if found.shown.is_some() {
+        found.content = app.recent.keep(request_id, &body);
+    }
     // Computed from the original request, including the faults it asks for.
     let begun = if operation.has_body && head.headers.contains_key(&KEY_HEADER) {
         let asked =
@@ -218,6 +221,8 @@ async fn route(
         request_id: request_id.to_owned(),
         presence: client.presence,
         is_tls: client.is_tls,
+        failed_at: OnceLock::new(),
+        consumed: found.shown.as_ref().map(RecentEntry::consumed).unwrap_or_default(),
     };
     // Faults are applied after this: the stored response is intact.
     let response = match begun {
@@ -234,6 +239,21 @@ async fn route(
         ReplayDecision::Unkeyed => dispatch(app, call).await,
     };
     Ok(faults.distort(operation, response))
+}
+
+/// Errors: the query or the headers break a rule of the operation.
+fn check_parameters(
+    operation: &Operation,
+    query: &[(String, String)],
+    headers: &HeaderMap,
+) -> Result<(), ApiError> {
+    let query = query.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let mut violations = limits::check_query(operation, query);
+    if violations.is_empty() {
+        violations =
+            limits::check_headers(operation, headers.iter().map(|(name, value)| (name.as_str(), value)));
+    }
+    if violations.is_empty() { Ok(()) } else { Err(ApiError::violations(violations)) }
 }
 
 /// The faults of a request, which are removed from it. Errors: its key may not use the model; nothing here
@@ -272,15 +292,12 @@ async fn run_detached(app: &Arc<App>, turn: RunningRequest, call: Call) -> Resul
 
 /// The methods of a path, for people and programs that ask.
 fn methods(operations: &[&Operation]) -> String {
-    let mut methods: Vec<&str> = operations.iter().map(|operation| operation.method.as_str()).collect();
-    if methods.contains(&"GET") {
-        methods.push("HEAD");
-    }
+    let mut methods = methods_of(operations);
     methods.push("OPTIONS");
     methods.join(", ")
 }
 
-/// Lists the methods of a path. Needs no key, since they are no secret.
+/// Lists the methods of a path. Needs no key, since they are not secret.
 fn options(methods: &str) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;

@@ -44,7 +44,7 @@ fn with_id(body: Body, request_id: &str) -> Body {
     if body.size_hint().exact().is_none() {
         return body;
     }
-    // A body of known length is available at once.
+    // A body of known length is immediately available.
     let bytes = match body.collect().now_or_never() {
         Some(Ok(body)) => body.to_bytes(),
         _ => return Body::empty(),

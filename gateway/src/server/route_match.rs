@@ -1,9 +1,9 @@
-//! Finds the operation for a method and a path. The table of routes is generated (`generated/routes.rs`).
+//! Finds the operation for a method and a path. The tables of routes are generated (`generated/routes.rs`, `generated/admin/routes.rs`).
 
 use gatewright::operations::Operation;
 
 use crate::generated::routes::ROUTES;
-use crate::wire::Segment;
+use crate::wire::{Route, Segment};
 
 /// The result of routing a method and a path.
 #[derive(Debug)]
@@ -24,8 +24,17 @@ pub enum Match<'path> {
 /// Finds the operation of a method and a path (without its query). Literal segments take precedence over parameters,
 /// and the most specific matching path determines the allowed methods.
 pub fn match_route<'path>(method: &http::Method, path: &'path str) -> Match<'path> {
+    match_route_of(ROUTES, method, path)
+}
+
+/// The same in another table of routes, the most specific first.
+pub(super) fn match_route_of<'path>(
+    routes: &'static [Route],
+    method: &http::Method,
+    path: &'path str,
+) -> Match<'path> {
     let mut others: Vec<&'static Operation> = Vec::new();
-    for route in ROUTES {
+    for route in routes {
         if others.first().is_some_and(|other| other.path != route.operation.path) {
             continue;
         }
@@ -36,6 +45,15 @@ pub fn match_route<'path>(method: &http::Method, path: &'path str) -> Match<'pat
         others.push(route.operation);
     }
     if others.is_empty() { Match::NotFound } else { Match::MethodNotAllowed(others) }
+}
+
+/// The methods of operations that share a path. HEAD is allowed wherever GET is.
+pub(super) fn methods_of(operations: &[&Operation]) -> Vec<&'static str> {
+    let mut methods: Vec<&str> = operations.iter().map(|operation| operation.method.as_str()).collect();
+    if let Some(get) = methods.iter().position(|method| *method == "GET") {
+        methods.insert(get + 1, "HEAD");
+    }
+    methods
 }
 
 /// The parameters of a path, if it matches these segments.

@@ -73,7 +73,7 @@ async fn follow(alive: Weak<App>) {
         if shared.files_have_changed() {
             use_again(&app, shared).await;
         }
-        // Reads many changes in a row at once.
+        // Combines changes in quick succession into one read.
         tokio::time::sleep(LEAST_PAUSE).await;
         let is_asked = tokio::select! {
             () = app.store.config_changed() => false,

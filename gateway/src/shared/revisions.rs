@@ -6,7 +6,7 @@ use super::judge;
 use crate::access::{Registry, RegistryError};
 use crate::clock::unix_seconds;
 use crate::config::Sharing;
-use crate::keys::InvalidMember;
+use crate::keys::{InvalidMember, null_is_default};
 use crate::store::{self, MAX_REVISIONS, NewConfig};
 
 /// Maximum length of the name of a change's author, in characters.
@@ -20,7 +20,7 @@ pub struct ConfigRevision {
     pub revision: u64,
     /// In seconds since 1970.
     pub made: u64,
-    /// Who made it, as they gave their name.
+    /// The name that its author gave.
     pub by: String,
     /// The earlier revision whose document it restores.
     pub repeats: Option<u64>,
@@ -49,7 +49,7 @@ pub struct ConfigPush {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u64>,
     /// Who pushes it, at most 100 characters.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub by: String,
     /// The revision that must be the newest one, 0 if there must be none: otherwise nothing is pushed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

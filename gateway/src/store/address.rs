@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_shows_neither_user_nor_password() {
+    fn store_url_display_hides_credentials() {
         let url =
             StoreUrl::new("postgres://gateway:hush%21@db.example:5433/store?sslmode=require").expect("valid");
         for shown in [url.to_string(), format!("{url:?}")] {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_address_is_said_without_it() {
+    fn store_url_error_does_not_quote_the_url() {
         let wrong = [
             "hush",
             "mysql://user:hush@host/db",
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn other_machines_must_prove_who_they_are_unless_the_address_says_otherwise() {
+    fn remote_servers_default_to_verified_tls() {
         for (text, expected) in [
             ("postgres://user@db.example/store", "verify-full"),
             ("postgres://user@10.0.0.7/store", "verify-full"),

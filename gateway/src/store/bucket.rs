@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_names_a_bucket_and_a_path_in_it() {
+    fn bucket_url_names_a_bucket_and_a_prefix() {
         let key = || ApiKey::new("canary").expect("a key");
         let place = |url: &str| {
             let bucket = Bucket::new(url, key(), key());

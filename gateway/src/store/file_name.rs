@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_that_were_given_to_files_are_names_of_files() {
+    fn only_generated_file_names_parse() {
         for kind in FileKind::ALL {
             let name = FileName::random(kind);
             assert_ne!(name, FileName::random(kind));

@@ -2,8 +2,8 @@
 //!
 //! The gateway has a copy of a response, or knows the upstream that stores it, or both. Copies take space, so old ones are
 //! evicted; if their upstream still has the response, its place remains known. With a durable store, both survive the
-//! process (`history_keeper.rs`): memory then holds what this process has not written yet, and what it was asked for
-//! recently.
+//! process (`history_keeper.rs`): memory then contains the responses that this process has not written yet, and those
+//! requested recently.
 //!
 //! Documents are stored as JSON text, not as trees: a tree takes up to forty times the memory of its text, and the
 //! limit would not match the memory used. Response and items are separate documents, so neither is nested deeper here
@@ -32,7 +32,7 @@ const LONGEST_ID: usize = 128;
 
 /// The stored responses by id.
 pub(crate) struct History {
-    kept: Mutex<HistoryState>,
+    state: Mutex<HistoryState>,
     /// Whether places survive the process.
     lasts: bool,
     /// Whether the places of the previous process have been loaded.
@@ -93,7 +93,7 @@ pub(super) enum CopyLookup {
     },
 }
 
-/// What is known of a response before the store is asked.
+/// The local state of a response, before the store is queried.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct CachedLookup {
     number: Option<u64>,
@@ -109,7 +109,7 @@ struct StoredResponse {
     known: ResponseRecord,
 }
 
-/// What is known of a response.
+/// The state of a response: its copy, and the upstream that stores it.
 #[derive(Clone)]
 pub(crate) struct ResponseRecord {
     pub(crate) documents: Option<ResponseDocuments>,
@@ -170,7 +170,7 @@ impl ResponseDocuments {
 impl History {
     /// `lasts`: whether responses survive the process.
     pub(crate) fn new(lasts: bool) -> Self {
-        Self { kept: Mutex::default(), lasts, is_complete: AtomicBool::new(!lasts) }
+        Self { state: Mutex::default(), lasts, is_complete: AtomicBool::new(!lasts) }
     }
 
     pub(crate) fn lasts(&self) -> bool {
@@ -184,29 +184,29 @@ impl History {
 
     /// Loads what the previous process knew, the oldest first. Anything added since is newer.
     pub(crate) fn recall(&self, places: Vec<ResponseLocation>) {
-        let mut kept = self.lock();
+        let mut state = self.lock();
         for ResponseLocation { id, owner, holder } in places {
-            if !kept.responses.contains_key(&id) {
-                kept.add(id, &owner, ResponseRecord { documents: None, holder: Some(holder), stamp: None });
+            if !state.responses.contains_key(&id) {
+                state.add(id, &owner, ResponseRecord { documents: None, holder: Some(holder), stamp: None });
             }
         }
-        kept.make_room();
-        drop(kept);
+        state.make_room();
+        drop(state);
         self.is_complete.store(true, Ordering::Relaxed);
     }
 
     /// The changes since the last call.
     pub(super) fn take_changes(&self) -> Changes {
-        let mut kept = self.lock();
-        let count = kept.changes.count;
-        std::mem::replace(&mut kept.changes, Changes { count, ..Changes::default() })
+        let mut state = self.lock();
+        let count = state.changes.count;
+        std::mem::replace(&mut state.changes, Changes { count, ..Changes::default() })
     }
 
     /// From now on, changes are also recorded for a spool. `before`: the number of changes already in it.
     pub(super) fn spool(&self, before: u64) {
-        let mut kept = self.lock();
-        kept.changes.count += before;
-        kept.unspooled = Some(VecDeque::new());
+        let mut state = self.lock();
+        state.changes.count += before;
+        state.unspooled = Some(VecDeque::new());
     }
 
     /// The oldest change that neither the store nor the spool has, if it is among the first `count`. The spool then owns it.
@@ -228,12 +228,12 @@ impl History {
 
     /// Frees the memory of a copy that was waiting to be written.
     pub(super) fn written(&self, bytes: usize) {
-        let mut kept = self.lock();
-        kept.unwritten = kept.unwritten.saturating_sub(bytes);
+        let mut state = self.lock();
+        state.unwritten = state.unwritten.saturating_sub(bytes);
     }
 
     fn lock(&self) -> MutexGuard<'_, HistoryState> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stores a response of an API key: a copy, unless it is too large, and the upstream that has it. Old ones are
@@ -251,11 +251,11 @@ impl History {
         if documents.is_none() && holder.is_none() {
             return;
         }
-        let mut kept = self.lock();
-        if kept.responses.get(id.as_str()).is_some_and(|stored| stored.owner != *owner) {
+        let mut state = self.lock();
+        if state.responses.get(id.as_str()).is_some_and(|stored| stored.owner != *owner) {
             return;
         }
-        let before = kept.remove(&id);
+        let before = state.remove(&id);
         let id: Arc<str> = id.into();
         match &holder {
             Some(holder) => {
@@ -264,52 +264,52 @@ impl History {
                     owner: Arc::clone(owner),
                     holder: holder.clone(),
                 };
-                self.note_place(&mut kept, LocationChange::Kept(place));
+                self.note_place(&mut state, LocationChange::Kept(place));
             }
             None if before.as_ref().is_some_and(|known| known.holder.is_some()) => {
-                self.note_place(&mut kept, LocationChange::Removed(Arc::clone(&id)));
+                self.note_place(&mut state, LocationChange::Removed(Arc::clone(&id)));
             }
             None => {}
         }
         let stamp = match &documents {
-            Some(documents) => self.note_copy(&mut kept, owner, &id, documents),
+            Some(documents) => self.note_copy(&mut state, owner, &id, documents),
             None => None,
         };
         if stamp.is_none() && before.is_some() {
-            self.note_removal(&mut kept, owner, &id);
+            self.note_removal(&mut state, owner, &id);
         }
-        kept.add(id, owner, ResponseRecord { documents, holder, stamp });
-        kept.make_room();
+        state.add(id, owner, ResponseRecord { documents, holder, stamp });
+        state.make_room();
     }
 
     /// If nobody takes the changes for a long time, further ones are dropped.
-    fn note_place(&self, kept: &mut HistoryState, change: LocationChange) {
-        if self.lasts && kept.changes.places.len() < MAX_PLACES {
-            kept.note(HistoryChange::Place(change));
+    fn note_place(&self, state: &mut HistoryState, change: LocationChange) {
+        if self.lasts && state.changes.places.len() < MAX_PLACES {
+            state.note(HistoryChange::Place(change));
         }
     }
 
     /// Returns the copy's stamp. None: it exists only here.
     fn note_copy(
         &self,
-        kept: &mut HistoryState,
+        state: &mut HistoryState,
         owner: &Arc<str>,
         id: &Arc<str>,
         documents: &ResponseDocuments,
     ) -> Option<i64> {
-        let unwritten = kept.unwritten + documents.size();
-        if !self.lasts || !is_id(id) || unwritten > MAX_BYTES || kept.changes.copies.len() >= MAX_PLACES {
+        let unwritten = state.unwritten + documents.size();
+        if !self.lasts || !is_id(id) || unwritten > MAX_BYTES || state.changes.copies.len() >= MAX_PLACES {
             return None;
         }
         let (owner, id, stamp) = (Arc::clone(owner), Arc::clone(id), rand::random());
-        kept.note(HistoryChange::Copy(CopyNote::Kept { owner, id, stamp, documents: documents.clone() }));
-        kept.unwritten = unwritten;
+        state.note(HistoryChange::Copy(CopyNote::Kept { owner, id, stamp, documents: documents.clone() }));
+        state.unwritten = unwritten;
         Some(stamp)
     }
 
-    fn note_removal(&self, kept: &mut HistoryState, owner: &Arc<str>, id: &Arc<str>) {
-        if self.lasts && is_id(id) && kept.changes.copies.len() < MAX_PLACES {
-            kept.note(HistoryChange::Copy(CopyNote::Removed {
+    fn note_removal(&self, state: &mut HistoryState, owner: &Arc<str>, id: &Arc<str>) {
+        if self.lasts && is_id(id) && state.changes.copies.len() < MAX_PLACES {
+            state.note(HistoryChange::Copy(CopyNote::Removed {
                 owner: Arc::clone(owner),
                 id: Arc::clone(id),
             }));
@@ -318,26 +318,26 @@ impl History {
 
     /// Deletes a response. Returns whether the API key had it.
     pub(crate) fn remove(&self, owner: &str, id: &str) -> bool {
-        let mut kept = self.lock();
-        let theirs = kept.responses.get_key_value(id).filter(|(_, stored)| *stored.owner == *owner);
+        let mut state = self.lock();
+        let theirs = state.responses.get_key_value(id).filter(|(_, stored)| *stored.owner == *owner);
         let Some((id, owner)) = theirs.map(|(id, stored)| (Arc::clone(id), Arc::clone(&stored.owner))) else {
             return false;
         };
-        if kept.remove(&id).is_some_and(|known| known.holder.is_some()) {
-            self.note_place(&mut kept, LocationChange::Removed(Arc::clone(&id)));
+        if state.remove(&id).is_some_and(|known| known.holder.is_some()) {
+            self.note_place(&mut state, LocationChange::Removed(Arc::clone(&id)));
         }
-        self.note_removal(&mut kept, &owner, &id);
-        *kept.removals.entry(spread(&id)).or_default() += 1;
+        self.note_removal(&mut state, &owner, &id);
+        *state.removals.entry(spread(&id)).or_default() += 1;
         true
     }
 
-    /// What is known of an API key's response before the store is asked.
+    /// The local state of an API key's response, before the store is queried.
     pub(super) fn glance(&self, owner: &str, id: &str) -> CachedLookup {
-        let kept = self.lock();
-        let stored = kept.responses.get(id).filter(|stored| *stored.owner == *owner);
+        let state = self.lock();
+        let stored = state.responses.get(id).filter(|stored| *stored.owner == *owner);
         let known = stored.map(|stored| &stored.known).filter(|known| known.documents.is_some());
         let (number, stamp) = (stored.map(|stored| stored.number), known.and_then(|known| known.stamp));
-        CachedLookup { number, removals: kept.removals_of(id), stamp }
+        CachedLookup { number, removals: state.removals_of(id), stamp }
     }
 
     /// Learns the store's result for an API key's response. False, and nothing is learned, if the response may have been
@@ -350,15 +350,15 @@ impl History {
         holder: Option<StoringUpstream>,
         found: CopyLookup,
     ) -> bool {
-        let mut kept = self.lock();
-        let stored = kept.responses.get(id);
+        let mut state = self.lock();
+        let stored = state.responses.get(id);
         if stored.is_some_and(|stored| *stored.owner != *owner) {
             return true;
         }
-        if stored.map(|stored| stored.number) != before.number || kept.removals_of(id) != before.removals {
+        if stored.map(|stored| stored.number) != before.number || state.removals_of(id) != before.removals {
             return false;
         }
-        let known = kept.remove(id);
+        let known = state.remove(id);
         let (documents, stamp) = match (found, known) {
             (CopyLookup::Other { stamp, documents }, _) => (Some(documents), Some(stamp)),
             (CopyLookup::Same, Some(known)) => (known.documents, known.stamp),
@@ -367,16 +367,16 @@ impl History {
             _ => (None, None),
         };
         if documents.is_some() || holder.is_some() {
-            kept.add(id.into(), &owner.into(), ResponseRecord { documents, holder, stamp });
-            kept.make_room();
+            state.add(id.into(), &owner.into(), ResponseRecord { documents, holder, stamp });
+            state.make_room();
         }
         true
     }
 
-    /// What is known of an API key's response; its documents are shared, not copied.
+    /// The state of an API key's response. Its documents are shared, not copied.
     pub(crate) fn get(&self, owner: &str, id: &str) -> Option<ResponseRecord> {
-        let kept = self.lock();
-        let stored = kept.responses.get(id).filter(|stored| *stored.owner == *owner)?;
+        let state = self.lock();
+        let stored = state.responses.get(id).filter(|stored| *stored.owner == *owner)?;
         Some(stored.known.clone())
     }
 }

@@ -21,7 +21,7 @@ use super::history::{CopyLookup, CopyNote, History, LocationChange, MAX_PLACES, 
 use super::sealing::Sealer;
 use super::spool::Spool;
 use super::store_health::StoreHealth;
-use super::traits::{COPIES_KEPT_FOR, CopyChange, DurableStore, StoreError, StoredCopy};
+use super::traits::{COPIES_KEPT_FOR, CopyChange, DurableStore, StoreError, StoredCopy, last_write};
 use crate::clock::{millis, unix_millis};
 use crate::supervised::supervise;
 
@@ -44,7 +44,7 @@ pub(crate) struct HistoryKeeper {
     history: Arc<History>,
     store: Arc<dyn DurableStore>,
     sealer: Arc<Sealer>,
-    /// The share of the space for copies that one API key may take, in hundredths.
+    /// The share of the space for copies that one API key may take, in percent.
     part: Box<dyn Fn() -> u8 + Send + Sync>,
     /// Changes that the store doesn't have yet.
     waiting: Mutex<PendingChanges>,
@@ -109,7 +109,7 @@ impl HistoryKeeper {
     }
 
     /// Starts a task that loads what was stored and writes changes, until the keeper is dropped. `part`: the share of the
-    /// space for copies that one API key may take, in hundredths. `spool`: where changes waiting for the store survive the
+    /// space for copies that one API key may take, in percent. `spool`: where changes waiting for the store survive the
     /// process. Needs a Tokio runtime.
     pub(crate) fn start(
         history: Arc<History>,
@@ -205,7 +205,20 @@ impl HistoryKeeper {
     /// keep waiting, also in the
     /// spool.
     pub(crate) async fn settle(&self) -> Result<(), StoreError> {
-        let settled = self.settle_with_store().await;
+        self.spooled_unless(self.settle_with_store()).await
+    }
+
+    /// Writes waiting changes for the last time. Errors: the store fails, or doesn't respond in time; the changes are in the
+    /// spool, if it works.
+    pub(crate) async fn finish(&self) -> Result<(), StoreError> {
+        self.spooled_unless(last_write(self.settle_with_store())).await
+    }
+
+    async fn spooled_unless(
+        &self,
+        settling: impl Future<Output = Result<(), StoreError>>,
+    ) -> Result<(), StoreError> {
+        let settled = settling.await;
         if settled.is_err() {
             self.save().await;
         }
@@ -241,7 +254,7 @@ impl HistoryKeeper {
         Ok(())
     }
 
-    /// Copies are written first: a place is no use to a lookup of the copy.
+    /// Copies are written first: a lookup of a copy can't use a place.
     async fn write(&self, waiting: &mut PendingChanges) -> Result<(), StoreError> {
         loop {
             let mut bytes = waiting.copies.iter().map(copies::size).sum::<usize>();

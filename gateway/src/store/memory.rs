@@ -16,10 +16,10 @@ pub(crate) use self::replays::MemoryReplays;
 use super::history;
 use super::traits::{
     AddKeyError, Batch, CopyChange, CopyStore, DurableStore, KeyRecord, KeyStore, LONGEST_LIST,
-    LocationStore, MAX_KEYS, SpentByKey, StoreError, StoreFuture, StoredCopy, UsageStore,
+    LocationStore, MAX_KEYS, NameTaken, SpentByKey, StoreError, StoreFuture, StoredCopy, UsageStore,
 };
 use crate::clock::monotonic_millis;
-use crate::keys::{Digest, Key};
+use crate::keys::{Digest, Key, KeyUpdate};
 use crate::usage::{Day, ResolvedUsageQuery, Rows, Spent, Totals, UsageKey, UsageRow};
 
 /// Maximum number of usage rows; those of the oldest days are removed first.
@@ -28,7 +28,7 @@ const MAX_ROWS: usize = 100_000;
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryStore {
-    kept: Mutex<MemoryState>,
+    state: Mutex<MemoryState>,
     queues: tasks::Queues,
     files: Mutex<Records>,
     nodes: Mutex<nodes::Nodes>,
@@ -51,7 +51,7 @@ struct MemoryState {
 
 impl MemoryStore {
     fn lock(&self) -> MutexGuard<'_, MemoryState> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -93,22 +93,43 @@ impl KeyStore for MemoryStore {
     }
 
     fn find_key<'s>(&'s self, name: &'s str) -> StoreFuture<'s, Option<Key>> {
-        let kept = self.lock();
-        let by = |matches: fn(&Key) -> &str| kept.keys.iter().find(|record| matches(&record.key) == name);
+        let state = self.lock();
+        let by = |matches: fn(&Key) -> &str| state.keys.iter().find(|record| matches(&record.key) == name);
         done(by(|key| &key.id).or_else(|| by(|key| &key.name)).map(|record| record.key.clone()))
     }
 
     fn add_key(&self, record: KeyRecord) -> StoreFuture<'_, Result<(), AddKeyError>> {
-        let mut kept = self.lock();
-        if kept.keys.len() >= MAX_KEYS {
+        let mut state = self.lock();
+        if state.keys.len() >= MAX_KEYS {
             return done(Err(AddKeyError::Full));
         }
-        if kept.keys.iter().any(|other| other.key.name == record.key.name) {
+        if state.keys.iter().any(|other| other.key.name == record.key.name) {
             return done(Err(AddKeyError::NameTaken));
         }
-        kept.revision += 1;
-        kept.keys.push(record);
+        state.revision += 1;
+        state.keys.push(record);
         done(Ok(()))
+    }
+
+    fn update_key<'s>(
+        &'s self,
+        id: &'s str,
+        update: KeyUpdate,
+    ) -> StoreFuture<'s, Result<Option<Key>, NameTaken>> {
+        let mut state = self.lock();
+        if let Some(name) = &update.name
+            && state.keys.iter().any(|other| other.key.name == *name && other.key.id != id)
+        {
+            return done(Err(NameTaken));
+        }
+        done(Ok(state.change(id).map(|KeyRecord { key, .. }| {
+            key.expires = update.expiry(key.expires);
+            let KeyUpdate { name, scopes, limits, .. } = update;
+            key.name = name.unwrap_or_else(|| std::mem::take(&mut key.name));
+            key.scopes = scopes.unwrap_or_else(|| std::mem::take(&mut key.scopes));
+            key.limits = limits.unwrap_or(key.limits);
+            key.clone()
+        })))
     }
 
     fn rotate_key<'s>(
@@ -127,39 +148,39 @@ impl KeyStore for MemoryStore {
     }
 
     fn revoke_key<'s>(&'s self, id: &'s str, now: u64) -> StoreFuture<'s, Option<Key>> {
-        let mut kept = self.lock();
-        let Some(at) = kept.keys.iter().position(|record| record.key.id == id) else { return done(None) };
-        kept.revision += 1;
-        let key = kept.keys.remove(at).key;
+        let mut state = self.lock();
+        let Some(at) = state.keys.iter().position(|record| record.key.id == id) else { return done(None) };
+        state.revision += 1;
+        let key = state.keys.remove(at).key;
         done(Some(Key { revoked: Some(now), ..key }))
     }
 }
 
 impl UsageStore for MemoryStore {
     fn add_usage<'s>(&'s self, batch: &'s Batch, rows: &'s Rows) -> StoreFuture<'s, ()> {
-        let mut kept = self.lock();
-        let last = kept.batches.entry(Arc::clone(&batch.writer)).or_default();
+        let mut state = self.lock();
+        let last = state.batches.entry(Arc::clone(&batch.writer)).or_default();
         if batch.number <= *last {
             return done(());
         }
         *last = batch.number;
         for (UsageKey { day, key, model, upstream }, totals) in rows {
             let names = [key, model, upstream].map(ToString::to_string);
-            kept.usage.entry((*day, names)).or_default().add(totals);
+            state.usage.entry((*day, names)).or_default().add(totals);
         }
-        while kept.usage.len() > MAX_ROWS {
-            kept.usage.pop_first();
+        while state.usage.len() > MAX_ROWS {
+            state.usage.pop_first();
         }
         done(())
     }
 
-    fn usage<'s>(&'s self, asked: &'s ResolvedUsageQuery) -> StoreFuture<'s, Vec<UsageRow>> {
-        let kept = self.lock();
-        let by = asked.by;
+    fn usage<'s>(&'s self, query: &'s ResolvedUsageQuery) -> StoreFuture<'s, Vec<UsageRow>> {
+        let state = self.lock();
+        let by = query.by;
         let mut groups = BTreeMap::<[Option<String>; 4], Totals>::new();
-        for ((day, [key, model, upstream]), totals) in &kept.usage {
-            let within = (asked.from..=asked.to).contains(day);
-            if !within || asked.key.as_ref().is_some_and(|asked| asked != key) {
+        for ((day, [key, model, upstream]), totals) in &state.usage {
+            let within = (query.from..=query.to).contains(day);
+            if !within || query.key.as_ref().is_some_and(|wanted| wanted != key) {
                 continue;
             }
             let group = [
@@ -170,7 +191,7 @@ impl UsageStore for MemoryStore {
             ];
             groups.entry(group).or_default().add(totals);
         }
-        let name_of = |id: &String| kept.keys.iter().find(|record| record.key.id == *id);
+        let name_of = |id: &String| state.keys.iter().find(|record| record.key.id == *id);
         let rows = groups.into_iter().take(LONGEST_LIST + 1).map(|([day, key, model, upstream], totals)| {
             let name = key.as_ref().and_then(name_of).map(|record| record.key.name.clone());
             UsageRow::new([day, key, name, model, upstream], &totals)
@@ -223,7 +244,7 @@ impl CopyStore for MemoryStore {
         done(())
     }
 
-    fn forget_copies(&self, _kept_before: u64, _hundredths: u8) -> StoreFuture<'_, ()> {
+    fn forget_copies(&self, _kept_before: u64, _percent: u8) -> StoreFuture<'_, ()> {
         done(())
     }
 }

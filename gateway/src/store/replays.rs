@@ -176,11 +176,11 @@ impl Replays {
     pub(crate) async fn begin(
         self: &Arc<Self>,
         headers: &HeaderMap,
-        asked: IdempotentRequest<'_>,
+        request: IdempotentRequest<'_>,
     ) -> Result<ReplayDecision, ApiError> {
         let Some(key) = key(headers)? else { return Ok(ReplayDecision::Unkeyed) };
-        let keyed = self.keyed(key, asked);
-        let wish = self.wish(asked.body);
+        let keyed = self.keyed(key, request);
+        let wish = self.wish(request.body);
         // This process's knowledge takes precedence: the store can't know better.
         let (place, reserved) = match self.own.reserve(&keyed, Duration::MAX) {
             ReplaySlot::First(own) => {
@@ -231,8 +231,8 @@ impl Replays {
         }
     }
 
-    fn keyed(&self, key: &str, asked: IdempotentRequest<'_>) -> KeyedRequest {
-        let IdempotentRequest { operation, caller, path, query, body } = asked;
+    fn keyed(&self, key: &str, request: IdempotentRequest<'_>) -> KeyedRequest {
+        let IdempotentRequest { operation, caller, path, query, body } = request;
         // No part contains a space, so the keys of two callers never collide.
         let slot = hmac::sign(&self.digests, format!("{} {caller} {key}", operation.id).as_bytes());
         let slot = slot.as_ref().iter().fold(String::new(), |mut digits, byte| {
@@ -319,7 +319,7 @@ impl RunningRequest {
             return response;
         }
         let (head, body) = response.into_parts();
-        // A body of known length is available at once.
+        // A body of known length is immediately available.
         let body = match body.collect().now_or_never() {
             Some(Ok(body)) => body.to_bytes(),
             _ => return Response::from_parts(head, Body::empty()),
@@ -363,8 +363,8 @@ impl RunningRequest {
             }
             if kept.is_none() {
                 let expires = made + LIFETIME;
-                let kept = OnceLock::new();
-                let late = PendingAnswer { keyed, number, lease, answer, expires, room, kept };
+                let spooled = OnceLock::new();
+                let late = PendingAnswer { keyed, number, lease, answer, expires, room, spooled };
                 // If the spool can't accept it, that is retried while it waits.
                 _ = replays.spool_one(&late).await;
                 replays.keep_later(late);

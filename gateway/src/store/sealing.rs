@@ -31,7 +31,7 @@ impl Sealer {
         Self(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).expect("a key of 32 bytes")))
     }
 
-    /// `place`: what the text is, and whose; it opens only as that.
+    /// `place`: the kind and the owner of the text. The text can only be opened with the same value.
     pub(crate) fn seal(&self, place: &str, text: &[u8]) -> Vec<u8> {
         let random = random_bytes();
         let mut nonce = [0; NONCE_LEN];
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sealed_is_shorter_hides_its_text_and_opens_in_its_place_alone() {
+    fn sealed_text_is_compressed_encrypted_and_bound_to_its_location() {
         let one = Sealer::new([7; 32]);
         let text = "a canary sings ".repeat(100);
         let sealed = one.seal("copy key resp_1", text.as_bytes());
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_cut_or_grows_too_large_does_not_open() {
+    fn modified_truncated_or_oversized_data_does_not_unseal() {
         let one = Sealer::new([7; 32]);
         let sealed = one.seal("x", &vec![b'a'; 100_000]);
         assert_eq!(one.open("x", &sealed, 99_999), Err(UnsealError));

@@ -22,8 +22,8 @@ pub(crate) fn may_mount(test: &str) -> bool {
         .env(INSIDE, "1")
         .output()
         .expect("unshare, of util-linux");
-    let said = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success() && said.contains("1 passed"), "{said}");
+    let output = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && output.contains("1 passed"), "{output}");
     false
 }
 

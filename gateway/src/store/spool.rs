@@ -77,7 +77,7 @@ pub(super) enum EntryKind {
     Answer,
 }
 
-/// What the items of a process take.
+/// The space taken by the items of a process.
 #[derive(Default)]
 struct SpoolUsage {
     items: usize,
@@ -158,7 +158,7 @@ impl Spool {
         content: impl Into<Bytes>,
     ) -> Option<SpoolEntry> {
         let content = content.into();
-        let Some(kept) = self.begin(kind, HEAD + content.len()) else {
+        let Some(entry) = self.begin(kind, HEAD + content.len()) else {
             self.fails(&"it is full");
             return None;
         };
@@ -166,7 +166,7 @@ impl Spool {
             self.fails(&"its disk does not respond");
             return None;
         };
-        let (spool, item) = (Arc::clone(self), kept.clone());
+        let (spool, item) = (Arc::clone(self), entry.clone());
         let writing = spawn_blocking(move || {
             let written = spool.write(&item.0, &content);
             spool.is_slow.store(false, Ordering::Relaxed);
@@ -178,11 +178,11 @@ impl Spool {
                 if self.is_failing.swap(false, Ordering::Relaxed) {
                     tracing::info!("pending writes are spooled to disk again");
                 }
-                Some(kept)
+                Some(entry)
             }
             Ok(Ok(Err(error))) => {
                 self.fails(&error);
-                kept.remove().await;
+                entry.remove().await;
                 None
             }
             Ok(Err(error)) => {
@@ -193,7 +193,7 @@ impl Spool {
             Err(_) => {
                 self.is_slow.store(true, Ordering::Relaxed);
                 self.fails(&"its disk does not respond");
-                Some(kept)
+                Some(entry)
             }
         }
     }

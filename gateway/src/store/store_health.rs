@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_is_asked_again_soon_after_it_works_and_more_rarely_if_that_does_not_last() {
+    async fn store_rests_longer_after_repeated_failures() {
         let store: Arc<dyn DurableStore> = Arc::new(MemoryStore::default());
         let health = StoreHealth::new(&store, "nothing follows");
         assert_eq!(health.ask(async { Ok(1) }).await, Some(1));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_takes_too_long_counts_as_no_answer() {
+    async fn timeout_counts_as_a_failure() {
         let store: Arc<dyn DurableStore> = Arc::new(MemoryStore::default());
         let health = StoreHealth::new(&store, "nothing follows");
         assert_eq!(health.ask(std::future::pending::<Result<(), _>>()).await, None);

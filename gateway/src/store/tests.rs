@@ -3,7 +3,7 @@
 #[macro_use]
 mod kinds;
 
-mod away;
+mod concurrency;
 mod configs;
 mod copies;
 mod files;
@@ -11,10 +11,10 @@ mod filled;
 mod full_disk;
 mod keys;
 mod node_reports;
+mod outage;
 mod places;
 mod replays;
 mod server;
-mod several;
 mod spool;
 mod tasks;
 mod upgrade;

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_of_which_nothing_is_known_takes_a_minute() {
+    fn unknown_model_is_estimated_at_one_minute() {
         let estimates = Estimates::default();
         assert_eq!(estimates.of("m", 5, true), seconds(60));
         took(&estimates, 5, 10);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_grows_with_the_length_of_the_video() {
+    fn estimate_grows_with_the_video_length() {
         let estimates = Estimates::default();
         took(&estimates, 5, 50);
         assert_eq!([1, 5, 10].map(|length| alone(&estimates, length)), [10, 50, 100]);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_videos_count_most() {
+    fn recent_videos_weigh_most() {
         let estimates = Estimates::default();
         (0..20).for_each(|_| took(&estimates, 5, 100));
         (0..20).for_each(|_| took(&estimates, 5, 10));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_has_those_before_it_to_wait_for() {
+    fn estimate_includes_the_queue_ahead() {
         let estimates = Arc::<Estimates>::default();
         let model: Arc<str> = "m".into();
         took(&estimates, 5, 30);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_known_models_is_bounded() {
+    fn number_of_known_models_is_bounded() {
         let estimates = Estimates::default();
         for model in 0..=MAX_MODELS {
             estimates.took(&model.to_string().into(), 5, seconds(1));

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_waits_for_a_place_is_counted_until_there_is_one_or_nobody_wants_it() {
+    async fn waiters_for_a_slot_are_counted() {
         let schedule = Schedule::default();
         let encoders = || schedule.waiting()[0];
         let taken = [(), ()].map(|()| schedule.free_place().expect("a place"));

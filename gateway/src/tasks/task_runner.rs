@@ -15,7 +15,7 @@ use crate::clock::{millis, whole_seconds};
 use crate::observe::Tally;
 use crate::store::{
     DurableStore, Lease, MAX_NOTICES, MAX_TASKS, Notice, Quota, QuotaExceeded, ResumedTask, StoreError, Task,
-    TaskState,
+    TaskState, last_write,
 };
 use crate::webhooks::Outbox;
 use crate::wire::ApiError;
@@ -41,9 +41,9 @@ pub(crate) struct TaskRunner {
     lasting: bool,
     /// Duration of a lease. It is renewed three times as often.
     lease: Duration,
-    held: Mutex<HashMap<Lease, CancellationToken>>,
+    leases: Mutex<HashMap<Lease, CancellationToken>>,
     /// Leases of tasks that weren't finished when the gateway stopped.
-    left: Mutex<Vec<Lease>>,
+    unfinished: Mutex<Vec<Lease>>,
     /// Tasks whose end isn't in the store yet.
     ending: Tally,
     work: TaskTracker,
@@ -56,7 +56,7 @@ pub(crate) struct LeaseGuard {
     task_runner: Arc<TaskRunner>,
     lease: Lease,
     /// The store's clock when it granted the lease, in milliseconds since 1970, and the local time of that.
-    told: (u64, Instant),
+    granted: (u64, Instant),
     lost: CancellationToken,
 }
 
@@ -68,39 +68,39 @@ impl TaskRunner {
         lasting: bool,
         lease: Duration,
     ) -> Self {
-        let (held, left, ending, work, stopped, schedule) = Default::default();
-        Self { store, outbox, lasting, lease, held, left, ending, work, stopped, schedule }
+        let (leases, unfinished, ending, work, stopped, schedule) = Default::default();
+        Self { store, outbox, lasting, lease, leases, unfinished, ending, work, stopped, schedule }
     }
 
-    /// Stores a task that is being submitted. `hundredths`: the share of the slots that the tasks of its key may take, in
+    /// Stores a task that is being submitted. `percent`: the share of the slots that the tasks of its key may take, in
     /// percent. Errors: no slot is left, or the store doesn't answer.
     pub(crate) async fn add(
         self: &Arc<Self>,
         task: &Task,
         announced: bool,
-        hundredths: u8,
+        percent: u8,
     ) -> Result<LeaseGuard, ApiError> {
-        let of_key = (MAX_TASKS * usize::from(hundredths) / 100).max(1);
+        let of_key = (MAX_TASKS * usize::from(percent) / 100).max(1);
         let most = Quota {
             of_key,
             of_all: MAX_TASKS,
             notices: MAX_NOTICES,
-            notices_of_key: (MAX_NOTICES * usize::from(hundredths) / 100).max(1),
-            ended_hundredths: hundredths,
+            notices_of_key: (MAX_NOTICES * usize::from(percent) / 100).max(1),
+            ended_percent: percent,
         };
         let now = self.store.clock().await.map_err(|error| unanswered(&error))?;
-        let told = (now, Instant::now());
+        let granted = (now, Instant::now());
         let added = self.store.add_task(task, announced, most, self.lease).await;
         match added.map_err(|error| unanswered(&error))? {
-            Ok(lease) => Ok(self.hold(lease, told)),
-            Err(full) => Err(self.refusal(full, hundredths)),
+            Ok(lease) => Ok(self.hold(lease, granted)),
+            Err(full) => Err(self.refusal(full, percent)),
         }
     }
 
-    fn refusal(&self, full: QuotaExceeded, hundredths: u8) -> ApiError {
+    fn refusal(&self, full: QuotaExceeded, percent: u8) -> ApiError {
         let wait = whole_seconds(self.schedule.wait(0));
         let (code, message, wait) = match full {
-            QuotaExceeded::OfKey(count) if hundredths < 100 => {
+            QuotaExceeded::OfKey(count) if percent < 100 => {
                 let message = format!("{count} video tasks of this API key are pending or processing");
                 (&ErrorCode::RATE_LIMIT_EXCEEDED, message, wait)
             }
@@ -108,7 +108,7 @@ impl TaskRunner {
                 let message = format!("{count} video tasks are pending or processing");
                 (&ErrorCode::SERVER_IS_OVERLOADED, message, wait)
             }
-            QuotaExceeded::NoticesOfKey(count) if hundredths < 100 => {
+            QuotaExceeded::NoticesOfKey(count) if percent < 100 => {
                 let message = format!("{count} notifications of this API key are pending already");
                 (&ErrorCode::RATE_LIMIT_EXCEEDED, message, RETRY_AFTER_S)
             }
@@ -138,11 +138,11 @@ impl TaskRunner {
     /// Renews the leases of the tasks in progress here. Cancels work whose lease was taken over. Returns the time until the next
     /// renewal.
     pub(crate) async fn renew_leases(&self) -> Duration {
-        let leases: Vec<Lease> = self.held().keys().cloned().collect();
+        let leases: Vec<Lease> = self.leases().keys().cloned().collect();
         if !leases.is_empty() {
             match self.store.renew_leases(&leases, self.lease).await {
                 Ok(lost) => {
-                    let held = self.held();
+                    let held = self.leases();
                     for token in lost.iter().filter_map(|lease| held.get(lease)) {
                         token.cancel();
                     }
@@ -155,7 +155,7 @@ impl TaskRunner {
 
     /// Number of tasks in progress here.
     pub(crate) fn under_way(&self) -> u64 {
-        self.held().len().try_into().unwrap_or(u64::MAX)
+        self.leases().len().try_into().unwrap_or(u64::MAX)
     }
 
     /// Number of tasks that have ended here but not in the store yet.
@@ -165,7 +165,7 @@ impl TaskRunner {
 
     /// Takes over abandoned tasks.
     pub(crate) async fn resume(self: &Arc<Self>) -> Vec<(ResumedTask, LeaseGuard)> {
-        let most = MAX_TASKS.saturating_sub(self.held().len()).min(MAX_RESUMED);
+        let most = MAX_TASKS.saturating_sub(self.leases().len()).min(MAX_RESUMED);
         if !self.lasting || self.work.is_closed() || most == 0 {
             return Vec::new();
         }
@@ -197,39 +197,46 @@ impl TaskRunner {
         self.work.wait().await;
     }
 
-    /// Abandons unfinished work. If tasks are durable, another gateway, or this one after a restart, resumes them. Otherwise they
-    /// end as failed; returns their ids.
-    pub(crate) async fn stop(&self) -> Vec<String> {
+    /// Abandons unfinished work.
+    pub(crate) async fn abandon(&self) {
         self.stopped.cancel();
         self.ended().await;
-        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Gives up the leases of abandoned tasks. If tasks are durable, another gateway, or this one after a restart, resumes them.
+    /// Otherwise they end as failed; returns their ids.
+    pub(crate) async fn release(&self) -> Vec<String> {
+        let unfinished = std::mem::take(&mut *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner));
         if self.lasting {
-            match self.store.renew_leases(&left, Duration::ZERO).await {
-                Ok(_) if left.is_empty() => {}
+            match last_write(self.store.renew_leases(&unfinished, Duration::ZERO)).await {
+                Ok(_) if unfinished.is_empty() => {}
                 Ok(_) => {
-                    tracing::info!("{} video tasks will resume when a gateway uses this store", left.len());
+                    tracing::info!(
+                        "{} video tasks will resume when a gateway uses this store",
+                        unfinished.len()
+                    );
                 }
                 Err(error) => tracing::warn!("{error}: video tasks will resume when their leases expire"),
             }
             return Vec::new();
         }
-        for lease in &left {
+        for lease in &unfinished {
             let failed = TaskState::failed(STOPPED);
             if let Err(error) = self.store.end_task(lease, &failed, None).await {
                 tracing::warn!(task = lease.id, "{error}");
             }
         }
-        left.into_iter().map(|lease| lease.id).collect()
+        unfinished.into_iter().map(|lease| lease.id).collect()
     }
 
-    fn hold(self: &Arc<Self>, lease: Lease, told: (u64, Instant)) -> LeaseGuard {
+    fn hold(self: &Arc<Self>, lease: Lease, granted: (u64, Instant)) -> LeaseGuard {
         let lost = CancellationToken::new();
-        self.held().insert(lease.clone(), lost.clone());
-        LeaseGuard { task_runner: Arc::clone(self), lease, told, lost }
+        self.leases().insert(lease.clone(), lost.clone());
+        LeaseGuard { task_runner: Arc::clone(self), lease, granted, lost }
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<Lease, CancellationToken>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn leases(&self) -> MutexGuard<'_, HashMap<Lease, CancellationToken>> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -251,7 +258,7 @@ fn unanswered(error: &StoreError) -> ApiError {
 impl LeaseGuard {
     /// The store's clock, in milliseconds since 1970. All gateways share it, while their own clocks differ.
     pub(crate) fn now(&self) -> u64 {
-        let (now, since) = self.told;
+        let (now, since) = self.granted;
         now.saturating_add(millis(since.elapsed()))
     }
 
@@ -322,13 +329,13 @@ impl LeaseGuard {
 
     /// Leaves the task unfinished: the gateway has stopped.
     pub(crate) fn leave(&self) {
-        self.task_runner.left.lock().unwrap_or_else(PoisonError::into_inner).push(self.lease.clone());
+        self.task_runner.unfinished.lock().unwrap_or_else(PoisonError::into_inner).push(self.lease.clone());
     }
 }
 
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
-        self.task_runner.held().remove(&self.lease);
+        self.task_runner.leases().remove(&self.lease);
     }
 }
 
@@ -337,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_that_never_comes_is_waited_for_and_overflows_nothing() {
+    fn huge_delay_does_not_overflow() {
         let now = Instant::now();
         assert_eq!(after(now, Duration::from_millis(u64::MAX)), now + LONGEST);
         assert_eq!(after(now, Duration::MAX), now + LONGEST);

@@ -9,6 +9,8 @@ pub(crate) enum Action {
     CountTokens,
     /// Compact a conversation.
     Compact,
+    /// Embed texts. `list`: of a list of inputs, for which the native protocol has a method of its own.
+    Embed { list: bool },
     /// Generate images.
     Image,
     /// Start a video.

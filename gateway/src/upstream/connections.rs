@@ -16,7 +16,7 @@ const MAX_IDLE: usize = 256;
 const KEEP_ALIVE: Duration = Duration::from_mins(1);
 /// Interval of pings on an HTTP/2 connection with requests, and timeout of each.
 const PING: Duration = Duration::from_secs(30);
-/// What clients are told about a TLS failure.
+/// The message to clients about a TLS failure.
 const TLS_FAILED: &str = "TLS failed; see the gateway's log";
 /// Maximum length of a reason, in characters.
 const MAX_REASON: usize = 300;
@@ -35,6 +35,7 @@ pub(super) fn open(server: Uri, connect_timeout: Duration) -> Result<Pool, Strin
         idle_timeout: IDLE,
         keep_alive: Some(KEEP_ALIVE),
         ping: PING,
+        proxy: None,
     };
     Ok(Pool::new(server, TLS.clone()?, settings))
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::action::Action;
 use super::escaping::SEGMENT;
 use crate::config::{self, MODEL_PLACEHOLDER, Paths};
-use crate::wire::lazy_json::{members, place, spliced};
+use gatewright_protocol::lazy_json::{members, place, spliced};
 
 /// Header that enables beta features of the messages protocol: without it, bodies that use them would be rejected.
 pub(super) const BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
@@ -65,12 +65,13 @@ impl RequestEnvelope {
     }
 
     fn template(&self, action: Action) -> Option<&str> {
-        let Paths { answer, stream, count_tokens, images, videos, .. } = &self.paths;
+        let Paths { answer, stream, count_tokens, embeddings, images, videos, .. } = &self.paths;
         let path = match action {
             Action::Answer { stream: true } => stream.as_ref().or(answer.as_ref()),
             Action::Answer { stream: false } => answer.as_ref(),
             Action::CountTokens => count_tokens.as_ref(),
             Action::Compact => None,
+            Action::Embed { .. } => embeddings.as_ref(),
             Action::Image => images.as_ref(),
             Action::Video => videos.as_ref(),
         };
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_in_the_path_is_not_in_the_body_and_all_else_stays() {
+    fn model_in_the_path_is_removed_from_the_body() {
         for (text, expected) in [
             (
                 r#"{"model":"m","a":1.50,"b":[{"model":"x"}]}"#,
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_without_the_model_leaves_it_in_the_body() {
+    fn model_stays_in_the_body_if_the_path_has_none() {
         let text = Bytes::from_static(br#"{"model":"m","a":1}"#);
         let counted = envelope().body(Action::CountTokens, text.clone(), None).expect("an object");
         assert_eq!(counted, r#"{"model":"m","a":1,"version":"v1"}"#);
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_one_segment_of_the_path() {
+    fn model_is_one_path_segment() {
         let turn = Action::Answer { stream: false };
         for (model, path) in [
             ("claude-1@2025", "/claude-1@2025:one"),
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_not_sent() {
+    fn non_object_body_is_not_sent() {
         let turn = Action::Answer { stream: false };
         for text in ["", "[]", "{", "[{}]"] {
             assert!(envelope().body(turn, Bytes::from_static(text.as_bytes()), None).is_err(), "{text}");

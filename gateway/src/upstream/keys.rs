@@ -112,7 +112,7 @@ impl UpstreamKeys {
         }
     }
 
-    /// Changing keys that a redactor has to know.
+    /// The changing keys that the redactor must know.
     pub(super) fn changing_secrets(&self) -> Option<ChangingSecrets> {
         match self {
             Self::Listed(_) => None,

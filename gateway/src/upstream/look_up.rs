@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_has_its_paths_and_the_key_of_the_video() {
+    fn video_lookups_use_the_paths_of_the_kind_and_the_submitting_key() {
         let (public, gateway) =
             (endpoint(Kind::Chat, "http://a/v1/"), endpoint(Kind::Gatewright, "http://a/b"));
         for (endpoint, look_up, address) in [
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_asked_for_at_the_upstreams_own_origin_alone() {
+    fn files_are_requested_only_from_the_upstreams_own_origin() {
         let endpoint = endpoint(Kind::Gatewright, "https://Gate.example/base");
         for own in ["https://gate.example/files/a?sig=1", "https://gate.example:443/x"] {
             let address: Uri = own.parse().expect("an address");

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{Action, Endpoint, LookUp, Request, StoredAction, StoredResponseRequest};
-use crate::config::{ApplicationDefault, KeySource, Kind, Preset, presets, read_text};
+use crate::config::{ApplicationDefault, KeySource, Kind, ModelKind, Preset, presets, read_text};
 
 /// The head lines of each request, lowercase except for the first.
 type Heads = Arc<Mutex<Vec<Vec<String>>>>;
@@ -77,6 +77,7 @@ fn asked(provider: &str, kind: Kind) -> Vec<(Protocol, Action, &'static str)> {
     let chat = [
         (Protocol::Chat, turn, "/chat/completions"),
         (Protocol::Chat, stream, "/chat/completions"),
+        (Protocol::Chat, Action::Embed { list: true }, "/embeddings"),
         (Protocol::Chat, Action::Image, "/images/generations"),
         (Protocol::Chat, Action::Video, "/videos"),
     ];
@@ -126,7 +127,7 @@ fn target(path: &str, end: &str, query: &str) -> String {
 }
 
 #[tokio::test]
-async fn requests_to_each_provider_have_its_address_and_its_key() {
+async fn requests_to_each_preset_use_its_paths_and_key() {
     let (origin, heads) = server().await;
     for preset in presets() {
         let path = path_of(preset);
@@ -171,7 +172,7 @@ async fn requests_to_each_provider_have_its_address_and_its_key() {
             endpoint.ask_about(about, None).await.expect(preset.name);
             expected.push(format!("GET {} HTTP/1.1", target(path, "/responses/resp_1", query)));
         }
-        if !upstream.kind.is_text() {
+        if upstream.kind.serves(ModelKind::Video) {
             let mark = key.and_then(|key| endpoint.mark_of(key));
             endpoint.look_up(LookUp::State("v1"), mark, "req_1").await.expect(preset.name);
             expected.push(format!("GET {} HTTP/1.1", target(path, "/videos/v1", query)));

@@ -1,4 +1,4 @@
-//! Reads what a rate limit of an upstream is about, from the headers in use.
+//! Determines from the usual headers whether an upstream's rate limit is about requests or tokens.
 
 use http::HeaderMap;
 
@@ -11,7 +11,8 @@ const TOKENS_LEFT: &[&str] = &[
     "anthropic-ratelimit-output-tokens-remaining",
 ];
 
-/// The number of tokens that are left, if a response says that requests are left, so that only tokens can be what it lacks.
+/// The number of tokens that are left, if the response reports that requests are left: then tokens must have caused the
+/// rejection.
 pub(crate) fn tokens_left(headers: &HeaderMap) -> Option<u64> {
     let least = |names: &[&str]| names.iter().filter_map(|name| number(headers, name)).min();
     least(REQUESTS_LEFT).filter(|left| *left > 0).and(least(TOKENS_LEFT))
@@ -33,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_about_tokens_where_requests_are_left() {
+    fn rate_limit_counts_tokens_while_requests_remain() {
         let requests = ("x-ratelimit-remaining-requests", "7");
         assert_eq!(of(&[requests, ("x-ratelimit-remaining-tokens", "120")]), Some(120));
         let others = [
@@ -45,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_may_be_about_requests_has_no_tokens_left() {
+    fn rate_limit_without_remaining_requests_has_no_tokens() {
         let tokens = ("x-ratelimit-remaining-tokens", "120");
         for requests in ["0", "-1", "many"] {
             assert_eq!(of(&[("x-ratelimit-remaining-requests", requests), tokens]), None, "{requests}");

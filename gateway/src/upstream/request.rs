@@ -107,7 +107,7 @@ impl Request<'_> {
             _ => "application/json",
         };
         headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
-        // Encoded responses are decoded all the same.
+        // Encoded responses are decoded anyway.
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         for (name, value) in self.trace.into_iter().flatten() {
             headers.insert(name.clone(), value.clone());
@@ -151,6 +151,7 @@ fn address(base: &str, kind: Kind, protocol: Protocol, action: Action, model: &s
     match (protocol, action) {
         (_, Action::Image) => format!("{base}{version}/images/generations"),
         (_, Action::Video) => format!("{base}{version}{}", videos(kind)),
+        (Protocol::Chat, Action::Embed { .. }) => format!("{base}{version}/embeddings"),
         (Protocol::Chat, _) => format!("{base}{version}/chat/completions"),
         (Protocol::Responses, Action::Compact) => format!("{base}{version}/responses/compact"),
         (Protocol::Responses, _) => format!("{base}{version}/responses"),
@@ -160,6 +161,8 @@ fn address(base: &str, kind: Kind, protocol: Protocol, action: Action, model: &s
             let method = match action {
                 Action::Answer { stream: true } => "streamGenerateContent?alt=sse",
                 Action::CountTokens => "countTokens",
+                Action::Embed { list: true } => "batchEmbedContents",
+                Action::Embed { list: false } => "embedContent",
                 _ => "generateContent",
             };
             let model = utf8_percent_encode(model, SEGMENT);
@@ -358,6 +361,22 @@ mod tests {
                 "authorization",
                 "Bearer k2",
             ),
+            (
+                Kind::Responses,
+                Protocol::Chat,
+                Action::Embed { list: true },
+                "/base/embeddings",
+                "authorization",
+                "Bearer k2",
+            ),
+            (
+                Kind::Native,
+                Protocol::Native,
+                Action::Embed { list: true },
+                "/base/models/a%2Fb%3Fc:batchEmbedContents",
+                "x-goog-api-key",
+                "k2",
+            ),
             (Kind::Responses, Protocol::Chat, Action::Video, "/base/videos", "authorization", "Bearer k2"),
             (
                 Kind::Gatewright,
@@ -376,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_stands_where_the_upstream_says_and_so_do_its_headers_and_its_query() {
+    fn configured_key_place_headers_and_query_are_sent() {
         use crate::config::{KeyPlace, RequestSetting};
 
         let request = |place: KeyPlace, action: Action| {
@@ -414,7 +433,7 @@ mod tests {
         let headers = in_header.headers();
         assert_eq!(headers["x-token"], "Token k&1");
         assert_eq!(headers["x-title"], "Our programs");
-        assert_eq!(headers["user-agent"], "canary", "the operator's word goes before the gateway's");
+        assert_eq!(headers["user-agent"], "canary", "the operator's setting overrides the gateway's");
         assert!(headers["x-token"].is_sensitive() && headers["user-agent"].is_sensitive());
         assert!(!headers.contains_key("authorization"));
         let in_query = request(KeyPlace::Query("the key".to_owned()), turn);
@@ -426,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_response_is_asked_for_by_its_id_and_with_the_client_s_query() {
+    fn stored_response_requests_use_its_id_and_the_clients_query() {
         let (client, endpoint) = (HeaderMap::new(), endpoint(Kind::Gatewright));
         let query = [("after".to_owned(), "msg_1&x=é".to_owned()), ("limit".to_owned(), "2".to_owned())];
         for (action, query, method, path) in [
@@ -449,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn only_allowed_headers_of_the_client_are_passed_on() {
+    fn only_allowed_client_headers_are_forwarded() {
         let mut client = HeaderMap::new();
         for (name, value) in [
             ("authorization", "Bearer client"),

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_is_read() {
+    fn retry_after_is_read_from_each_header_and_body() {
         assert_eq!(of(&[("retry-after", "7")], ""), Some(7_000));
         assert_eq!(of(&[("retry-after", "0.5")], ""), Some(500));
         assert_eq!(of(&[("retry-after", "9"), ("retry-after-ms", "1500")], ""), Some(1_500));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_none_and_too_long_a_time_is_cut() {
+    fn invalid_retry_after_is_ignored_and_a_long_one_capped() {
         for value in ["", "soon", "-3", "NaN", "inf"] {
             assert_eq!(of(&[("retry-after", value)], ""), None, "{value}");
         }

@@ -40,7 +40,7 @@ pub(crate) enum LimitExceeded {
     InProgress,
 }
 
-/// What is left of the limits per minute; `None` if there is no limit.
+/// The remaining limits per minute; `None` if there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allowance {
     pub(crate) requests: Option<Remaining>,
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_holds_its_place_until_it_ends() {
+    fn request_holds_its_slot_until_it_ends() {
         let account = account();
         let limits = KeyLimits { concurrent_requests: Some(2), ..KeyLimits::default() };
         let begin = || account.begin(&limits, 0);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_refused_uses_nothing() {
+    fn rejected_request_consumes_no_limit() {
         let account = account();
         let limits =
             KeyLimits { concurrent_requests: Some(1), requests_per_minute: Some(2), ..KeyLimits::default() };
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(account.begin(&limits, 0).map(drop), Err(LimitExceeded::Concurrent));
         assert_eq!(account.allowance(&limits, 0).requests.map(|left| left.remaining), Some(1));
         drop(one);
-        account.begin(&limits, 0).expect("the second of the minute");
+        account.begin(&limits, 0).expect("the second request of the minute");
         // Its slot among the concurrent requests is released, too.
         for _ in 0..2 {
             assert!(matches!(account.begin(&limits, 0), Err(LimitExceeded::Requests(_))));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_that_is_used_up_stops_requests() {
+    fn exhausted_budget_rejects_requests() {
         let account = account();
         let (tokens, cost) = (100, billionths(0.5));
         let limits =
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_in_progress_hold_their_share_of_a_budget() {
+    fn requests_in_progress_reserve_their_share_of_a_budget() {
         let account = account();
         let limits = KeyLimits { tokens_per_day: Some(100), ..KeyLimits::default() };
         let expected = Spent { tokens: 60, cost: 7 };

@@ -45,7 +45,7 @@ impl Caller {
         Self::new(id.into(), Scopes::all(), KeyLimits::default(), account, Arc::clone(ledger), None)
     }
 
-    /// The id of the key, which is no secret.
+    /// The id of the key, which is not secret.
     pub(crate) fn id(&self) -> &Arc<str> {
         &self.0.id
     }
@@ -75,7 +75,7 @@ impl Caller {
         }
     }
 
-    /// What is left of the limits per minute.
+    /// The remaining limits per minute.
     pub(crate) fn allowance(&self) -> Allowance {
         self.0.account.allowance(&self.0.limits, monotonic_nanos())
     }

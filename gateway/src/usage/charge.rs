@@ -1,6 +1,6 @@
 //! The charge for one request.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gatewright_protocol::conversation::Usage;
 use tracing::Span;
@@ -25,7 +25,11 @@ pub(crate) struct Charge {
     is_void: bool,
     /// The request's trace span, which stays open at least as long.
     span: Span,
+    consumed: Consumed,
 }
+
+/// What a request consumed, once that is recorded; for those who show requests.
+pub(crate) type Consumed = Arc<OnceLock<Totals>>;
 
 impl Charge {
     /// Opens the charge for a request. `upstream`: the one that answers.
@@ -43,7 +47,14 @@ impl Charge {
             complete: false,
             is_void: false,
             span: Span::current(),
+            consumed: Consumed::default(),
         }
+    }
+
+    /// Sets where to show what is recorded.
+    pub(crate) fn shown_in(mut self, consumed: &Consumed) -> Self {
+        self.consumed = Arc::clone(consumed);
+        self
     }
 
     /// Sets the prices of the upstream; without them, the request is recorded as unpriced.
@@ -152,6 +163,7 @@ impl Drop for Charge {
                 self.span.record(name, tokens.cast_signed());
             }
         }
+        _ = self.consumed.set(totals);
         self.caller.settle(&self.model, &self.upstream, &totals, self.reserved);
     }
 }
@@ -165,7 +177,7 @@ mod tests {
         Usage { input: Some(input), output: Some(output), ..Usage::default() }
     }
 
-    /// What is recorded for a charge.
+    /// The record of a charge.
     fn recorded(charged: impl FnOnce(&mut Charge)) -> Totals {
         recorded_at(Some(&ModelPrice::new(1.0, 10.0)), charged)
     }
@@ -182,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_is_recorded_when_it_is_dropped_as_the_upstream_told_it() {
+    fn charge_with_reported_usage_is_recorded_on_drop() {
         let totals = recorded(|charge| {
             charge.estimated(usage(1, 1));
             charge.told(usage(100, 20));
@@ -201,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_upstream_did_not_tell_is_estimated_and_marked_so() {
+    fn unreported_usage_is_estimated_and_marked() {
         let nothing = recorded(|_| ());
         assert_eq!((nothing.requests, nothing.estimated, nothing.input), (1, 1, 0));
         let all = recorded(|charge| charge.estimated(usage(7, 3)));
@@ -215,14 +227,14 @@ mod tests {
     }
 
     #[test]
-    fn what_an_upstream_tells_is_bounded() {
+    fn reported_usage_is_bounded() {
         let totals = recorded(|charge| charge.told(usage(u64::MAX, u64::MAX)));
         let cost = 11_000 * 1_000_000_000;
         assert_eq!((totals.input, totals.output, totals.cost), (MAX_UNITS, MAX_UNITS, cost));
     }
 
     #[test]
-    fn a_request_without_a_price_is_unpriced_and_one_that_takes_nothing_costs_nothing() {
+    fn unpriced_requests_are_counted_unless_they_consume_nothing() {
         let of = |price: Option<&ModelPrice>, charged: fn(&mut Charge)| {
             let totals = recorded_at(price, charged);
             (totals.cost, totals.unpriced)

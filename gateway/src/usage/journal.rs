@@ -1,11 +1,11 @@
 //! The usage journal: a file with the usage that the store doesn't have yet, so that it survives if the gateway is killed.
 //!
 //! Each request is written to it before the end of its answer is sent, so it survives the process. It also survives the machine
-//! once the file is synced: in the background, twice a second, while the store accepts nothing. The journal has two halves, one
-//! of which is being written. Whenever the store has accepted usage, or that half fills up, the other half starts with the sums
-//! of everything that the store doesn't have, and is written from then on. So a journal doesn't grow, however long the store is
-//! unavailable. Its space is allocated when it is created, so a disk that fills up later, which also keeps SQLite from writing,
-//! doesn't matter.
+//! once the file is synced, which happens in the background after each write that the store did not accept. The journal has two
+//! halves, one of which is being written. Whenever the store has accepted usage, or that half fills up, the other half starts
+//! with the sums of everything that the store doesn't have, and is written from then on. So a journal doesn't grow, however
+//! long the store is unavailable. Its space is allocated when it is created, so a disk that fills up later, which also keeps
+//! SQLite from writing, doesn't matter.
 
 mod line;
 mod recovery;
@@ -23,7 +23,7 @@ use self::line::{JournalLine, LONGEST, framed};
 pub(crate) use self::recovery::RecoveredJournal;
 use super::{Rows, Totals, UsageGroup, UsageKey};
 use crate::crash;
-use crate::disk::{UNFINISHED, private_file, private_folder};
+use crate::disk::{UNFINISHED, private_file, private_folder, sync_folder};
 
 /// Bytes before the first half: space for the line that identifies the file.
 const HEAD: u64 = LONGEST as u64;
@@ -292,6 +292,10 @@ impl JournalFile {
             crash::point();
             std::fs::rename(&unfinished, &path)?;
             crash::point();
+            // Otherwise a power failure might lose the journal, whatever of it is synced later.
+            for folder in [Some(folder), folder.parent()].into_iter().flatten() {
+                sync_folder(folder)?;
+            }
             Ok(file)
         });
         match made {

@@ -50,7 +50,8 @@ fn read(counter: &AtomicU64) -> f64 {
     counter.load(Ordering::Relaxed) as f64
 }
 
-/// The usage not yet taken to the store. The lock is held only for an addition, never while the store works or a file is written.
+/// Usage that has not been sent to the store yet. The lock is held only for an addition, never while the store works or a
+/// file is written.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     fresh: Mutex<UnstoredUsage>,
@@ -141,7 +142,7 @@ impl Ledger {
         &self.counters
     }
 
-    /// Adds a row. False: there is no room for it.
+    /// Adds a row. False: too many rows are waiting.
     fn enter(&self, rows: &mut Rows, place: &UsageKey, totals: &Totals, most: usize) -> bool {
         if let Some(row) = rows.get_mut(place) {
             row.add(totals);
@@ -184,7 +185,7 @@ mod tests {
     };
 
     #[test]
-    fn requests_of_one_place_add_up_also_while_the_store_is_away() {
+    fn requests_accumulate_while_the_store_is_away() {
         let ledger = Ledger::default();
         let mut waiting = Rows::new();
         ledger.add(&place("a"), &ONE);
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_waiting_rows_are_bounded_and_what_is_lost_is_counted() {
+    fn waiting_rows_are_bounded_and_losses_counted() {
         let ledger = Ledger::default();
         for number in 0..=MAX_ROWS {
             ledger.add(&place(&number.to_string()), &ONE);

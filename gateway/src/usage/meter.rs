@@ -11,7 +11,7 @@ const MINUTE: u64 = 60_000_000_000;
 /// Maximum duration of a debt, so that one huge answer doesn't block a key for a day.
 const LONGEST_DEBT: u64 = 60 * MINUTE;
 
-/// What is left of a limit.
+/// The remainder of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Remaining {
     /// How much may be used immediately.
@@ -47,7 +47,7 @@ impl Meter {
         _ = self.full_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// What is left.
+    /// The remainder.
     pub(crate) fn left(&self, limit: u64, now: u64) -> Remaining {
         let used = self.full_at.load(Ordering::Relaxed).saturating_sub(now);
         let free = u128::from(MINUTE.saturating_sub(used)) * u128::from(limit) / u128::from(MINUTE);
@@ -86,7 +86,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn all_of_a_minute_may_be_used_at_once_and_then_refills_evenly() {
+    fn full_minute_may_be_used_at_once_and_refills_evenly() {
         let meter = Meter::default();
         let now = 5 * SECOND;
         for used in 0..6 {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_does_not_divide_the_minute_is_wholly_usable() {
+    fn limit_that_does_not_divide_a_minute_is_fully_usable() {
         for limit in [1, 7, 59, 61, 1_000_003] {
             let (meter, now) = (Meter::default(), SECOND);
             let taken = (0..limit.min(100)).filter(|_| meter.take(limit, now).is_ok()).count() as u64;
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_used_is_taken_over_and_nothing_is_forgotten() {
+    fn usage_of_other_gateways_is_adopted_and_never_decreases() {
         let (meter, now) = (Meter::default(), 100 * SECOND);
         meter.follow(Duration::from_secs(30), now);
         assert_eq!((meter.used(now), meter.left(6, now).remaining), (Duration::from_secs(30), 3));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_unasked_is_a_debt_of_at_most_an_hour() {
+    fn unrequested_usage_becomes_a_debt_capped_at_one_hour() {
         let meter = Meter::default();
         assert_eq!(meter.wait(1000, 0), None);
         meter.add(999, 1000, 0);

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_cost_their_share_of_a_million_rounded_once_to_a_billionth() {
+    fn token_cost_is_rounded_once_to_a_billionth() {
         assert_eq!(cost(&ModelPrice::new(2.5, 10.0), tokens(1_000_000, 1_000_000)), Some(12_500_000_000));
         // 3 × 0.075 and 1 × 0.3 millionths: 225 and 300 billionths.
         assert_eq!(cost(&ModelPrice::new(0.075, 0.3), tokens(3, 1)), Some(525));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn cached_written_and_reasoning_tokens_have_their_own_prices_or_those_of_the_rest() {
+    fn cached_written_and_reasoning_tokens_fall_back_to_base_prices() {
         let usage = Usage { cached: Some(40), cache_write: Some(10), reasoning: Some(5), ..tokens(100, 8) };
         let mut price = ModelPrice::new(1.0, 2.0);
         assert_eq!(cost(&price, usage), Some(100_000 + 16_000));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tier_holds_for_the_whole_request_once_its_prompt_is_larger() {
+    fn tier_applies_to_the_whole_request_above_its_threshold() {
         let mut price = ModelPrice::new(1.0, 2.0);
         // Unsorted.
         price.tiers = vec![
@@ -221,7 +221,7 @@ mod tests {
         ];
         let of = |input, cached| cost(&price, Usage { cached: Some(cached), ..tokens(input, 1) });
         assert_eq!(of(199_999, 0), Some(199_999_000 + 2_000));
-        assert_eq!(of(200_000, 0), Some(200_000_000 + 2_000), "the boundary is below the tier");
+        assert_eq!(of(200_000, 0), Some(200_000_000 + 2_000), "the threshold itself is below the tier");
         assert_eq!(of(200_001, 0), Some(800_004_000 + 8_000));
         assert_eq!(
             of(200_001, 200_001),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn images_and_seconds_of_video_cost_beside_tokens() {
+    fn images_and_video_seconds_are_charged_beside_tokens() {
         let mut price = ModelPrice { image: Some(0.04), ..ModelPrice::new(1.0, 2.0) };
         let drawn = Consumption { usage: tokens(10, 0), images: 2, video_seconds: 0 };
         assert_eq!(Rates::new(&price).cost(&drawn), Some(10_000 + 80_000_000));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_price_has_no_cost_unless_nothing_was_made_or_tokens_pay_for_it() {
+    fn consumption_without_a_price_has_no_cost() {
         let rates = Rates::new(&ModelPrice::new(1.0, 2.0));
         let drawn = |usage| Consumption { usage, images: 1, video_seconds: 0 };
         assert_eq!(rates.cost(&drawn(Usage::default())), None);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_usage_is_bounded_and_its_parts_never_exceed_the_sum() {
+    fn absurd_usage_is_bounded() {
         let price = ModelPrice { image: Some(1e9), ..ModelPrice::new(1e9, 1e9) };
         let absurd = Usage {
             cached: Some(u64::MAX),

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_without_members_asks_for_the_last_thirty_days() {
+    fn empty_query_covers_the_last_thirty_days() {
         let today = Day::of(1_785_542_399);
         let asked = UsageQuery::default().read(today).expect("valid");
         assert_eq!((asked.from.to_string().as_str(), asked.to), ("2026-07-02", today));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_says_which_member_is_wrong() {
+    fn query_error_names_the_invalid_parameter() {
         let text = |text: &str| Some(text.to_owned());
         let wrong = [
             ("from", UsageQuery { from: text("yesterday"), ..UsageQuery::default() }),

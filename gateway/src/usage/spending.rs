@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Day, Spent, SpentSoFar};
 
-/// Maximum number of days that are remembered beside the current one, for a clock that goes back.
+/// Maximum number of days that are remembered in addition to the current one, for a clock that is set back.
 const MAX_OTHER_DAYS: usize = 4;
 
 /// The spending of one key. The lock is held for a few additions, never across a wait.
@@ -25,7 +25,8 @@ struct Periods {
 }
 
 impl Periods {
-    /// Starts a day, and a month if the day is in another. A day or month to which the clock returns goes on as it was left.
+    /// Starts a day, and a month if the day is in another month. If the clock returns to an earlier day or month, its
+    /// amounts continue.
     fn turn(&mut self, day: Day) {
         if self.day == day {
             return;
@@ -40,7 +41,7 @@ impl Periods {
         self.forget();
     }
 
-    /// Notes what was spent on a day that isn't the current one.
+    /// Records spending on a day that isn't the current one.
     fn note(&mut self, so_far: SpentSoFar) {
         match self.others.iter_mut().find(|other| other.day == so_far.day) {
             Some(other) => {
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_and_a_month_begin_with_nothing_spent() {
+    fn day_and_month_start_at_zero() {
         let day = |text: &str| text.parse::<Day>().expect("a day");
         let some = Spent { tokens: 10, cost: 3 };
         let twice = Spent { tokens: 20, cost: 6 };
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_processes_spent_is_taken_over_and_nothing_is_forgotten() {
+    fn spending_of_other_processes_is_adopted_and_never_decreases() {
         let day = |text: &str| text.parse::<Day>().expect("a day");
         let (little, much) = (Spent { tokens: 5, cost: 9 }, Spent { tokens: 10, cost: 3 });
         let spending = Spending::since(day("2026-07-30"), little, little);
@@ -153,20 +154,20 @@ mod tests {
         let both = Spent { tokens: 10, cost: 9 };
         assert_eq!(spending.read(before), so_far(before, both, both));
         assert_eq!(spending.read(after), so_far(after, Spent::default(), both));
-        // What was read before midnight says nothing about the new day.
+        // Spending read before midnight is not about the new day.
         spending.follow(so_far(before, much, much));
         assert_eq!(spending.read(after), so_far(after, Spent::default(), both));
         spending.follow(so_far(after, little, both));
         assert_eq!(spending.read(after), so_far(after, little, both));
     }
 
-    /// Amounts of tokens, which cost nothing.
+    /// An amount of tokens without a cost.
     fn tokens(tokens: u64) -> Spent {
         Spent { tokens, cost: 0 }
     }
 
     #[test]
-    fn a_day_to_which_the_clock_returns_goes_on_as_it_was_left() {
+    fn spending_of_a_day_resumes_when_the_clock_returns_to_it() {
         let day = |text: &str| text.parse::<Day>().expect("a day");
         let (thirtieth, next, august) = (day("2026-07-30"), day("2026-07-31"), day("2026-08-01"));
         let spending = Spending::since(thirtieth, tokens(10), tokens(50));
@@ -178,7 +179,7 @@ mod tests {
         spending.settle(next, tokens(7), Spent::default());
         assert_eq!(spent(august), (0, 0));
         spending.settle(august, tokens(3), Spent::default());
-        // However often it goes back and forth.
+        // However often the clock goes back and forth.
         for _ in 0..10 {
             assert_eq!((spent(thirtieth), spent(next), spent(august)), ((10, 57), (7, 57), (3, 3)));
         }
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reported_for_an_earlier_day_counts_once_the_clock_has_returned_to_it() {
+    fn spending_reported_for_an_earlier_day_counts_when_the_clock_returns() {
         let day = |text: &str| text.parse::<Day>().expect("a day");
         // The gateway started with a clock that was a day ahead.
         let spending = Spending::since(day("2026-07-31"), Spent::default(), tokens(30));
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_jumps_about_is_remembered_within_bounds() {
+    fn jumping_clock_is_remembered_within_bounds() {
         let days: Vec<Day> = (0..100).map(|number| Day::of(number * 86_400)).collect();
         let spending = Spending::since(days[0], tokens(1), tokens(1));
         for day in &days {

@@ -1,4 +1,4 @@
-//! What this process knows of notifications without asking the store: those it attempted, and the outcomes.
+//! The notifications that this process knows without querying the store: those it attempted, and the outcomes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notification_is_in_one_state_at_a_time() {
+    fn notification_is_in_one_state_at_a_time() {
         let known = DeliveryStats::default();
         let sends = known.sends("a");
         assert_eq!(counts(&known, 0), [1, 0, 0, 0]);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_try_again_is_forgotten_and_what_is_known_is_bounded() {
+    fn retries_taken_by_others_are_forgotten_and_state_is_bounded() {
         let known = DeliveryStats::default();
         for number in 0..=MAX_NOTICES {
             known.note(&number.to_string(), &again(1), 0);

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn addresses_inside_are_not_fetched_from() {
+    async fn internal_addresses_are_not_fetched() {
         let fetcher = Fetcher::new(false);
         for url in [
             "https://127.0.0.1/a",

@@ -56,8 +56,8 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Starts a task that delivers what is due, until the outbox is dropped. `secrets`: the current one first. Needs a
-    /// Tokio runtime.
+    /// Starts a task that delivers due notifications until the outbox is dropped. `secrets`: the current one first. Needs
+    /// a Tokio runtime.
     pub(crate) fn start(
         store: Arc<dyn DurableStore>,
         secrets: Vec<Secret>,
@@ -78,7 +78,7 @@ impl Outbox {
         self.sender.check(url)
     }
 
-    /// Looks for notifications at once.
+    /// Looks for notifications immediately.
     pub(crate) fn look(&self) {
         self.look.notify_one();
     }
@@ -110,7 +110,7 @@ impl Outbox {
         }
     }
 
-    /// Starts attempts for what is due. Returns the time until something may be due again.
+    /// Starts attempts for due notifications. Returns the time until the next one may be due.
     async fn turn(self: &Arc<Self>) -> Duration {
         // Taken before anything is leased, so that observers see that something is in progress.
         let mut places = Vec::new();
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attempts_go_on_for_a_day_and_end() {
+    fn retries_continue_for_about_a_day() {
         let pauses: Vec<Duration> =
             (1..).map_while(|attempts| pause(Duration::from_secs(1), attempts)).collect();
         assert_eq!(pauses.len(), 11);
@@ -208,7 +208,7 @@ mod tests {
 
     /// Retries of notifications that one receiver missed are spread: from a fifth earlier to a fifth later.
     #[test]
-    fn the_pauses_of_many_notifications_are_spread() {
+    fn retry_pauses_are_jittered() {
         for attempts in 1..ATTEMPTS {
             let middle = Duration::from_secs(3_u64.pow(attempts - 1));
             let part = |_| {

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_resolves_inside_is_not_connected_to() {
+    async fn name_resolving_to_an_internal_address_is_not_connected() {
         // Accepted by its form, as a name that changes its address after submission would be.
         let sender = sender(false);
         let names = GuardedResolver::with(false, |_| Ok(vec![([127, 0, 0, 1], 0).into()])).expect("threads");
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_another_process_accepted_is_judged_again() {
+    async fn urls_accepted_by_another_process_are_validated_again() {
         for url in ["http://example.com/", "https://127.0.0.1/", "https://[::1]/", "https://localhost/", "x"]
         {
             let error = sender(false).attempt(&notice(url)).await.expect_err(url);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_attempt_looks_the_name_up_once_and_connects_to_what_was_vetted() {
+    async fn each_attempt_resolves_once_and_connects_to_the_vetted_address() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         let deliver = |allow_private: bool, scheme: &str| {
@@ -188,7 +188,7 @@ mod tests {
 
     /// A receiver may have certificates for many names: it must learn which one is meant.
     #[tokio::test]
-    async fn a_receiver_learns_its_name_before_it_shows_a_certificate() {
+    async fn client_hello_names_the_receiver() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         let sender = sender(true);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_flips_is_vetted_at_each_look_up() {
+    async fn name_is_vetted_at_each_lookup() {
         let names = GuardedResolver::with(false, flipping).expect("threads");
         let ask = || names.resolve("flips.example".parse().expect("a name"));
         for _ in 0..2 {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn slow_names_occupy_a_bounded_number_of_threads_and_what_was_given_up_does_not_begin() {
+    async fn slow_lookups_use_bounded_threads_and_abandoned_ones_are_skipped() {
         let names = GuardedResolver::with(false, slow).expect("threads");
         let ask = || names.resolve("example.com".parse().expect("a name"));
         let asked: Vec<Resolving> = (0..4 * MAX_LOOK_UPS).map(|_| ask()).collect();

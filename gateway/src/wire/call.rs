@@ -1,5 +1,7 @@
 //! One call of an operation, as the generated route table passes it to the service.
 
+use std::sync::{Arc, OnceLock};
+
 use axum::body::Bytes;
 use gatewright::limits::Rules;
 use gatewright::operations::Operation;
@@ -9,7 +11,7 @@ use serde_json::Value;
 
 use super::error::ApiError;
 use super::presence::Presence;
-use crate::usage::Caller;
+use crate::usage::{Caller, Consumed};
 
 /// A request that was routed to an operation and admitted (section 5).
 #[derive(Debug, Clone)]
@@ -35,6 +37,10 @@ pub struct Call {
     pub is_tls: bool,
     /// Whether the client is still connected.
     pub(crate) presence: Presence,
+    /// The first upstream that failed.
+    pub(crate) failed_at: OnceLock<Arc<str>>,
+    /// What it consumed, once it ends.
+    pub(crate) consumed: Consumed,
 }
 
 impl Call {

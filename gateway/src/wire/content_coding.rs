@@ -67,7 +67,7 @@ fn decode(coding: &'static str, body: Body) -> Body {
     match answered.now_or_never() {
         Some(Ok(response)) => Body::new(response.into_body()),
         Some(Err(never)) => match never {},
-        // The response is available, so its future completes at once.
+        // The response is available, so its future completes immediately.
         None => Body::empty(),
     }
 }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn codings_are_read_in_their_order_and_an_unknown_one_is_an_error() {
+    fn codings_are_parsed_in_order_and_unknown_ones_rejected() {
         assert_eq!(read("identity, X-GZIP , br"), Ok(vec!["gzip", "br"]));
         assert_eq!(read("identity"), Ok(vec![]));
         for unknown in ["compress", "gzip, gzip, gzip", "gzip;q=1"] {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn codings_are_undone_from_the_last_to_the_first() {
+    async fn codings_are_decoded_in_reverse_order() {
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
         zlib.write_all(b"hello").expect("memory");
         let twice = gzip(&zlib.finish().expect("memory"));
@@ -192,14 +192,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_without_a_label_is_known_by_its_first_bytes() {
+    async fn unlabelled_gzip_is_detected_by_its_magic_bytes() {
         assert_eq!(text(Body::new(Unlabelled::new(Body::from(gzip(b"hello"))))).await, "hello");
         assert_eq!(text(Body::new(Unlabelled::new(Body::from("{}")))).await, "{}");
         assert_eq!(text(Body::new(Unlabelled::new(Body::empty()))).await, "");
     }
 
     #[tokio::test]
-    async fn a_body_that_grows_is_read_to_its_bound_alone() {
+    async fn decompression_bomb_is_stopped_at_the_bound() {
         let small = gzip(&vec![0; 64 << 20]);
         assert!(small.len() < 100_000);
         let bounded = Limited::new(decoded(&["gzip"], Body::from(small)), 1 << 20).collect().await;

@@ -7,12 +7,13 @@ use gatewright::ErrorCode;
 use gatewright::limits::{UNSUPPORTED, Violation, Violations};
 use gatewright::operations::{ErrorStyle, Operation};
 use gatewright_protocol::conversation::{Protocol, ProviderExtra};
+use gatewright_simulator::Refusal;
+use gatewright_simulator::budget::BudgetExceeded;
+use gatewright_simulator::client_schema::OutOfBounds;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::response::{Response, json_response};
-use crate::bounds::budget::BudgetExceeded;
-use crate::bounds::client_schema::OutOfBounds;
 
 /// Type URL of the detail that names a reason in the native format.
 const NATIVE_ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
@@ -36,9 +37,13 @@ pub(crate) struct ApiError {
     violations: Violations,
     /// Response headers that don't follow from the code.
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// An upstream's own error, which replaces what follows from the code.
+    /// An upstream's own error, which overrides the fields derived from the code.
     foreign: Option<Box<UpstreamError>>,
 }
+
+/// The gateway's code for a failure: an extension of the response. Never text of a client or an upstream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FailureCode(pub(crate) &'static str);
 
 /// An upstream's error. All of it must be safe to show.
 #[derive(Debug, Clone)]
@@ -159,11 +164,12 @@ impl ApiError {
         let status = self.foreign_status().unwrap_or(status);
         let mut response = json_response(&body);
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        response.extensions_mut().insert(FailureCode(self.code.code));
         response.headers_mut().extend(self.headers);
         if status == 401 {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // Otherwise other makers' clients retry: after any 429, and coding agents for minutes after a 401.
+        // Otherwise, clients of other vendors retry: after any 429, and coding agents for minutes after a 401.
         if status == 401 || self.code.code == ErrorCode::INSUFFICIENT_QUOTA.code {
             response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
         }
@@ -268,6 +274,18 @@ impl From<OutOfBounds> for ApiError {
     }
 }
 
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Budget(exceeded) => exceeded.into(),
+            Refusal::Schema(refused) => refused.into(),
+            Refusal::Request { message, at } => {
+                Self::new(&ErrorCode::INVALID_VALUE, message).param(field(&at))
+            }
+        }
+    }
+}
+
 /// `/messages/0/role` as `messages[0].role`; `body` for the whole document.
 fn field(pointer: &str) -> String {
     let mut field = String::new();
@@ -297,7 +315,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_messages_form_has_a_type_of_its_own_and_the_status_of_the_standard_form() {
+    async fn messages_errors_have_their_own_type_and_the_standard_status() {
         for (code, status, error_type) in [
             (&ErrorCode::INVALID_VALUE, 400, "invalid_request_error"),
             (&ErrorCode::MISSING_API_KEY, 401, "authentication_error"),
@@ -319,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_repetition_can_change_says_so() {
+    fn unretryable_errors_say_so_in_a_header() {
         for (code, style, said) in [
             (&ErrorCode::MISSING_API_KEY, ErrorStyle::Standard, true),
             (&ErrorCode::MISSING_API_KEY, ErrorStyle::Messages, true),
@@ -334,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_native_form_says_when_to_try_again() {
+    fn native_errors_include_retry_info() {
         let details = |error: ApiError| error.native_body()["error"]["details"].clone();
         let limited = || ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "told");
         let said = json!({ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s" });
@@ -344,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn details_of_an_upstream_stand_before_ours_and_none_of_a_kind_is_told_twice() {
+    fn upstream_details_come_first_and_suppress_duplicates() {
         let (retry, other) = ("type.googleapis.com/google.rpc.RetryInfo", "type.example/quota");
         for (theirs, ours) in
             [(json!([{ "@type": other }]), true), (json!([{ "@type": retry, "retryDelay": "6.5s" }]), false)]

@@ -17,7 +17,7 @@ const MAX_ERROR_BYTES: usize = 4096;
 const PRELUDE_BYTES: usize = 12;
 const CHECKSUM_BYTES: usize = 4;
 
-/// Why the bytes are no event stream.
+/// Why the bytes are not an event stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EventStreamError {
     #[error("a checksum of the event stream is wrong")]
@@ -120,7 +120,7 @@ impl Decoder {
             return Ok(None);
         }
         let mut message = if self.buffer.len() == length {
-            // The memory of a long message goes with it.
+            // The memory of a long message is released with it.
             std::mem::take(&mut self.buffer).freeze()
         } else {
             self.buffer.split_to(length).freeze()

@@ -1,4 +1,4 @@
-//! Upstreams that take access tokens, which the gateway gets from a token server.
+//! Upstreams with access tokens from a token server.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn token(key: &str, seconds: u64) -> Vec<Step> {
     json_answer(200, &json!({ "access_token": key, "expires_in": seconds, "token_type": "Bearer" }))
 }
 
-/// A gateway whose upstream takes the tokens of a server.
+/// A gateway whose upstream uses tokens of this server.
 async fn in_front_of(provider: &Scripted, token_url: &str) -> Server {
     let client = ClientCredentials::new(token_url, "gateway", "client-canary");
     let mut one = upstream("one", Kind::Chat, &provider.url);
@@ -23,7 +23,7 @@ async fn in_front_of(provider: &Scripted, token_url: &str) -> Server {
     start_with(config(vec![one])).await
 }
 
-/// Refuses a token that was revoked.
+/// Rejects a revoked token.
 fn without_first(seen: &Seen) -> Vec<Step> {
     if seen.header("authorization") == Some("Bearer token-1") {
         return json_answer(
@@ -35,13 +35,13 @@ fn without_first(seen: &Seen) -> Vec<Step> {
 }
 
 #[tokio::test]
-async fn a_request_whose_token_is_refused_is_sent_once_more_with_another_one() {
+async fn request_with_a_rejected_token_is_retried_once_with_a_new_one() {
     let provider = Scripted::answering(without_first).await;
-    // The pause between two tokens is a twentieth of their time.
-    let tokens = Scripted::start([token("token-1", 20), token("token-2", 3600)]).await;
+    // The minimum pause between two tokens is a twentieth of the lifetime.
+    let tokens = Scripted::start([token("token-1", 10), token("token-2", 3600)]).await;
     let server = in_front_of(&provider, &tokens.url).await;
     until(|| tokens.count() == 1).await;
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    tokio::time::sleep(Duration::from_millis(550)).await;
     server.ask(CHAT, &question(false)).await;
     let seen = provider.seen();
     let sent = seen.iter().map(|request| request.header("authorization"));
@@ -51,7 +51,7 @@ async fn a_request_whose_token_is_refused_is_sent_once_more_with_another_one() {
 }
 
 #[tokio::test]
-async fn clients_learn_that_there_is_no_token_and_not_where_it_would_come_from() {
+async fn missing_token_error_hides_the_token_server() {
     let provider = Scripted::start([json_answer(200, &completion("hello"))]).await;
     let refusal: Value = json!({ "error": "invalid_client", "error_description": "client-canary is wrong" });
     let tokens = Scripted::start([json_answer(401, &refusal)]).await;

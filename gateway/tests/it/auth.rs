@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::{KEY, read, start};
 
 #[tokio::test]
-async fn a_missing_or_wrong_key_is_401_in_the_standard_form() {
+async fn missing_or_wrong_key_is_401_in_the_standard_form() {
     let server = start().await;
     let (status, body) = read(server.bare(Method::GET, "/v1/models")).await;
     assert_eq!((status, &body["error"]["code"]), (401, &json!("missing_api_key")));
@@ -19,7 +19,7 @@ async fn a_missing_or_wrong_key_is_401_in_the_standard_form() {
         // All four members of the standard form are present.
         assert_eq!(error.keys().collect::<Vec<_>>(), ["message", "type", "param", "code"]);
         assert_eq!(error["type"], "invalid_request_error");
-        // The form of the header, or what clients look for when the key is wrong; never the key.
+        // A hint at the header's form, or the usual message for a wrong key; never the key.
         let message = error["message"].as_str().expect("a message");
         assert!(
             message.starts_with("Incorrect API key provided") != message.contains("<API_KEY>"),
@@ -30,7 +30,7 @@ async fn a_missing_or_wrong_key_is_401_in_the_standard_form() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_403_and_a_wrong_one_400_in_the_native_form() {
+async fn missing_key_is_403_and_wrong_key_400_in_the_native_form() {
     let server = start().await;
     let (status, body) = read(server.bare(Method::GET, "/v1beta/models")).await;
     assert_eq!((status, &body["error"]["status"]), (403, &json!("PERMISSION_DENIED")));
@@ -44,7 +44,7 @@ async fn a_missing_key_is_403_and_a_wrong_one_400_in_the_native_form() {
 }
 
 #[tokio::test]
-async fn who_sends_the_key_in_the_native_header_gets_native_errors_under_v1_too() {
+async fn native_key_header_selects_native_errors_under_v1() {
     let server = start().await;
     let paths = ["/v1/models", "/v1/models/model-sol", "/v1/models/model-sol:generateContent"];
     for (key, status, word) in [("wrong", 400, "INVALID_ARGUMENT"), ("", 403, "PERMISSION_DENIED")] {
@@ -60,26 +60,26 @@ async fn who_sends_the_key_in_the_native_header_gets_native_errors_under_v1_too(
             read(server.bare(Method::POST, path).header("x-goog-api-key", KEY).json(&json!({}))).await;
         assert_eq!((status, &body["error"]["status"]), (404, &json!("NOT_FOUND")), "{path}");
     }
-    // Other clients keep the standard form.
+    // Other clients get the standard form.
     let (status, body) = read(server.get("/v1/nothing")).await;
     assert_eq!((status, &body["error"]["code"]), (404, &json!("not_found")));
 }
 
 #[tokio::test]
-async fn the_key_comes_as_bearer_native_header_or_parameter() {
+async fn key_is_accepted_as_bearer_native_header_or_parameter() {
     let server = start().await;
     let list = || server.bare(Method::GET, "/v1beta/models");
     assert_eq!(read(list().bearer_auth(KEY)).await.0, 200);
     assert_eq!(read(list().header("authorization", format!("bearer {KEY}"))).await.0, 200);
     assert_eq!(read(list().header("x-goog-api-key", KEY)).await.0, 200);
     assert_eq!(read(server.bare(Method::GET, &format!("/v1beta/models?key={KEY}"))).await.0, 200);
-    // The Authorization header is the specification's own (5 rule 1): a wrong one is not made good by another.
+    // The Authorization header is the specification's own (5 rule 1): if it is wrong, another header doesn't help.
     let both = list().header("authorization", "Bearer wrong").header("x-goog-api-key", KEY);
     assert_eq!(read(both).await.0, 400);
 }
 
 #[tokio::test]
-async fn every_operation_asks_for_the_key() {
+async fn every_operation_requires_the_key() {
     let server = start().await;
     for operation in gatewright::operations::ALL {
         let path = operation.path.replace("{model}", "model-sol").replace("{task_id}", "t");

@@ -1,4 +1,4 @@
-//! 4 rule 4 and section 8: generated files in a bucket. The service is another maker's.
+//! 4 rule 4 and section 8: generated files in a bucket of a third-party S3 server.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Server, files_of, read, send, start_with};
 
-/// Where gateways find their files in it.
+/// The gateways' prefix in the bucket.
 pub(crate) fn place_in(service: &Service) -> Bucket {
     opened_by(service, Service::SECRET_KEY)
 }
@@ -27,7 +27,7 @@ async fn gateway(files: Bucket, data: &Path) -> Server {
     start_with(Config { data: Some(data.to_path_buf()), files: Some(files), ..Config::default() }).await
 }
 
-/// Path and query of a fresh image.
+/// Path and query of the URL of a new image.
 async fn image(server: &Server) -> String {
     let body = json!({ "model": "image_model_2", "prompt": "a kite", "size": "256x256" });
     let answer = server.ask("/v1/images/generations", &body).await;
@@ -36,7 +36,7 @@ async fn image(server: &Server) -> String {
 }
 
 #[tokio::test]
-async fn files_lie_in_the_bucket_and_every_gateway_serves_them() {
+async fn files_are_stored_in_the_bucket_and_served_by_every_gateway() {
     let folder = tempfile::tempdir().expect("a folder");
     let service = Service::start(&folder.path().join("service"));
     let data = folder.path().join("data");
@@ -53,7 +53,7 @@ async fn files_lie_in_the_bucket_and_every_gateway_serves_them() {
     let part = send(second.bare(Method::GET, &address).header("range", "bytes=8-15")).await;
     assert_eq!(part.status(), StatusCode::PARTIAL_CONTENT);
     assert_eq!(part.bytes().await.expect("a part"), whole[8..16]);
-    // None is in the folder, and what opens the bucket is not there either.
+    // No file is in the folder, nor are the bucket's credentials.
     let secret = Service::SECRET_KEY.as_bytes();
     for file in files_of(&data) {
         let bytes = std::fs::read(&file).expect("a file");
@@ -62,7 +62,7 @@ async fn files_lie_in_the_bucket_and_every_gateway_serves_them() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_refuses_is_told_and_costs_no_file() {
+async fn bucket_errors_are_reported_and_cost_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let service = Service::start(&folder.path().join("service"));
     let data = folder.path().join("data");
@@ -78,12 +78,12 @@ async fn a_bucket_that_refuses_is_told_and_costs_no_file() {
     refuses(&gateway(opened_by(&service, "another-secret"), &data).await).await;
     let server = gateway(place_in(&service), &data).await;
     assert_eq!(send(server.bare(Method::GET, &address)).await.status(), 200);
-    // By itself, the service has never too much to do.
+    // Makes the service return overload errors, which it never does by itself.
     service.refuse(true);
     refuses(&server).await;
     service.refuse(false);
     assert_eq!(send(server.bare(Method::GET, &address)).await.status(), 200);
-    // A bucket that lost a file, or is another one, is no reason to call it expired.
+    // A file missing from the bucket is an error, not an expired URL.
     for object in service.objects() {
         std::fs::remove_file(object).expect("removed");
     }

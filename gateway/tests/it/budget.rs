@@ -1,12 +1,12 @@
-//! What a request may cost (ours; section 8 states no bound): a client's schemas are bounded before anything is built
-//! from them, and everything done for an answer shares one budget. None of these requests may end the process, hang or
-//! keep it from answering others; the bounds themselves are held by counting steps, beside the simulator's code.
+//! What a request may cost (ours; section 8 states no bound): client schemas are bounded before they are
+//! parsed, and all work for a response shares one budget. None of these requests may crash or hang the process or
+//! keep it from serving others; the bounds themselves are tested by counting steps in the simulator's unit tests.
 
 use serde_json::{Map, Value, json};
 
 use crate::support::{Server, start};
 
-/// Every place where a client's schema comes in: path, body, and JSON Pointer of the schema in it.
+/// Every position of a client's schema: path, body, and JSON Pointer of the schema in it.
 fn places(schema: &Value) -> Vec<(&'static str, Value, &'static str)> {
     let chat = |more: Value| {
         merged(
@@ -78,14 +78,14 @@ fn merged(mut body: Value, more: Value) -> Value {
     body
 }
 
-/// The gateway still answers.
+/// The gateway still responds.
 async fn lives(server: &Server) {
     let body = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "Say hi" }] });
     assert_eq!(server.ask("/v1/chat/completions", &body).await["choices"][0]["message"]["content"], "hi");
 }
 
 #[tokio::test]
-async fn a_chain_of_references_is_refused_wherever_a_schema_comes_in() {
+async fn reference_chain_is_rejected_in_every_schema_position() {
     let server = start().await;
     let chain: Map<String, Value> = (0..20_000)
         .map(|number| {
@@ -108,12 +108,12 @@ async fn a_chain_of_references_is_refused_wherever_a_schema_comes_in() {
 }
 
 #[tokio::test]
-async fn schemas_too_large_too_deep_or_with_long_patterns_are_refused_and_named() {
+async fn oversized_schemas_are_rejected_with_the_limit() {
     let server = start().await;
     let large = json!({ "type": "object", "enum": vec!["word"; 30_000] });
     let deep = (0..80).fold(json!({ "type": "object" }), |inner, _| json!({ "properties": { "x": inner } }));
     let long = json!({ "type": "object", "properties": { "x": { "type": "string", "pattern": "a".repeat(2_000) } } });
-    // The fold makes objects nested by twice the number: deeper than a body may be is refused as JSON already.
+    // The fold nests twice as many objects: nesting beyond the body limit is rejected as invalid JSON earlier.
     let deep = deep.pointer(&"/properties/x".repeat(40)).expect("inside").clone();
     for (schema, bound) in [(large, "20000 values"), (deep, "64 levels"), (long, "512")] {
         for (path, body, pointer) in places(&schema) {
@@ -126,7 +126,7 @@ async fn schemas_too_large_too_deep_or_with_long_patterns_are_refused_and_named(
 }
 
 #[tokio::test]
-async fn schemas_that_ask_for_work_without_end_are_refused_by_the_budget() {
+async fn schemas_of_endless_work_are_rejected_by_the_budget() {
     let server = start().await;
     let names: Vec<String> = (0..8).map(|number| format!("p{number}")).collect();
     let itself: Map<String, Value> =
@@ -137,7 +137,7 @@ async fn schemas_that_ask_for_work_without_end_are_refused_by_the_budget() {
         |inner, _| json!({ "type": "array", "minItems": 64, "items": inner }),
     );
     let wide = json!({ "type": "object", "properties": { "x": wide }, "required": ["x"] });
-    // One place of each protocol; what the work comes to is counted beside the simulator's code.
+    // One position per protocol; the amount of work is tested in the simulator's unit tests.
     for (schema, place) in [(&recursive, 0), (&wide, 3), (&wide, 7)] {
         let (path, body, _) = places(schema).swap_remove(place);
         {
@@ -154,7 +154,7 @@ async fn schemas_that_ask_for_work_without_end_are_refused_by_the_budget() {
 }
 
 #[tokio::test]
-async fn a_pattern_that_only_a_huge_text_matches_gets_a_near_miss() {
+async fn pattern_matching_only_huge_texts_gets_a_near_miss() {
     let server = start().await;
     let schema = json!({ "type": "object", "required": ["x"],
         "properties": { "x": { "type": "string", "pattern": "^(((a{999}){999}){999})$" } } });

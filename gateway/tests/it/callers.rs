@@ -1,4 +1,4 @@
-//! The four protocols as clients speak them and as upstreams answer them, for tests that go through all pairs.
+//! The four protocols, as clients send them and as upstreams answer them, for tests of all pairs.
 
 use gatewright_gateway::Kind;
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::support::{Event, events};
 use crate::upstreams::{Seen, chunks, completion};
 
-/// The text that every upstream here answers.
+/// The text of every upstream's answer.
 pub(crate) const TEXT: &str = "hello";
 
-/// A protocol, on either side of the gateway.
+/// A protocol on either side of the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Chat,
@@ -23,7 +23,7 @@ pub(crate) enum Protocol {
 pub(crate) enum End {
     Success,
     Failure,
-    /// Neither: the client has to take the end of the connection for the end of the answer.
+    /// Neither: the client has to treat the end of the connection as the end of the response.
     Nothing,
 }
 
@@ -39,7 +39,7 @@ impl Protocol {
         }
     }
 
-    /// The kind of an upstream that speaks it.
+    /// The kind of upstream with this protocol.
     pub(crate) fn kind(self) -> Kind {
         match self {
             Self::Chat => Kind::Chat,
@@ -49,12 +49,12 @@ impl Protocol {
         }
     }
 
-    /// The protocol that an upstream of this kind is asked in for a client: those of responses speak chat, too.
+    /// The protocol in which an upstream of this kind is called on behalf of a client: upstreams of kind responses support chat, too.
     pub(crate) fn spoken_for(self, client: Self) -> Self {
         if (self, client) == (Self::Responses, Self::Chat) { client } else { self }
     }
 
-    /// The protocol that a request is in.
+    /// The protocol of a request.
     pub(crate) fn of(seen: &Seen) -> Self {
         match seen.path() {
             path if path.contains("/chat/completions") => Self::Chat,
@@ -89,7 +89,7 @@ impl Protocol {
         }
     }
 
-    /// A whole answer of an upstream: [`TEXT`], 3 tokens read, 2 written.
+    /// A unary response of an upstream: [`TEXT`], 3 input tokens, 2 output tokens.
     pub(crate) fn answer(self) -> Value {
         match self {
             Self::Chat => completion(TEXT),
@@ -103,7 +103,7 @@ impl Protocol {
         }
     }
 
-    /// The text of a whole answer that a client got.
+    /// The text of a unary response.
     pub(crate) fn text(self, answer: &Value) -> Option<&str> {
         let text = match self {
             Self::Chat => &answer["choices"][0]["message"]["content"],
@@ -114,7 +114,7 @@ impl Protocol {
         text.as_str()
     }
 
-    /// The events of the same answer as a stream.
+    /// The same response as the events of a stream.
     pub(crate) fn events(self) -> String {
         match self {
             Self::Chat => chunks(&["hel", "lo"]),
@@ -126,7 +126,7 @@ impl Protocol {
         }
     }
 
-    /// The place in [`events`](Self::events) behind which the answer is whole: the end of the line that says so.
+    /// The position in [`events`](Self::events) after which the response is complete: the end of the terminal line.
     pub(crate) fn whole_from(self) -> usize {
         let events = self.events();
         let sign = match self {
@@ -139,7 +139,7 @@ impl Protocol {
         begun + events[begun..].find("\n\n").expect("the end of the event")
     }
 
-    /// How a stream ended, by the last event that a client got.
+    /// How a stream ended, judged by its last event.
     pub(crate) fn end(self, text: &str) -> End {
         let got = events(text);
         let Some(last) = got.last() else { return End::Nothing };
@@ -161,7 +161,7 @@ impl Protocol {
         }
     }
 
-    /// Whether an error has the form of the protocol.
+    /// Whether an error has the protocol's form.
     pub(crate) fn is_error(self, body: &Value) -> bool {
         let error = &body["error"];
         let own = match self {
@@ -216,7 +216,7 @@ fn responses_events() -> Vec<Value> {
     numbered(events)
 }
 
-/// Events of the responses protocol, which count themselves.
+/// Events of the responses protocol, with sequence numbers.
 pub(crate) fn numbered(mut events: Vec<Value>) -> Vec<Value> {
     for (number, event) in events.iter_mut().enumerate() {
         event["sequence_number"] = number.into();
@@ -256,7 +256,7 @@ fn named(events: Vec<Value>) -> String {
     events.into_iter().map(block).collect()
 }
 
-/// The text of the events of a stream, as a client puts it together.
+/// The text of a stream, assembled as a client would.
 pub(crate) fn text_of(protocol: Protocol, events: &[Event]) -> String {
     let piece = |event: &Event| {
         let data: Value = serde_json::from_str(&event.data).ok()?;

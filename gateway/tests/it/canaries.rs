@@ -1,5 +1,5 @@
-//! Keys of clients, operators and providers, and what a provider echoes of them: in no answer that is an error, no line
-//! of the log, no metric, no trace, and no file of the data folder.
+//! Keys of clients, operators and providers, and what a provider echoes of them, appear in no error, no log line,
+//! no metric, no trace, and no file of the data folder.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -19,13 +19,13 @@ use crate::support::{KEY, Server, files_of, read, send, start_with};
 use crate::upstreams::{STREAM_HEAD, Scripted, Step, UPSTREAM_KEY, answer, upstream};
 
 const ADMIN: &str = "gw-admin-canary-77";
-/// A key that is none of this gateway's.
+/// A key that this gateway doesn't know.
 const STRANGER: &str = "gw-stranger-canary-13";
 
-/// Maximum number of requests to an upstream: each has a model of its own, so that no breaker stops it.
+/// Maximum number of requests to an upstream; each has its own model, so that no breaker opens.
 const MOST: usize = 1500;
 
-/// All that is logged or put into a span, by whatever crate.
+/// Everything that any crate logs or records in a span.
 #[derive(Debug, Clone, Default)]
 struct Log(Arc<Mutex<String>>);
 
@@ -56,16 +56,16 @@ impl<S: tracing::Subscriber> Layer<S> for Log {
     }
 }
 
-/// What a text would betray a key by: its end, in whatever spelling.
+/// Text that would reveal a key: its end, in any encoding.
 fn betrays(text: &[u8]) -> Option<String> {
     for key in [KEY, UPSTREAM_KEY, ADMIN, STRANGER] {
         let mut spellings =
             vec![key.to_owned(), key.to_uppercase(), key.replace('-', "%2D"), key.replace('-', "\\u002d")];
-        // In base64, without what depends on its neighbours.
+        // In base64, without the characters that depend on the alignment.
         let in_base64 = base64(key);
         spellings.push(in_base64[..in_base64.len() - 2].to_owned());
         for spelling in spellings {
-            // Beside the prefix, which says nothing.
+            // Without the prefix, which reveals nothing.
             let inner = spelling.trim_start_matches("gw-").trim_start_matches("sk-").as_bytes();
             if let Some(at) = memchr::memmem::find(text, inner) {
                 let around = &text[at.saturating_sub(80)..(at + 80).min(text.len())];
@@ -82,7 +82,7 @@ fn base64(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-/// What an upstream does to get the gateway's key to the client: each way has the key in it.
+/// Ways in which an upstream could pass the gateway's key to the client; each contains the key.
 fn echoes(protocol: Protocol, stream: bool) -> Vec<Vec<Step>> {
     let key = UPSTREAM_KEY;
     let mut escaped = String::new();
@@ -122,7 +122,7 @@ fn echoes(protocol: Protocol, stream: bool) -> Vec<Vec<Step>> {
             echoes.push(vec![Step::Write(head.into())]);
         }
     }
-    // Answers that are none, with the key in them.
+    // Invalid responses that contain the key.
     echoes.push(vec![Step::Write(answer(200, key, key))]);
     echoes.push(vec![Step::Write(answer(200, "application/json", &format!("{{\"{key}\": {key}")))]);
     echoes.push(vec![Step::Write(format!("HTTP/1.1 200 OK\r\n{key}\r\n\r\n").into()), Step::Close]);
@@ -132,7 +132,7 @@ fn echoes(protocol: Protocol, stream: bool) -> Vec<Vec<Step>> {
         Step::Close,
     ]);
     if stream {
-        // At the beginning of a stream, and in its middle.
+        // At the beginning of a stream, and in the middle.
         let events = protocol.events();
         let ends: Vec<usize> = events.match_indices("\n\n").map(|(at, _)| at + 2).collect();
         let cut = ends[(ends.len() - 1) / 2];
@@ -148,7 +148,7 @@ fn echoes(protocol: Protocol, stream: bool) -> Vec<Vec<Step>> {
     echoes
 }
 
-/// Sends a request; neither head nor body of the answer may betray a key.
+/// Sends a request; neither head nor body of the response may reveal a key.
 async fn harmless(request: RequestBuilder, here: &str) -> u16 {
     let response = send(request).await;
     let status = response.status().as_u16();
@@ -160,7 +160,7 @@ async fn harmless(request: RequestBuilder, here: &str) -> u16 {
     status
 }
 
-/// A collector of traces: keeps what is exported to it.
+/// A trace collector that keeps what is exported to it.
 async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
     let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
     let keeps = Arc::clone(&kept);
@@ -197,13 +197,13 @@ async fn start(folder: &std::path::Path, scripted: &Scripted) -> Server {
     start_with(config).await
 }
 
-/// Every client asks every upstream, which echoes the key in every way.
+/// Every client calls every upstream, which echoes the key in every way.
 async fn provoke(server: &Server, scripted: &Scripted) {
     for speaks in Protocol::ALL {
         let mut number = 0;
         for client in Protocol::ALL {
             for stream in [false, true] {
-                // Clients of other protocols see the same errors through the same code: some of them will do.
+                // Clients of other protocols get these errors through the same code, so some of them suffice.
                 let step = if client == speaks { 1 } else { 7 };
                 for steps in echoes(speaks.spoken_for(client), stream).into_iter().step_by(step) {
                     let here = format!("{client:?} at {speaks:?}, stream: {stream}, way {number}");
@@ -218,7 +218,7 @@ async fn provoke(server: &Server, scripted: &Scripted) {
     }
 }
 
-/// What strangers and clients send is not repeated either.
+/// Input of clients and unauthenticated callers is not echoed either.
 async fn present_keys(server: &Server) {
     for key in [STRANGER, UPSTREAM_KEY, ADMIN] {
         for path in ["/v1/models", "/v1beta/models", "/admin/keys", "/nothing", "/v1/messages"] {
@@ -235,7 +235,7 @@ async fn present_keys(server: &Server) {
 }
 
 #[tokio::test]
-async fn no_key_is_in_an_error_a_log_a_metric_a_trace_or_a_file_whatever_an_upstream_echoes() {
+async fn no_key_leaks_into_errors_logs_metrics_traces_or_files() {
     let (collector, exported) = collector().await;
     let traces = tokio::task::spawn_blocking(move || Traces::to(&collector).expect("an exporter"));
     let traces = traces.await.expect("no panic");
@@ -256,7 +256,7 @@ async fn no_key_is_in_an_error_a_log_a_metric_a_trace_or_a_file_whatever_an_upst
         let asked = server.bare(Method::GET, path).bearer_auth(ADMIN);
         assert_eq!(harmless(asked, path).await, 200, "{path}");
     }
-    // The upstream was given its key indeed, and the gateway logged.
+    // The upstream did receive its key, and the gateway did log.
     let seen = scripted.seen();
     assert!(seen.len() > 1000 && seen.iter().any(|seen| format!("{seen:?}").contains(UPSTREAM_KEY)));
     assert!(!seen.iter().any(|seen| format!("{seen:?}").contains(KEY)), "an upstream got a client's key");
@@ -280,7 +280,7 @@ async fn no_key_is_in_an_error_a_log_a_metric_a_trace_or_a_file_whatever_an_upst
 }
 
 #[test]
-fn the_search_finds_a_key_in_each_spelling() {
+fn leak_search_finds_a_key_in_each_encoding() {
     for text in [KEY.to_owned(), UPSTREAM_KEY.to_uppercase(), format!("x{}y", base64(ADMIN))] {
         assert!(betrays(text.as_bytes()).is_some(), "{text}");
     }

@@ -23,7 +23,7 @@ async fn content(server: &Server, body: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_completion_has_the_fields_of_2_2() {
+async fn completion_has_the_documented_fields() {
     let server = start().await;
     let answer = server.ask(PATH, &ask("Why is the sky blue?")).await;
     serde_json::from_value::<types::ChatCompletion>(answer.clone()).expect("the generated type");
@@ -49,7 +49,7 @@ async fn models_of_all_families_answer() {
 }
 
 #[tokio::test]
-async fn unknown_models_and_models_of_another_kind_are_404() {
+async fn unknown_and_non_text_models_are_404() {
     let server = start().await;
     for (model, hint) in
         [("nope", "/v1/models"), ("image_model_1", "image model"), ("video_model_2", "video model")]
@@ -62,7 +62,7 @@ async fn unknown_models_and_models_of_another_kind_are_404() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_comes_back() {
+async fn requested_text_is_echoed() {
     let server = start().await;
     for (prompt, expected) in [
         ("Reply with exactly this token and nothing else: COMPAT-0af31c", "COMPAT-0af31c"),
@@ -75,7 +75,7 @@ async fn what_is_asked_for_comes_back() {
 }
 
 #[tokio::test]
-async fn max_tokens_stop_and_n_are_kept() {
+async fn max_tokens_stop_and_n_are_applied() {
     // 2.1.
     let server = start().await;
     let answer = server.ask(PATH, &with(ask("Count from 1 to 100"), json!({ "max_tokens": 5 }))).await;
@@ -94,7 +94,7 @@ async fn max_tokens_stop_and_n_are_kept() {
 }
 
 #[tokio::test]
-async fn answers_have_a_bound_of_their_own() {
+async fn simulated_answers_are_bounded() {
     let server = start().await;
     let answer =
         server.ask(PATH, &with(ask(&format!("Say {}", "x ".repeat(60_000))), json!({ "n": 2 }))).await;
@@ -103,7 +103,7 @@ async fn answers_have_a_bound_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_stream_holds_the_chunks_of_2_3_and_ends_with_done() {
+async fn stream_has_the_documented_chunks_and_ends_with_done() {
     let server = start().await;
     let whole = content(&server, &ask("Tell me about rivers")).await;
     let events = server.stream(PATH, &with(ask("Tell me about rivers"), json!({ "stream": true }))).await;
@@ -127,7 +127,7 @@ async fn a_stream_holds_the_chunks_of_2_3_and_ends_with_done() {
 }
 
 #[tokio::test]
-async fn a_stream_carries_usage_when_asked_and_every_choice() {
+async fn stream_contains_requested_usage_and_every_choice() {
     let server = start().await;
     let more = json!({ "stream": true, "n": 2, "stream_options": { "include_usage": true } });
     let events = server.stream(PATH, &with(ask("Tell me about rivers"), more)).await;
@@ -156,7 +156,7 @@ fn weather_tool() -> Value {
 }
 
 #[tokio::test]
-async fn forced_tool_calls_have_arguments_that_fit() {
+async fn forced_tool_call_has_valid_arguments() {
     let server = start().await;
     let tool = weather_tool();
     let validator = jsonschema::validator_for(&tool["function"]["parameters"]).expect("a schema");
@@ -181,7 +181,7 @@ async fn forced_tool_calls_have_arguments_that_fit() {
 }
 
 #[tokio::test]
-async fn tool_calls_stream_in_pieces() {
+async fn tool_calls_are_streamed_in_pieces() {
     let server = start().await;
     let more = json!({ "tools": [weather_tool()], "tool_choice": "required", "stream": true });
     let events = server.stream(PATH, &with(ask("Weather in Rome"), more)).await;
@@ -201,7 +201,7 @@ async fn tool_calls_stream_in_pieces() {
 }
 
 #[tokio::test]
-async fn several_tools_are_called_only_where_allowed() {
+async fn parallel_tool_calls_only_if_allowed() {
     let server = start().await;
     let tool = |name: &str| json!({ "type": "function", "function": { "name": name } });
     for (parallel, expected) in [(true, 2), (false, 1)] {
@@ -219,7 +219,7 @@ async fn several_tools_are_called_only_where_allowed() {
 }
 
 #[tokio::test]
-async fn tool_results_are_answered_by_text() {
+async fn tool_results_are_answered_with_text() {
     let server = start().await;
     let body = json!({ "model": "model-cedar", "tools": [weather_tool()], "messages": [
         { "role": "developer", "content": "Be brief." },
@@ -233,7 +233,7 @@ async fn tool_results_are_answered_by_text() {
 }
 
 #[tokio::test]
-async fn answers_fit_the_form_asked_for() {
+async fn answers_match_the_requested_format() {
     let server = start().await;
     let schema = json!({ "type": "object", "required": ["name", "age"], "additionalProperties": false,
         "properties": { "name": { "type": "string" }, "age": { "type": "integer", "minimum": 18 } } });

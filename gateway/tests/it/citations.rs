@@ -1,4 +1,4 @@
-//! What an answer rests on, and what else its provider says, in the words of another protocol.
+//! Citations and other provider-specific members of an answer, in another protocol.
 
 use gatewright_gateway::Kind;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::upstreams::{Scripted, config, json_answer, question, stream, upstream
 const CHAT: &str = "/v1/chat/completions";
 const SAFETY: &str = "/candidates/0/safetyRatings";
 
-/// A candidate whose first six characters, eight bytes, rest on a page.
+/// A candidate whose first six characters (eight bytes) cite a page.
 fn candidate(parts: &Value) -> Value {
     json!({"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": "STOP",
         "safetyRatings": [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "NEGLIGIBLE"}],
@@ -31,7 +31,7 @@ async fn at_native(steps: Vec<crate::upstreams::Step>) -> (Server, Scripted) {
 }
 
 #[tokio::test]
-async fn whole_answers_cite_in_the_words_of_each_client() {
+async fn citations_reach_clients_of_each_protocol() {
     let answer = response(&candidate(&json!([{"text": "Blåbær are blue."}])));
     let (server, _upstream) = at_native(json_answer(200, &answer)).await;
 
@@ -60,7 +60,7 @@ async fn whole_answers_cite_in_the_words_of_each_client() {
 }
 
 #[tokio::test]
-async fn streams_cite_in_the_words_of_each_client() {
+async fn streamed_citations_reach_clients_of_each_protocol() {
     let piece = json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": "Blå"}]}}],
         "modelVersion": "theirs", "responseId": "r1"});
     let last = response(&candidate(&json!([{"text": "bær are blue."}])));

@@ -1,4 +1,4 @@
-//! Both forms of compaction (ours; 4), whatever protocol the upstream speaks.
+//! Both forms of compaction (ours; 4), with every upstream protocol.
 
 use gatewright::types;
 use gatewright_gateway::{ApiKey, Config, Kind, ModelConfig, TargetConfig};
@@ -11,7 +11,7 @@ const PATH: &str = "/v1/responses";
 const COMPACT: &str = "/v1/responses/compact";
 const SUMMARY: &str = "Ada wants pears.";
 
-/// A gateway whose model `mine` is at this upstream, reached by translation.
+/// A gateway whose model `mine` is at this upstream, with translation of responses.
 async fn at(kind: Kind, provider: &Scripted) -> Server {
     let mut settings = config(vec![upstream("one", kind, &provider.url)]);
     settings.models[0].translate_responses = true;
@@ -26,19 +26,19 @@ fn talk() -> Value {
     ])
 }
 
-/// The same with a trigger at its end.
+/// The same with a final trigger.
 fn with_trigger() -> Value {
     let mut items = talk();
     items.as_array_mut().expect("items").push(json!({ "type": "compaction_trigger" }));
     items
 }
 
-/// The one item of an output, which is a compaction.
+/// The single item of an output, a compaction.
 fn only_item(output: &Value) -> Value {
     let [item] = &output.as_array().expect("items")[..] else { panic!("{output}") };
     assert_eq!(item["type"], "compaction");
     assert!(item["id"].as_str().is_some_and(|id| id.starts_with("cmp_")), "{item}");
-    // It shows nothing of what it holds.
+    // Its content is opaque.
     assert!(item["encrypted_content"].as_str().is_some_and(|text| !text.contains("Ada")), "{item}");
     item.clone()
 }
@@ -47,14 +47,14 @@ fn names(events: &[Event]) -> Vec<&str> {
     events.iter().filter_map(|event| event.name.as_deref()).collect()
 }
 
-/// The texts of the messages that an upstream of the chat protocol got.
+/// The message texts that an upstream of the chat protocol received.
 fn texts(request: &Value) -> Vec<String> {
     let messages = request["messages"].as_array().expect("messages").iter();
     messages.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 #[tokio::test]
-async fn the_operation_is_answered_by_every_kind_of_upstream() {
+async fn compaction_works_with_every_kind_of_upstream() {
     let behind = start().await;
     let url = &behind.url;
     let mut settings = Config { upstreams: Vec::new(), models: Vec::new(), ..Config::default() };
@@ -104,7 +104,7 @@ async fn the_operation_is_answered_by_every_kind_of_upstream() {
         made.push(only_item(&last["response"]["output"]));
         assert_eq!(made.last(), Some(&done["item"]));
     }
-    // What one upstream compacted, each other one goes on with.
+    // Every upstream continues from another one's compaction.
     for item in &made {
         for (name, ..) in &kinds {
             let input = json!([item, { "role": "user", "content": "Say figs" }]);
@@ -115,7 +115,7 @@ async fn the_operation_is_answered_by_every_kind_of_upstream() {
 }
 
 #[tokio::test]
-async fn an_upstream_is_asked_for_a_summary_and_later_gets_it_as_a_message() {
+async fn upstream_writes_the_summary_and_later_receives_it_as_a_message() {
     let provider =
         Scripted::start([json_answer(200, &completion(SUMMARY)), json_answer(200, &completion("figs"))])
             .await;
@@ -124,7 +124,7 @@ async fn an_upstream_is_asked_for_a_summary_and_later_gets_it_as_a_message() {
     let body = json!({ "model": "mine", "input": with_trigger(), "instructions": "Be kind.", "tools": [look],
         "tool_choice": "required", "text": { "format": { "type": "json_object" } } });
     let response = send(server.post(PATH, &body)).await;
-    // The trigger was understood.
+    // The trigger is not reported as dropped.
     assert!(!response.headers().contains_key("x-gatewright-dropped"), "{:?}", response.headers());
     let answer: Value = response.json().await.expect("JSON");
     let item = only_item(&answer["output"]);
@@ -136,7 +136,7 @@ async fn an_upstream_is_asked_for_a_summary_and_later_gets_it_as_a_message() {
     let last = told.last().expect("an instruction");
     assert!(told.len() == 5 && last.contains("Write a summary"), "{told:?}");
 
-    // Any gateway reads it, also one that was started later.
+    // Any gateway can read it, including one started later.
     let later = at(Kind::Chat, &provider).await;
     let input = json!([item, { "role": "user", "content": "Say figs" }]);
     let response = send(later.post(PATH, &json!({ "model": "mine", "input": input }))).await;
@@ -146,7 +146,7 @@ async fn an_upstream_is_asked_for_a_summary_and_later_gets_it_as_a_message() {
 }
 
 #[tokio::test]
-async fn a_stored_response_is_compacted_and_the_compaction_stands_for_all_before_it() {
+async fn compaction_of_a_stored_response_replaces_its_history() {
     let provider = Scripted::start([
         json_answer(200, &completion("apples")),
         stream(&chunks(&["Ada wants", " pears."])),
@@ -179,7 +179,7 @@ async fn a_stored_response_is_compacted_and_the_compaction_stands_for_all_before
 }
 
 #[tokio::test]
-async fn an_upstream_of_the_protocol_compacts_itself_and_gets_what_it_does_not_know_as_a_message() {
+async fn responses_upstream_compacts_itself_and_gets_our_items_as_messages() {
     let theirs = json!({ "id": "resp_1", "object": "response.compaction", "created_at": 1, "future": [1e0],
         "output": [{ "type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA" }],
         "usage": { "input_tokens": 3, "output_tokens": 2, "total_tokens": 5 } });
@@ -194,7 +194,7 @@ async fn an_upstream_of_the_protocol_compacts_itself_and_gets_what_it_does_not_k
         assert_eq!(seen.body, body.to_string().replace("mine", "theirs"));
         assert!(seen.line.starts_with(&format!("POST {path} ")), "{}", seen.line);
     }
-    // A model that moved: another upstream made the item.
+    // A model that moved: the item was made by another upstream.
     let chat = Scripted::start([json_answer(200, &completion(SUMMARY))]).await;
     let before = at(Kind::Chat, &chat).await;
     let made = before.ask(COMPACT, &json!({ "model": "mine", "input": "Say apples" })).await;
@@ -212,7 +212,7 @@ async fn an_upstream_of_the_protocol_compacts_itself_and_gets_what_it_does_not_k
 }
 
 #[tokio::test]
-async fn what_another_provider_compacted_is_reported_as_lost() {
+async fn foreign_compaction_item_is_reported_as_dropped() {
     let provider = Scripted::start([json_answer(200, &completion("figs"))]).await;
     let server = at(Kind::Chat, &provider).await;
     let input =
@@ -226,13 +226,13 @@ async fn what_another_provider_compacted_is_reported_as_lost() {
 }
 
 #[tokio::test]
-async fn a_model_that_writes_no_summary_compacts_nothing() {
+async fn missing_summary_fails_the_compaction() {
     let mut refusal = completion("");
     refusal["choices"][0]["message"]["refusal"] = json!("No.");
     for (whole, streamed) in [(completion(" \n"), chunks(&[" "])), (refusal, chunks(&["\n", "\n"]))] {
         let provider = Scripted::start([json_answer(200, &whole)]).await;
         let server = at(Kind::Chat, &provider).await;
-        // So often that it would be left alone, if it were the upstream's fault.
+        // Enough failures to open the breaker, if they were the upstream's fault.
         for _ in 0..8 {
             let (status, refused) =
                 server.refused(COMPACT, &json!({ "model": "mine", "input": talk() })).await;
@@ -251,7 +251,7 @@ async fn a_model_that_writes_no_summary_compacts_nothing() {
 }
 
 #[tokio::test]
-async fn a_compaction_of_nothing_is_refused() {
+async fn compaction_of_empty_input_is_rejected() {
     let provider = Scripted::start([json_answer(200, &completion("x"))]).await;
     let server = at(Kind::Chat, &provider).await;
     for (path, body) in [

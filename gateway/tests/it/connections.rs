@@ -1,4 +1,4 @@
-//! Connections as strangers use them: they hold nothing for ever (8), and no answer is lost that could be given.
+//! Connections of untrusted clients: they hold nothing forever (8), and no response is lost that could be sent.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::support::{KEY, Server, start, start_with};
 
-/// Long enough for a busy machine; reached by no test that passes.
+/// Long enough for a busy machine; no passing test waits this long.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn connect(server: &Server) -> TcpStream {
     TcpStream::connect(server.url.trim_start_matches("http://")).await.expect("a connection")
 }
 
-/// What comes until the gateway ends the connection.
+/// Everything that arrives until the gateway closes the connection.
 async fn rest(socket: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let read = tokio::time::timeout(PATIENCE, socket.read_to_end(&mut bytes)).await;
@@ -24,7 +24,7 @@ async fn rest(socket: &mut TcpStream) -> String {
     String::from_utf8(bytes).expect("UTF-8")
 }
 
-/// Status, head and JSON body of an answer that is all that came.
+/// Status, head and JSON body of a response that is all that arrived.
 fn parts(answer: &str) -> (u16, &str, Value) {
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
@@ -40,19 +40,19 @@ fn post(path: &str, body: &str, more: &str) -> String {
 }
 
 #[tokio::test]
-async fn clients_that_never_read_lose_their_connections_and_others_get_the_places() {
+async fn clients_that_never_read_are_disconnected() {
     let write_timeout = Duration::from_millis(300);
     let server = start_with(Config { max_connections: 4, write_timeout, ..Config::default() }).await;
     let address = server.url.trim_start_matches("http://").parse().expect("an address");
-    // The answer names the path: the longer it is, the fewer requests it takes until the answers are stuck.
+    // The response repeats the path: the longer it is, the fewer requests fill the buffers.
     let path = "/long".repeat(2_000);
     let requests = format!("GET {path} HTTP/1.1\r\nhost: gateway\r\n\r\n").repeat(20);
     let clients = (0..4).map(async |_| {
         let socket = TcpSocket::new_v4().expect("a socket");
-        // The less fits, the sooner the answers are stuck.
+        // A small receive buffer fills sooner.
         socket.set_recv_buffer_size(4096).expect("a small buffer");
         let mut socket = socket.connect(address).await.expect("a connection");
-        // Writing goes on until the gateway breaks the connection: it stops reading when its answers are stuck.
+        // Writes until the gateway closes the connection: it stops reading when its responses are blocked.
         while socket.write_all(requests.as_bytes()).await.is_ok() {}
     });
     let cut_off = tokio::time::timeout(PATIENCE, futures_util::future::join_all(clients)).await;
@@ -63,7 +63,7 @@ async fn clients_that_never_read_lose_their_connections_and_others_get_the_place
 }
 
 #[tokio::test]
-async fn a_connection_that_idles_between_requests_is_closed() {
+async fn idle_connection_is_closed() {
     let config = Config { header_timeout: Duration::from_millis(200), ..Config::default() };
     let server = start_with(config).await;
     let mut socket = connect(&server).await;
@@ -72,7 +72,7 @@ async fn a_connection_that_idles_between_requests_is_closed() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_arrive_is_not_waited_for() {
+async fn stalled_body_times_out() {
     let config = Config { body_timeout: Duration::from_millis(200), ..Config::default() };
     let server = start_with(config).await;
     let mut socket = connect(&server).await;
@@ -82,7 +82,7 @@ async fn a_body_that_does_not_arrive_is_not_waited_for() {
     assert_eq!(parts(&answer).0, 408);
 }
 
-/// An answer with a length: its head and its body.
+/// A response with a content length: head and body.
 async fn answer(socket: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let whole = async {
@@ -105,7 +105,7 @@ async fn answer(socket: &mut TcpStream) -> String {
 const CLOSE: &str = "connection: close";
 
 #[tokio::test]
-async fn a_refused_request_whose_body_comes_later_costs_the_next_one_nothing() {
+async fn late_body_of_a_rejected_request_does_not_affect_the_next() {
     let server = start().await;
     let good = post("/v1/responses", r#"{"model":"model-sol","input":"Say hi"}"#, "");
     for (refused, status) in [
@@ -115,7 +115,7 @@ async fn a_refused_request_whose_body_comes_later_costs_the_next_one_nothing() {
         (post("/v1/models", r#"{"a":1}"#, ""), 405),
     ] {
         let (head, body) = refused.split_at(refused.len() - r#"{"a":1}"#.len());
-        // With the head, right behind it, and when the gateway no longer waits for it.
+        // Together with the head, immediately after it, and when the gateway no longer waits for it.
         for pause in [None, Some(0), Some(20), Some(600)] {
             let mut socket = connect(&server).await;
             socket.set_nodelay(true).expect("set");
@@ -141,7 +141,7 @@ async fn a_refused_request_whose_body_comes_later_costs_the_next_one_nothing() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_does_not_wait_for_the_body_says_that_the_connection_ends() {
+async fn rejection_without_reading_the_body_announces_close() {
     let server = start().await;
     let long = "content-length: 9000000";
     let expecting = "expect: 100-continue\r\n";
@@ -162,7 +162,7 @@ async fn a_refusal_that_does_not_wait_for_the_body_says_that_the_connection_ends
 }
 
 #[tokio::test]
-async fn one_peer_holds_no_more_connections_than_configured() {
+async fn connections_per_peer_are_limited_as_configured() {
     let server = start_with(Config { max_connections_per_peer: 3, ..Config::default() }).await;
     let request = b"GET / HTTP/1.1\r\nhost: gateway\r\n\r\n";
     let mut holding = Vec::new();
@@ -175,7 +175,7 @@ async fn one_peer_holds_no_more_connections_than_configured() {
         holding.push(socket);
     }
     let mut refused = connect(&server).await;
-    // What it sends before it reads does not cost it the answer.
+    // What it sends before it reads doesn't lose it the response.
     refused
         .write_all(&[b"GET / HTTP/1.1\r\nx-long: ", vec![b'x'; 100_000].as_slice()].concat())
         .await
@@ -201,11 +201,11 @@ async fn one_peer_holds_no_more_connections_than_configured() {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, admitted).await.expect("the place was not given back");
+    tokio::time::timeout(PATIENCE, admitted).await.expect("the slot was not released");
 }
 
 #[tokio::test]
-async fn a_client_that_has_ended_its_sending_half_gets_its_answer() {
+async fn half_closed_client_gets_its_response() {
     let server = start_with(Config { event_delay: Duration::from_millis(20), ..Config::default() }).await;
     let delayed = format!("connection: close\r\n{FAULT_HEADER}: delay=300\r\n");
     let body = r#"{"model":"model-sol","stream":true,"input":"count to 9"}"#;
@@ -219,8 +219,8 @@ async fn a_client_that_has_ended_its_sending_half_gets_its_answer() {
 }
 
 #[tokio::test]
-async fn a_head_that_cannot_be_read_is_answered_with_an_error_body() {
-    // 7 rule 4: one form for every error, also where the HTTP library refuses the request.
+async fn malformed_request_head_gets_an_error_body() {
+    // 7 rule 4: one form for every error, even if the HTTP library rejects the request.
     let server = start().await;
     let get = |path: &str, headers: &str| format!("GET {path} HTTP/1.1\r\nhost: gateway\r\n{headers}\r\n");
     let many = "x-many: y\r\n".repeat(150);
@@ -231,7 +231,7 @@ async fn a_head_that_cannot_be_read_is_answered_with_an_error_body() {
         (get(&"/long".repeat(20_000), ""), 414, "uri_too_long"),
         (get("/", "bad header: y\r\n"), 400, "malformed_request"),
         ("NONSENSE\r\n\r\n".to_owned(), 400, "malformed_request"),
-        // Behind an answer of the gateway's own, on the same connection.
+        // After a regular response on the same connection.
         (get("/", "") + &get("/", &many), 431, "headers_too_large"),
     ] {
         let mut socket = connect(&server).await;

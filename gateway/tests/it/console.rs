@@ -1,11 +1,12 @@
-//! The console: the page for browsers, and what it asks.
+//! The console: its page and its API.
 
 use gatewright::report::{Diff, Thresholds, Validator, html};
-use gatewright_gateway::{ApiKey, Config};
+use gatewright_gateway::{ApiKey, Config, Kind, ModelPrice};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{KEY, Server, read, send, start, start_with};
+use crate::upstreams::{Scripted, UPSTREAM_KEY, completion, config, json_answer, question, upstream};
 use crate::videos::finished;
 
 const ADMIN: &str = "gw-admin-canary-77";
@@ -17,7 +18,7 @@ async fn start_with_admin() -> Server {
 }
 
 #[tokio::test]
-async fn a_browser_gets_the_page_and_a_client_of_the_api_does_not() {
+async fn page_is_served_to_browsers_only() {
     let server = start().await;
     let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
     let page = send(server.bare(Method::GET, "/").header("accept", browser)).await;
@@ -38,7 +39,7 @@ async fn a_browser_gets_the_page_and_a_client_of_the_api_does_not() {
 }
 
 #[tokio::test]
-async fn a_session_says_what_a_key_may_do() {
+async fn session_reports_what_a_key_may_do() {
     let server = start_with_admin().await;
     let (status, refused) = read(server.bare(Method::GET, "/console/session")).await;
     assert_eq!((status, &refused["error"]["code"]), (401, &json!("missing_api_key")));
@@ -49,7 +50,7 @@ async fn a_session_says_what_a_key_may_do() {
         (&json!("client"), &json!("default"), &json!(true))
     );
     let (_, admin) = read(server.bare(Method::GET, "/console/session").bearer_auth(ADMIN)).await;
-    assert_eq!((&admin["role"], &admin["key"]), (&json!("admin"), &Value::Null));
+    assert_eq!((&admin["role"], &admin["key"]), (&json!("admin"), &json!("admin")));
     assert_eq!(admin["models"], client["models"]);
 
     let narrow = json!({ "name": "narrow", "scopes": { "models": ["image_model_1"] } });
@@ -63,7 +64,136 @@ async fn a_session_says_what_a_key_may_do() {
 }
 
 #[tokio::test]
-async fn requests_are_seen_with_the_admin_key_alone_and_hold_no_text() {
+async fn session_has_prices_and_limits_of_models_and_the_currency() {
+    let mut config = config(vec![upstream("one", Kind::Chat, "http://127.0.0.1:9/v1")]);
+    config.currency = Some("EUR".to_owned());
+    let target = &mut config.models[0].targets[0];
+    target.price = Some(ModelPrice::new(2.5, 10.0));
+    (target.context, target.max_output) = (Some(128_000), Some(16_000));
+    let mut other = target.clone();
+    other.context = Some(64_000);
+    config.models[0].targets.push(other);
+    let server = start_with(config.clone()).await;
+    let (_, session) = read(server.get("/console/session")).await;
+    assert_eq!(session["currency"], "EUR");
+    let model = &session["models"][0];
+    assert_eq!(model["limits"], json!({ "context_tokens": 64_000, "max_output_tokens": 16_000 }));
+    assert_eq!((&model["price"]["tokens"]["input"], &model["price"]["tiers"]), (&json!(2.5), &json!([])));
+
+    // Which price applies is unknown before an upstream answers.
+    config.models[0].targets[1].price = Some(ModelPrice::new(3.0, 10.0));
+    let server = start_with(config).await;
+    let (_, session) = read(server.get("/console/session")).await;
+    assert_eq!(session["models"][0]["price"], Value::Null);
+}
+
+#[tokio::test]
+async fn listed_request_has_its_tokens_and_cost() {
+    let mut answer = completion("hello");
+    answer["usage"] = json!({ "prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010 });
+    let provider = Scripted::start([json_answer(200, &answer)]).await;
+    let mut config = config(vec![upstream("one", Kind::Chat, &provider.url)]);
+    config.admin_key = Some(ApiKey::new(ADMIN).expect("a valid key"));
+    config.models[0].targets[0].price = Some(ModelPrice::new(1.0, 100.0));
+    let server = start_with(config).await;
+    server.ask("/v1/chat/completions", &question(false)).await;
+    let listed = async || read(server.bare(Method::GET, "/admin/requests").bearer_auth(ADMIN)).await.1;
+    let mut all = listed().await;
+    while all["under_way_count"] != 0 {
+        tokio::task::yield_now().await;
+        all = listed().await;
+    }
+    let request = &all["recent"][0];
+    assert_eq!(
+        (&request["input_tokens"], &request["output_tokens"], &request["estimated"], &request["error"]),
+        (&json!(1000), &json!(10), &json!(false), &Value::Null)
+    );
+    assert_eq!(request["cost"], 0.002);
+}
+
+#[tokio::test]
+async fn content_is_kept_only_if_configured_without_secrets_and_only_for_the_admin_key() {
+    let echo = format!("you said {UPSTREAM_KEY}");
+    let provider = Scripted::start([json_answer(200, &completion(&echo))]).await;
+    let mut config = config(vec![upstream("one", Kind::Chat, &provider.url)]);
+    config.admin_key = Some(ApiKey::new(ADMIN).expect("a valid key"));
+    let plain = start_with(config.clone()).await;
+    config.content_requests = 2;
+    let server = start_with(config).await;
+    let ask = async |server: &Server, text: &str| {
+        let mut asked = question(false);
+        asked["messages"][0]["content"] = json!(text);
+        let answer = send(server.post("/v1/chat/completions", &asked)).await;
+        answer.headers()["x-request-id"].to_str().expect("ASCII").to_owned()
+    };
+    let content = async |server: &Server, id: &str, key: &str| {
+        read(server.bare(Method::GET, &format!("/admin/requests/{id}/content")).bearer_auth(key)).await
+    };
+    let secret = format!("gw-{}", "x1".repeat(21));
+    let first = ask(&server, &format!("a text of mine, {KEY}, {ADMIN}, {secret}, sk-abcdefgh")).await;
+    let (status, told) = content(&server, &first, ADMIN).await;
+    assert_eq!((status, &told["request"]["cut"]), (200, &json!(false)), "{told}");
+    let request = told["request"]["text"].as_str().expect("a text");
+    assert!(request.contains("a text of mine, [redacted], [redacted], [redacted], [redacted]"), "{request}");
+    let response = told["response"]["text"].as_str().expect("a text");
+    assert!(response.contains("you said [redacted]"), "{response}");
+    assert_eq!(content(&server, &first, KEY).await.0, 401);
+    assert_eq!(content(&server, "req_other", ADMIN).await.0, 404);
+
+    // A request without a valid key doesn't take the place of another.
+    let stranger = server.bare(Method::POST, "/v1/chat/completions").bearer_auth("gw-stranger");
+    assert_eq!(read(stranger.json(&question(false))).await.0, 401);
+    let second = ask(&server, "more").await;
+    let (_, all) = read(server.bare(Method::GET, "/admin/requests").bearer_auth(ADMIN)).await;
+    assert_eq!(all["content_requests"], 2);
+    let kept = |id: &str| {
+        let listed = all["under_way"].as_array().into_iter().chain(all["recent"].as_array()).flatten();
+        listed.filter(|request| request["id"] == *id).any(|request| request["content"] == true)
+    };
+    assert!(kept(&first) && kept(&second) && !all.to_string().contains("of mine"), "{all}");
+    ask(&server, "and more").await;
+    assert_eq!(content(&server, &first, ADMIN).await.0, 404);
+    assert_eq!(content(&server, &second, ADMIN).await.0, 200);
+
+    let id = ask(&plain, "a text of mine").await;
+    let (status, told) = content(&plain, &id, ADMIN).await;
+    let why = told["error"]["message"].as_str().expect("a message");
+    assert!(status == 404 && why.contains("observe.content_requests"), "{told}");
+}
+
+#[tokio::test]
+async fn failed_request_is_listed_with_model_and_upstream() {
+    let admin_key = Some(ApiKey::new(ADMIN).expect("a valid key"));
+    let unreachable = upstream("one", Kind::Chat, "http://127.0.0.1:9/v1");
+    let server = start_with(Config { admin_key, ..config(vec![unreachable]) }).await;
+    let unknown = json!({ "model": "no-such-model", "messages": [{ "role": "user", "content": "hi" }] });
+    assert_eq!(server.refused("/v1/chat/completions", &question(false)).await.0, 502);
+    assert_eq!(server.refused("/v1/chat/completions", &unknown).await.0, 404);
+    let native = "/v1beta/models/no-such-model:generateContent";
+    let contents = json!({ "contents": [{ "parts": [{ "text": "hi" }] }] });
+    assert_eq!(server.refused(native, &contents).await.0, 404);
+    let listed = async || read(server.bare(Method::GET, "/admin/requests").bearer_auth(ADMIN)).await.1;
+    let mut all = listed().await;
+    while all["under_way_count"] != 0 {
+        tokio::task::yield_now().await;
+        all = listed().await;
+    }
+    let model = question(false)["model"].clone();
+    let seen: Vec<_> = all["recent"].as_array().expect("a list").iter().rev().collect();
+    let expected = [(502, model, json!("one")), (404, json!("no-such-model"), Value::Null)];
+    for (request, (status, model, upstream)) in seen.iter().zip(expected.iter().chain(&expected[1..])) {
+        assert_eq!(
+            (&request["status"], &request["model"], &request["upstream"]),
+            (&json!(status), model, upstream)
+        );
+        let error = if *status == 502 { "upstream_error" } else { "model_not_found" };
+        assert_eq!((&request["error"], &request["cost"]), (&json!(error), &Value::Null));
+    }
+    assert_eq!(seen.len(), 3, "{all}");
+}
+
+#[tokio::test]
+async fn request_list_requires_the_admin_key_and_contains_no_text() {
     let server = start_with_admin().await;
     let question =
         json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "a text of mine" }] });
@@ -71,7 +201,7 @@ async fn requests_are_seen_with_the_admin_key_alone_and_hold_no_text() {
     server.refused("/v1/chat/completions?key=gw-in-a-query", &json!({})).await;
     assert_eq!(read(server.get("/admin/requests")).await.0, 401);
     assert_eq!(read(server.bare(Method::GET, "/admin/requests")).await.0, 401);
-    // The last part of an answer may arrive before the gateway knows that it was taken.
+    // The last part of a response may arrive before the gateway knows that it was received.
     let listed = async || read(server.bare(Method::GET, "/admin/requests").bearer_auth(ADMIN)).await.1;
     let mut all = listed().await;
     while all["under_way_count"] != 0 {
@@ -91,14 +221,14 @@ async fn requests_are_seen_with_the_admin_key_alone_and_hold_no_text() {
         assert!(!text.contains(absent), "{text}");
     }
 
-    // Without an admin key, nothing is kept.
+    // Without an admin key, no requests are recorded.
     let plain = start().await;
     plain.ask("/v1/chat/completions", &question).await;
     assert_eq!(read(plain.get("/admin/requests")).await.0, 404);
 }
 
 #[tokio::test]
-async fn video_tasks_are_seen_with_the_admin_key_alone_and_without_what_was_asked_for() {
+async fn task_list_requires_the_admin_key_and_contains_no_prompts() {
     let server = start_with(Config {
         admin_key: Some(ApiKey::new(ADMIN).expect("a valid key")),
         allow_private_webhooks: true,
@@ -156,7 +286,7 @@ async fn video_tasks_are_seen_with_the_admin_key_alone_and_without_what_was_aske
 }
 
 #[tokio::test]
-async fn the_page_of_a_report_is_that_of_the_report_command_byte_for_byte() {
+async fn report_page_equals_the_report_command_output() {
     let read = |text: &str| Validator::default().read(text.as_bytes()).expect("the example is valid");
     let before = REPORT.replace("\"duration_ms\": 4,", "\"duration_ms\": 4000,");
     assert_ne!(before, REPORT);
@@ -168,7 +298,7 @@ async fn the_page_of_a_report_is_that_of_the_report_command_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn the_page_of_a_report_needs_a_key_and_keeps_to_the_bounds() {
+async fn report_page_requires_a_key_and_enforces_bounds() {
     let server = start_with(Config { max_body_bytes: 64 * 1024, ..Config::default() }).await;
     let asked = json!({ "report": REPORT });
     assert_eq!(read(server.bare(Method::POST, "/console/report").json(&asked)).await.0, 401);

@@ -1,4 +1,4 @@
-//! Upstreams that take a known protocol at other paths and with other members: the requests that they see.
+//! Upstreams with other paths and members for a known protocol: the requests they receive.
 
 use gatewright_gateway::{Kind, Paths, UpstreamConfig};
 use reqwest::Method;
@@ -20,7 +20,7 @@ async fn in_front_of(one: UpstreamConfig) -> Server {
     start_with(config).await
 }
 
-/// As Claude on Vertex AI is called.
+/// Claude on Vertex AI.
 fn vertex(url: &str) -> UpstreamConfig {
     let mut one = upstream("one", Kind::Messages, url);
     let path = |end: &str| Some(format!("/publishers/anthropic/models/{end}"));
@@ -33,7 +33,7 @@ fn vertex(url: &str) -> UpstreamConfig {
     one
 }
 
-/// As Claude on Bedrock is called.
+/// Claude on Bedrock.
 fn bedrock(url: &str) -> UpstreamConfig {
     let mut one = upstream("one", Kind::Messages, url);
     let path = |end: &str| Some(format!("/model/{{model}}/{end}"));
@@ -60,7 +60,7 @@ fn events() -> Vec<Step> {
     vec![Step::Write(format!("{STREAM_HEAD}{}", texts.collect::<String>()).into_bytes()), Step::Close]
 }
 
-/// Refuses what is not as the provider wants it.
+/// Rejects requests that the provider would reject.
 fn strict(seen: &Seen) -> Vec<Step> {
     let body = seen.json();
     let is_count = seen.path().contains("count-tokens");
@@ -85,7 +85,7 @@ fn strict(seen: &Seen) -> Vec<Step> {
     if streams { events() } else { json_answer(200, &message()) }
 }
 
-/// Posts a text with beta features, and reads the answer.
+/// Posts a text with beta features, and returns the response.
 async fn post(server: &Server, path: &str, body: &str) -> String {
     let request = server.bare(Method::POST, path).bearer_auth(KEY).header("anthropic-beta", "one,two");
     let response = send(request.header("content-type", "application/json").body(body.to_owned())).await;
@@ -96,7 +96,7 @@ async fn post(server: &Server, path: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_relayed_request_has_its_model_in_the_path_and_is_otherwise_as_it_came() {
+async fn relayed_request_moves_its_model_to_the_path_and_is_otherwise_unchanged() {
     let scripted = Scripted::answering(strict).await;
     let server = in_front_of(vertex(&scripted.url)).await;
     let body = r#"{"model":"mine","max_tokens":9, "future":1.50,"messages":[{"role":"user","content":"hi","x":1e0}]}"#;
@@ -112,7 +112,7 @@ async fn a_relayed_request_has_its_model_in_the_path_and_is_otherwise_as_it_came
 }
 
 #[tokio::test]
-async fn a_relayed_stream_goes_to_its_own_path() {
+async fn relayed_stream_uses_the_stream_path() {
     let scripted = Scripted::answering(strict).await;
     for (one, path, sent) in [
         (
@@ -137,7 +137,7 @@ async fn a_relayed_stream_goes_to_its_own_path() {
 }
 
 #[tokio::test]
-async fn a_translated_request_has_the_same_envelope() {
+async fn translated_request_has_the_same_envelope() {
     let scripted = Scripted::answering(strict).await;
     for one in [vertex(&scripted.url), bedrock(&scripted.url)] {
         let server = in_front_of(one).await;
@@ -156,7 +156,7 @@ async fn a_translated_request_has_the_same_envelope() {
 }
 
 #[tokio::test]
-async fn tokens_are_counted_where_the_upstream_has_a_path_for_it_and_else_estimated() {
+async fn tokens_are_counted_upstream_if_it_has_a_path_or_else_estimated() {
     let scripted = Scripted::answering(strict).await;
     let body = json!({ "model": "mine", "messages": [{ "role": "user", "content": "hi" }] });
     let server = in_front_of(vertex(&scripted.url)).await;
@@ -174,7 +174,7 @@ async fn tokens_are_counted_where_the_upstream_has_a_path_for_it_and_else_estima
 }
 
 #[tokio::test]
-async fn paths_of_chat_and_of_the_native_protocol_may_differ_too() {
+async fn chat_and_native_paths_may_be_overridden() {
     let chat = json!({ "id": "c", "object": "chat.completion", "created": 1, "model": "theirs", "choices": [
         { "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": "hello" } }] });
     let scripted = Scripted::start([json_answer(200, &chat)]).await;

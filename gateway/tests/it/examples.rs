@@ -9,7 +9,7 @@ use gatewright_gateway::{Config, ConfigFile, Gateway, Kind};
 use yaml_serde::Value;
 
 const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy");
-/// Where the manifests of the cluster put the configuration, and what belongs to it.
+/// Where the Kubernetes manifests mount the configuration and its secrets.
 const MOUNTED: &str = "/etc/gatewright/";
 /// Where containers find the secrets of a compose file.
 const OF_COMPOSE: &str = "/run/secrets/";
@@ -31,32 +31,32 @@ fn yaml(name: &str) -> Value {
     yaml_serde::from_str(&text(name)).unwrap_or_else(|error| panic!("deploy/{name}: {error}"))
 }
 
-/// The texts of a sequence.
+/// The strings of a sequence.
 fn texts(of: &Value) -> BTreeSet<&str> {
     of.as_sequence().expect("a sequence").iter().map(|text| text.as_str().expect("a text")).collect()
 }
 
-/// Makes a gateway without the servers that it shares with others.
+/// Starts a gateway without the servers that it would share with others.
 async fn bind_alone(mut config: Config, path: &Path) {
     config.listen = vec!["127.0.0.1:0".to_owned()];
     (config.data, config.store, config.counters) = (None, None, None);
     Gateway::bind(config).await.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// Reads a configuration with its secrets, which are in the folder as `secrets/NAME`, and makes a gateway of it. Returns their names.
+/// Reads a configuration with its secrets, which are in the folder as `secrets/NAME`, and starts a gateway. Returns their names.
 async fn read_with_secrets(folder: &Path, config: &str) -> BTreeSet<String> {
     let path = folder.join("gatewright.toml");
     fs::write(&path, config).expect("written");
     let read = ConfigFile::read(&path).unwrap_or_else(|problems| panic!("{problems}"));
     assert!(read.warnings.is_empty(), "{:?}", read.warnings);
-    assert!(read.config.store.is_some() && read.config.counters.is_some(), "gateways that share nothing");
+    assert!(read.config.store.is_some() && read.config.counters.is_some(), "gateways without shared servers");
     bind_alone(read.config, &path).await;
     let names =
         config.split("\"secrets/").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
     names.collect()
 }
 
-/// A secret of the form that the configuration wants in this place.
+/// A secret in the form that the configuration expects.
 fn secret(name: &str) -> &'static str {
     match name {
         "store-url" => "postgres://gatewright:canary@127.0.0.1/gatewright?sslmode=disable",
@@ -69,7 +69,7 @@ fn secret(name: &str) -> &'static str {
 }
 
 #[tokio::test]
-async fn the_configuration_in_the_manifests_is_right_and_its_secrets_are_where_it_says() {
+async fn kubernetes_manifests_configure_a_gateway_with_all_secrets() {
     let deployment = yaml("kubernetes/deployment.yaml");
     let pod = &deployment["spec"]["template"]["spec"];
     let named = |list: &Value, name: &str| {
@@ -99,7 +99,7 @@ async fn the_configuration_in_the_manifests_is_right_and_its_secrets_are_where_i
 }
 
 #[tokio::test]
-async fn the_configuration_of_the_compose_file_is_right_and_its_secrets_are_where_it_says() {
+async fn compose_file_configures_a_gateway_with_all_secrets() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("secrets.sh"), text("compose/secrets.sh")).expect("written");
     let made = Command::new("sh").arg(folder.path().join("secrets.sh")).status();
@@ -129,7 +129,7 @@ async fn the_configuration_of_the_compose_file_is_right_and_its_secrets_are_wher
 }
 
 #[tokio::test]
-async fn each_example_is_right_and_makes_a_gateway() {
+async fn each_example_configuration_starts_a_gateway() {
     let mut kinds = Vec::new();
     for path in examples() {
         let read = ConfigFile::check(&path).unwrap_or_else(|problems| panic!("{problems}"));
@@ -139,7 +139,7 @@ async fn each_example_is_right_and_makes_a_gateway() {
         }
         let mut config = read.config;
         kinds.extend(config.upstreams.iter().map(|upstream| upstream.kind));
-        // What only the machine of the example has.
+        // Only the example's machine has these files.
         config.tls = None;
         bind_alone(config, &path).await;
     }
@@ -151,7 +151,7 @@ async fn each_example_is_right_and_makes_a_gateway() {
 }
 
 #[test]
-fn each_block_of_the_guide_is_right() {
+fn each_configuration_block_of_the_guide_parses() {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guides/configuration.md");
     let guide = fs::read_to_string(guide).expect("the guide");
     let folder = tempfile::tempdir().expect("a folder");

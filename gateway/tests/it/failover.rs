@@ -1,4 +1,4 @@
-//! Which upstream answers: order, failover, several keys, breakers and bounds.
+//! Upstream selection: order, failover, multiple keys, breakers and limits.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::upstreams::{
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// Two scripted upstreams; the second answers well.
+/// Two scripted upstreams; the second one succeeds.
 async fn pair(first: impl IntoIterator<Item = Vec<Step>>) -> (Scripted, Scripted, Config) {
     let one = Scripted::start(first).await;
     let two = Scripted::start([json_answer(200, &completion("two"))]).await;
@@ -24,7 +24,7 @@ async fn pair(first: impl IntoIterator<Item = Vec<Step>>) -> (Scripted, Scripted
 }
 
 #[tokio::test]
-async fn another_upstream_answers_where_the_first_fails() {
+async fn failed_attempt_falls_over_to_the_next_upstream() {
     let failing: [Vec<Step>; 12] = [
         json_answer(500, &json!({"error": {"message": "broken"}})),
         json_answer(503, &json!({})),
@@ -56,7 +56,7 @@ async fn another_upstream_answers_where_the_first_fails() {
 }
 
 #[tokio::test]
-async fn the_requests_own_fault_is_told_at_once() {
+async fn request_error_is_returned_without_failover() {
     let (_one, two, settings) = pair([json_answer(400, &json!({"error": {"message": "bad"}}))]).await;
     let server = start_with(settings).await;
     let (status, answer) = server.refused(CHAT, &question(false)).await;
@@ -64,7 +64,7 @@ async fn the_requests_own_fault_is_told_at_once() {
     assert_eq!(two.count(), 0);
 }
 
-/// A question about an image at a URL, which Converse can't express.
+/// A question about an image URL, which Converse can't express.
 fn question_about_a_url() -> serde_json::Value {
     let mut question = question(false);
     question["messages"] = json!([{ "role": "user", "content": [
@@ -75,7 +75,7 @@ fn question_about_a_url() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn an_upstream_that_cannot_express_an_image_leaves_it_to_the_next() {
+async fn upstream_that_cannot_express_an_image_is_skipped() {
     let converse = Scripted::start([]).await;
     let chat = Scripted::start([json_answer(200, &completion("two"))]).await;
     let settings =
@@ -90,7 +90,7 @@ async fn an_upstream_that_cannot_express_an_image_leaves_it_to_the_next() {
 }
 
 #[tokio::test]
-async fn a_failure_of_a_provider_is_reported_rather_than_what_the_next_cannot_express() {
+async fn upstream_failure_outranks_an_inexpressible_request() {
     let chat = Scripted::start([json_answer(503, &json!({}))]).await;
     let converse = Scripted::start([]).await;
     let settings =
@@ -105,7 +105,7 @@ async fn a_failure_of_a_provider_is_reported_rather_than_what_the_next_cannot_ex
 }
 
 #[tokio::test]
-async fn a_stream_that_begins_with_an_error_has_not_begun() {
+async fn stream_that_begins_with_an_error_fails_over() {
     for first in [
         "data: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n",
         ": comment\n\ndata: {\"error\":{\"message\":\"overloaded\"}}\n\n",
@@ -127,7 +127,7 @@ async fn a_stream_that_begins_with_an_error_has_not_begun() {
 }
 
 #[tokio::test]
-async fn what_is_said_last_is_told_where_all_fail() {
+async fn last_error_is_returned_when_all_upstreams_fail() {
     let (_one, two, settings) = pair([json_answer(500, &json!({}))]).await;
     two.then(json_answer(503, &json!({"error": {"message": "full", "type": "overloaded_error"}})));
     let server = start_with(settings).await;
@@ -136,7 +136,7 @@ async fn what_is_said_last_is_told_where_all_fail() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_cannot_be_reached_is_passed_over() {
+async fn unreachable_upstream_is_skipped() {
     let two = Scripted::start([json_answer(200, &completion("two"))]).await;
     let mut nowhere = upstream("one", Kind::Chat, "http://192.0.2.1:9/v1");
     nowhere.connect_timeout = Duration::from_millis(200);
@@ -145,20 +145,20 @@ async fn an_upstream_that_cannot_be_reached_is_passed_over() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_does_not_answer_in_time_is_passed_over() {
+async fn upstream_that_times_out_is_skipped() {
     let (mut one, _two, mut settings) = pair([vec![Step::Hang]]).await;
     settings.upstreams[0].timeout = Duration::from_millis(200);
     let server = start_with(settings.clone()).await;
     assert_eq!(server.ask(CHAT, &question(false)).await["choices"][0]["message"]["content"], "two");
     one.left().await;
-    // Alone, its silence is told.
+    // Without an alternative, the timeout is reported.
     settings.models[0].targets.truncate(1);
     let server = start_with(settings).await;
     let (status, answer) = server.refused(CHAT, &question(false)).await;
     assert_eq!((status, &answer["error"]["code"]), (504, &json!("upstream_timeout")));
 }
 
-/// An upstream of two keys refuses the first one, in these words, and answers the next request well.
+/// An upstream with two keys rejects the first one with this response, and answers the next request.
 async fn refuse_a_key(
     client: Protocol,
     speaks: Protocol,
@@ -199,21 +199,21 @@ async fn refuse_a_key(
 }
 
 #[tokio::test]
-async fn the_next_key_is_used_where_one_is_refused() {
+async fn next_key_is_used_when_one_is_rejected() {
     for speaks in Protocol::ALL {
         for (client, stream) in Protocol::ALL.into_iter().flat_map(|client| [(client, false), (client, true)])
         {
             for status in [401, 403, 429] {
                 let here = format!("{client:?} at {speaks:?}, stream: {stream}, {status}");
                 let refusal = json_answer(status, &json!({"error": {"message": "no"}}));
-                // The refused one is left alone for a while, unless a client may have caused the refusal.
+                // The rejected key rests for a while, unless a client may have caused the rejection.
                 refuse_a_key(client, speaks, stream, refusal, status != 403, &here).await;
             }
         }
     }
 }
 
-/// The first event of a stream that refuses a key.
+/// The first event of a stream that rejects a key.
 fn refusing_event(spoken: Protocol, word: &str, code: u16) -> String {
     let data = match spoken {
         Protocol::Chat => json!({"error": {"message": "no", "type": word, "code": word}}),
@@ -232,7 +232,7 @@ fn refusing_event(spoken: Protocol, word: &str, code: u16) -> String {
 }
 
 #[tokio::test]
-async fn the_next_key_is_used_where_the_first_event_of_a_stream_refuses_one() {
+async fn next_key_is_used_when_the_first_stream_event_rejects_one() {
     for speaks in Protocol::ALL {
         for client in Protocol::ALL {
             for (word, code) in [
@@ -243,7 +243,7 @@ async fn the_next_key_is_used_where_the_first_event_of_a_stream_refuses_one() {
             ] {
                 let here = format!("{client:?} at {speaks:?}, {word}");
                 let spoken = speaks.spoken_for(client);
-                // As the native protocol calls them.
+                // In the terms of the native protocol.
                 let word = match (spoken, word) {
                     (Protocol::Native, "authentication_error") => "unauthenticated",
                     (Protocol::Native, "permission_error") => "permission_denied",
@@ -258,7 +258,7 @@ async fn the_next_key_is_used_where_the_first_event_of_a_stream_refuses_one() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_fails_is_left_alone() {
+async fn failing_upstream_is_not_called_while_its_breaker_is_open() {
     let (one, two, settings) = pair([json_answer(500, &json!({}))]).await;
     let server = start_with(settings).await;
     for _ in 0..8 {
@@ -268,7 +268,7 @@ async fn an_upstream_that_fails_is_left_alone() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_works_again_is_found_by_one_request_after_the_pause() {
+async fn recovered_upstream_is_found_by_a_single_probe() {
     let (one, _two, settings) = pair([json_answer(500, &json!({}))]).await;
     let server = start_with(settings).await;
     let who = async || {
@@ -281,14 +281,14 @@ async fn an_upstream_that_works_again_is_found_by_one_request_after_the_pause() 
     }
     one.then(vec![Step::Hang]);
     assert_eq!((who().await, one.count()), ("two".to_owned(), 5));
-    // The pause is 5 s. The one request that tries then is alone: nobody else waits for an upstream that may still fail.
+    // The pause is 5 s. Then a single request probes: no other request waits for an upstream that may still fail.
     tokio::time::sleep(Duration::from_millis(5200)).await;
     let probe = tokio::spawn(server.post(CHAT, &question(false)).send());
     while one.count() == 5 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!((who().await, one.count()), ("two".to_owned(), 6));
-    // A client that leaves says nothing of the upstream: the next request tries.
+    // A disconnected client reveals nothing about the upstream: the next request probes.
     probe.abort();
     one.then(json_answer(200, &completion("one")));
     let tried = async {
@@ -296,15 +296,15 @@ async fn an_upstream_that_works_again_is_found_by_one_request_after_the_pause() 
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), tried).await.expect("it is tried again");
+    tokio::time::timeout(Duration::from_secs(20), tried).await.expect("it is probed again");
     for _ in 0..3 {
         assert_eq!(who().await, "one");
     }
 }
 
-/// The one request that tries after the pause has no answer when its client leaves: the breaker stays as it was.
+/// The client of the probe disconnects before a response: the breaker stays open.
 #[tokio::test]
-async fn a_probe_whose_client_leaves_closes_no_breaker() {
+async fn probe_whose_client_disconnects_leaves_the_breaker_open() {
     let leave = async |stream: bool, begun: &str| {
         let here = format!("stream: {stream}, after {begun:?}");
         let (mut one, _two, settings) = pair([json_answer(500, &json!({}))]).await;
@@ -321,13 +321,13 @@ async fn a_probe_whose_client_leaves_closes_no_breaker() {
         probe.abort();
         one.left().await;
         one.then(json_answer(500, &json!({})));
-        // The next one tries again, and as it fails, no other does.
+        // The next request probes, and when it fails, no other is sent.
         let tried = async {
             while one.count() == 6 {
                 server.ask(CHAT, &question(false)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), tried).await.expect("it is tried again");
+        tokio::time::timeout(Duration::from_secs(20), tried).await.expect("it is probed again");
         for _ in 0..3 {
             server.ask(CHAT, &question(false)).await;
         }
@@ -337,7 +337,7 @@ async fn a_probe_whose_client_leaves_closes_no_breaker() {
 }
 
 #[tokio::test]
-async fn where_each_upstream_fails_the_client_is_told_when_to_come_back() {
+async fn open_breakers_return_retry_after() {
     let one = Scripted::start([json_answer(500, &json!({}))]).await;
     let server = start_with(config(vec![upstream("one", Kind::Chat, &one.url)])).await;
     for _ in 0..5 {
@@ -347,7 +347,7 @@ async fn where_each_upstream_fails_the_client_is_told_when_to_come_back() {
     assert_eq!(response.status(), 503);
     assert_eq!(response.headers()["retry-after"], "5");
     assert_eq!(one.count(), 5);
-    // The requests' own faults open no breaker.
+    // Request errors don't open the breaker.
     let two = Scripted::start([json_answer(400, &json!({}))]).await;
     let server = start_with(config(vec![upstream("two", Kind::Chat, &two.url)])).await;
     for _ in 0..10 {
@@ -357,7 +357,7 @@ async fn where_each_upstream_fails_the_client_is_told_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_full_upstream_is_passed_over() {
+async fn full_upstream_is_skipped() {
     let (one, _two, mut settings) = pair([vec![Step::Hang]]).await;
     settings.upstreams[0].max_concurrent = Some(1);
     let server = start_with(settings).await;
@@ -379,7 +379,7 @@ async fn a_full_upstream_is_passed_over() {
 }
 
 #[tokio::test]
-async fn no_more_requests_a_minute_are_sent_than_allowed() {
+async fn requests_per_minute_to_an_upstream_are_limited() {
     let (one, _two, mut settings) = pair([json_answer(200, &completion("one"))]).await;
     settings.upstreams[0].max_requests_per_minute = Some(2);
     settings.models[0].targets.truncate(1);
@@ -392,10 +392,10 @@ async fn no_more_requests_a_minute_are_sent_than_allowed() {
     assert_eq!(one.count(), 2);
 }
 
-/// Servers close idle connections at any time, also as the next request is on its way. One that reads a request and then fails
-/// looks the same.
+/// Servers may close idle connections at any time, even when the next request is on its way. A server that reads a request and then
+/// fails looks the same.
 #[tokio::test]
-async fn a_request_that_the_upstream_may_have_read_is_not_sent_to_it_again() {
+async fn possibly_delivered_request_is_not_retried_by_default() {
     for loss in [Step::Close, Step::Reset] {
         let whole = json_answer(200, &completion("hi"));
         let one = Scripted::start([whole.clone(), vec![loss], whole]).await;
@@ -407,7 +407,7 @@ async fn a_request_that_the_upstream_may_have_read_is_not_sent_to_it_again() {
 }
 
 #[tokio::test]
-async fn a_lost_request_is_sent_once_more_over_a_new_connection_if_the_configuration_says_so() {
+async fn lost_request_is_retried_once_on_a_new_connection_if_configured() {
     for loss in [Step::Close, Step::Reset] {
         let whole = json_answer(200, &completion("hi"));
         let one = Scripted::start([whole.clone(), vec![loss.clone()], whole.clone(), vec![loss]]).await;
@@ -418,20 +418,20 @@ async fn a_lost_request_is_sent_once_more_over_a_new_connection_if_the_configura
             let response = send(server.post(CHAT, &question(false))).await;
             assert_eq!((response.status().as_u16(), one.count()), (200, asked));
         }
-        // It is lost over the new connection, too: that is a failure.
+        // If it is lost on the new connection, too, it fails.
         let (status, _) = server.refused(CHAT, &question(false)).await;
         assert_eq!((status, one.count()), (502, 5));
     }
 }
 
-/// An answer with status 429, these headers and a time to wait of an hour.
+/// A response with status 429, these headers and a retry time of one hour.
 fn limited(headers: &str) -> Vec<Step> {
     let head = format!("HTTP/1.1 429 X\r\nretry-after: 3600\r\n{headers}content-length: 2\r\n\r\n{{}}");
     vec![Step::Write(head.into())]
 }
 
 #[tokio::test]
-async fn a_rate_limit_of_an_hour_keeps_a_model_from_its_clients_for_a_minute_and_no_other_model() {
+async fn long_rate_limit_blocks_only_its_model_for_a_minute() {
     let one = Scripted::start([limited(""), json_answer(200, &completion("other"))]).await;
     let mut settings = config(vec![upstream("one", Kind::Chat, &one.url)]);
     let mut other = settings.models[0].clone();
@@ -451,7 +451,7 @@ async fn a_rate_limit_of_an_hour_keeps_a_model_from_its_clients_for_a_minute_and
 }
 
 #[tokio::test]
-async fn a_limit_of_tokens_lets_smaller_requests_through() {
+async fn token_limit_lets_smaller_requests_through() {
     let left = "x-ratelimit-remaining-requests: 9\r\nx-ratelimit-remaining-tokens: 500\r\n";
     let one = Scripted::start([limited(left), json_answer(200, &completion("small"))]).await;
     let server = start_with(config(vec![upstream("one", Kind::Chat, &one.url)])).await;

@@ -1,4 +1,4 @@
-//! Whose answers faults on demand change: those of the simulator, and of nobody else.
+//! Faults on demand affect responses of the simulator only.
 
 use gatewright_gateway::{ApiKey, Config, FAULT_HEADER, Kind, ModelConfig, TargetConfig, UpstreamConfig};
 use reqwest::Method;
@@ -10,8 +10,8 @@ use crate::upstreams::{Scripted, completion, json_answer, question, upstream};
 const CHAT: &str = "/v1/chat/completions";
 const ADMIN: &str = "gw-admin-canary-77";
 
-/// A gateway with models of a provider (`mine`, `my~model`, and `hop`, in whose name there is a fault for the next one), of
-/// the simulator (`sim`, `sim~two`), and of both (`both`).
+/// A gateway with models of a provider (`mine`, `my~model`, and `hop`, whose upstream name contains a fault for the next
+/// gateway), of the simulator (`sim`, `sim~two`), and of both (`both`).
 async fn start_mixed(provider: &Scripted) -> Server {
     let target = |upstream: &str, model: &str| TargetConfig::new(upstream, model);
     let model = |id: &str, target: TargetConfig| ModelConfig::new(id, "family_one", target);
@@ -46,7 +46,7 @@ fn asking(model: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_a_provider_answers_is_not_changed_by_a_request() {
+async fn faults_cannot_be_injected_into_provider_responses() {
     let provider = provider().await;
     let server = start_mixed(&provider).await;
     for fault in ["status=503", "wrong_model=zzz", "nothing-known"] {
@@ -67,7 +67,7 @@ async fn what_a_provider_answers_is_not_changed_by_a_request() {
 }
 
 #[tokio::test]
-async fn the_simulator_fails_beside_providers_that_do_not() {
+async fn simulated_models_fail_while_providers_do_not() {
     let provider = provider().await;
     let server = start_mixed(&provider).await;
     for model in ["sim", "simulated", "sim~two"] {
@@ -78,7 +78,7 @@ async fn the_simulator_fails_beside_providers_that_do_not() {
         let (status, body) = read(server.post(CHAT, &asking(&format!("{model}~explode")))).await;
         assert_eq!((status, &body["error"]["param"]), (400, &json!("model")), "{body}");
     }
-    // The last of two members counts, as for the operation.
+    // The last of duplicate members counts, as it does for the operation.
     let twice =
         r#"{"model": "mine", "messages": [{"role": "user", "content": "~"}], "model" : "sim~wrong_model=z"}"#;
     let request = server.post(CHAT, &json!({})).body(twice);
@@ -91,28 +91,28 @@ async fn the_simulator_fails_beside_providers_that_do_not() {
 }
 
 #[tokio::test]
-async fn an_id_with_a_tilde_is_served_as_it_is() {
+async fn model_id_with_a_tilde_is_served_verbatim() {
     let provider = provider().await;
     let server = start_mixed(&provider).await;
     let answer = server.ask(CHAT, &asking("my~model")).await;
     assert_eq!(answer["model"], "my~model");
     assert_eq!(server.ask(CHAT, &asking("sim~two")).await["model"], "sim~two");
     assert_eq!(read(server.get("/v1/models/my~model")).await.1["id"], "my~model");
-    // The next gateway gets the faults of the name that it is called by.
+    // The next gateway applies the faults in the model name that it gets.
     server.ask(CHAT, &asking("hop")).await;
     let models: Vec<Value> = provider.seen().iter().map(|seen| seen.json()["model"].clone()).collect();
     assert_eq!(models, [json!("theirs"), json!("theirs~status=503")]);
 }
 
 #[tokio::test]
-async fn a_request_that_names_no_model_fails_where_all_models_are_simulated() {
+async fn request_without_a_model_may_fail_only_in_a_pure_simulator() {
     let server = start().await;
     assert_eq!(read(server.get("/v1/models").header(FAULT_HEADER, "status=503")).await.0, 503);
     let provider = provider().await;
     let server = start_mixed(&provider).await;
     let (status, body) = read(server.get("/v1/models").header(FAULT_HEADER, "status=503")).await;
     assert_eq!((status, &body["error"]["param"]), (400, &json!(FAULT_HEADER)), "{body}");
-    // There is none of this name: that is what is wrong.
+    // No such model exists, and that is the error returned.
     let (status, body) = read(server.post(CHAT, &asking("nope~status=503"))).await;
     assert_eq!((status, &body["error"]["code"]), (404, &json!("model_not_found")), "{body}");
     let (status, _) = read(server.post(CHAT, &asking("nope")).header(FAULT_HEADER, "status=503")).await;
@@ -122,7 +122,7 @@ async fn a_request_that_names_no_model_fails_where_all_models_are_simulated() {
 }
 
 #[tokio::test]
-async fn a_key_learns_nothing_of_models_that_it_may_not_use() {
+async fn scoped_key_gets_403_for_every_other_model() {
     let provider = provider().await;
     let server = start_mixed(&provider).await;
     let new = json!({ "name": "narrow", "scopes": { "models": ["sim"] } });

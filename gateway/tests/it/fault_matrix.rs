@@ -1,5 +1,5 @@
-//! Each client protocol at each kind of upstream, and everything that an upstream can do wrong: the client gets an error
-//! in its own words or the answer of the next upstream, and never half an answer that looks whole.
+//! Each client protocol with each kind of upstream, and every upstream failure: the client gets an error
+//! in its own protocol or the next upstream's answer, and never a truncated answer that looks complete.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use crate::callers::{End, Protocol, TEXT, text_of};
 use crate::support::{Server, events, send, start_with, stride};
 use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, answer, json_answer, upstream};
 
-/// How long an upstream that hangs is waited for.
+/// Timeout for an upstream that hangs.
 const TIMEOUT: Duration = Duration::from_millis(200);
-/// How many deaths of an upstream are watched at once.
+/// Number of concurrent cases.
 pub(crate) const AT_ONCE: usize = 32;
-/// After each change, connections break at one place of this many.
+/// After each change, connections break at one position of this many.
 const FEW: usize = 5;
 
-/// What an upstream does wrong before its answer is whole, and the status that its client gets where no other upstream
-/// helps.
+/// Failures of an upstream before its response is complete, and the status that the client gets if no other upstream
+/// takes over.
 type Fault = (&'static str, Vec<Step>, u16);
 
 fn faults(protocol: Protocol, stream: bool) -> Vec<Fault> {
@@ -83,17 +83,17 @@ fn faults(protocol: Protocol, stream: bool) -> Vec<Fault> {
     ]
 }
 
-/// The model of a client for a fault of an upstream; a model of its own, so that no breaker stops another.
+/// A client's model for a fault of an upstream; each case has its own model, so that its breaker affects no other.
 fn model(client: Protocol, fault: usize, helped: bool) -> String {
     format!("{}-{fault}-{helped}", client.name())
 }
 
-/// A gateway with a model for each fault, alone or with an upstream that works behind the one that fails.
+/// A gateway with a model for each fault, alone or followed by a working upstream.
 ///
 /// bad, good: their addresses. faults: their names.
 pub(crate) async fn start(bad: &str, good: &str, speaks: Protocol, faults: &[&str]) -> Server {
     let first = upstream("bad", speaks.kind(), bad);
-    // The same without patience: a busy machine must not make a silence of another fault.
+    // Timeouts are long except for silence: a slow machine must not time out another fault.
     let mut hasty = upstream("hasty", speaks.kind(), bad);
     (hasty.timeout, hasty.idle_timeout) = (TIMEOUT, TIMEOUT);
     let second = upstream("good", speaks.kind(), good);
@@ -133,7 +133,7 @@ async fn go_through(speaks: Protocol) {
     }
 }
 
-/// What an upstream does right.
+/// A correct response of an upstream.
 pub(crate) fn well(spoken: Protocol, stream: bool) -> Vec<Step> {
     if stream {
         vec![Step::Write(format!("{STREAM_HEAD}{}", spoken.events()).into()), Step::Close]
@@ -142,7 +142,7 @@ pub(crate) fn well(spoken: Protocol, stream: bool) -> Vec<Step> {
     }
 }
 
-/// Where no other upstream helps, the client is told in its own words.
+/// Without another upstream, the client gets an error in its protocol.
 pub(crate) async fn is_told(
     server: &Server,
     client: Protocol,
@@ -161,7 +161,7 @@ pub(crate) async fn is_told(
     assert!(client.is_error(&told), "{here}: {told}");
 }
 
-/// Where another upstream works, the client gets its answer.
+/// With another working upstream, the client gets its answer.
 pub(crate) async fn is_helped(server: &Server, client: Protocol, stream: bool, fault: usize, here: &str) {
     let (path, body) = client.request(&model(client, fault, true), stream);
     let response = send(server.post(&path, &body)).await;
@@ -179,36 +179,36 @@ pub(crate) async fn is_helped(server: &Server, client: Protocol, stream: bool, f
 }
 
 #[tokio::test]
-async fn whatever_an_upstream_of_chat_does_wrong_is_told_or_another_one_helps() {
+async fn chat_upstream_faults_are_reported_or_failed_over() {
     go_through(Protocol::Chat).await;
 }
 
 #[tokio::test]
-async fn whatever_an_upstream_of_responses_does_wrong_is_told_or_another_one_helps() {
+async fn responses_upstream_faults_are_reported_or_failed_over() {
     go_through(Protocol::Responses).await;
 }
 
 #[tokio::test]
-async fn whatever_an_upstream_of_messages_does_wrong_is_told_or_another_one_helps() {
+async fn messages_upstream_faults_are_reported_or_failed_over() {
     go_through(Protocol::Messages).await;
 }
 
 #[tokio::test]
-async fn whatever_an_upstream_of_native_does_wrong_is_told_or_another_one_helps() {
+async fn native_upstream_faults_are_reported_or_failed_over() {
     go_through(Protocol::Native).await;
 }
 
-/// How an upstream says where its answer ends.
+/// How an upstream marks the end of its response.
 #[derive(Debug, Clone, Copy)]
 enum Framing {
     Length,
     Chunks,
-    /// The answer ends with the connection.
+    /// The response ends with the connection.
     Close,
 }
 
 impl Framing {
-    /// Each byte that an upstream sends, and how much of its body comes up to it; and the length of the head.
+    /// Each byte that an upstream sends with the number of body bytes up to it; and the length of the head.
     fn wire(self, media_type: &str, body: &str) -> (Vec<(u8, usize)>, usize) {
         let head = match self {
             Self::Length => format!("content-length: {}\r\n\r\n", body.len()),
@@ -225,7 +225,7 @@ impl Framing {
         };
         send(&head, false);
         let is_chunked = matches!(self, Self::Chunks);
-        // Chunks end where no event does.
+        // Chunks end within events.
         for piece in body.as_bytes().chunks(97) {
             let piece = std::str::from_utf8(piece).expect("ASCII");
             if is_chunked {
@@ -243,7 +243,7 @@ impl Framing {
     }
 }
 
-/// The ways in which an upstream dies.
+/// The ways in which an upstream's connection breaks.
 const WAYS: [(Framing, Step); 6] = [
     (Framing::Length, Step::Close),
     (Framing::Length, Step::Reset),
@@ -253,31 +253,31 @@ const WAYS: [(Framing, Step); 6] = [
     (Framing::Chunks, Step::Reset),
 ];
 
-/// The ways in which it falls silent for good.
+/// The ways in which an upstream goes silent permanently.
 const SILENCES: [(Framing, Step); 3] =
     [(Framing::Length, Step::Hang), (Framing::Close, Step::Hang), (Framing::Chunks, Step::Hang)];
 
-/// A death of an upstream, or its silence, and what its client has to take it for.
+/// Where an upstream breaks or goes silent, and how its client must interpret that.
 struct Death {
     sends: Vec<u8>,
     by: Step,
-    /// How much of the body comes before it.
+    /// Number of body bytes before it.
     told: usize,
-    /// The head was not whole.
+    /// The head was incomplete.
     is_headless: bool,
-    /// All of the answer has come, though perhaps not all bytes.
+    /// The whole response has arrived, though perhaps not all bytes.
     is_end: bool,
     here: String,
 }
 
-/// Deaths behind each byte of head and body, none and all among them.
+/// Breaks after each byte of head and body, including before the first and after the last.
 fn deaths(spoken: Protocol, form: Form, framing: Framing, by: &Step) -> Vec<Death> {
     let (media_type, body) = form.body(spoken);
     let (wire, head) = framing.wire(media_type, &body);
     let (whole_from, ended_from) = form.ends(spoken);
     let death = |at: usize| {
         let told = if at == 0 { 0 } else { wire[at - 1].1 };
-        // Whether HTTP takes the end of the connection for the end of the answer, or the answer has ended before.
+        // Whether HTTP treats the end of the connection as the end of the response, or the response has ended before.
         let may_end = match framing {
             Framing::Close => matches!(by, Step::Close) && at >= head,
             Framing::Length | Framing::Chunks => at == wire.len(),
@@ -294,18 +294,18 @@ fn deaths(spoken: Protocol, form: Form, framing: Framing, by: &Step) -> Vec<Deat
     (0..=wire.len()).map(death).collect()
 }
 
-/// How the client reads its answer.
+/// The form in which the client reads its response.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Form {
     Events,
-    /// A stream as one JSON array, of the native protocol.
+    /// A stream as one JSON array of the native protocol.
     Array,
-    /// No stream.
+    /// A unary response.
     Document,
 }
 
 impl Form {
-    /// What an upstream answers, and its type.
+    /// An upstream's response and its content type.
     fn body(self, spoken: Protocol) -> (&'static str, String) {
         match self {
             Self::Events | Self::Array => ("text/event-stream", spoken.events()),
@@ -313,8 +313,8 @@ impl Form {
         }
     }
 
-    /// The places in this body behind which the answer is whole, and behind which nothing more can come, however the connection
-    /// ends.
+    /// The positions in this body after which the response is complete, and after which nothing more can follow, however the
+    /// connection ends.
     fn ends(self, spoken: Protocol) -> (usize, usize) {
         match self {
             Self::Events | Self::Array => (spoken.whole_from(), ended_from(spoken)),
@@ -329,7 +329,7 @@ impl Form {
         }
     }
 
-    /// How a stream ended, and the text that it told.
+    /// How a stream ended, and its text.
     pub(crate) fn read(self, client: Protocol, text: &str) -> (End, String) {
         if self == Self::Events {
             return (client.end(text), text_of(client, &events(text)));
@@ -339,7 +339,7 @@ impl Form {
             let told = client.text(&answer).map(str::to_owned);
             return (if told.is_some() { End::Success } else { End::Nothing }, told.unwrap_or_default());
         }
-        // An array that is not closed is no success for any client, but an end that nobody told.
+        // An unclosed array is no success for any client, but an end without an error.
         let Ok(documents) = serde_json::from_str::<Vec<Value>>(text) else {
             return (End::Nothing, String::new());
         };
@@ -354,7 +354,7 @@ impl Form {
     }
 }
 
-/// A client asks while its upstream dies, once for each death.
+/// A client calls an upstream that breaks, once per case.
 async fn die_again_and_again(client: Protocol, form: Form, speaks: Protocol, deaths: Vec<Death>) {
     let deaths = Arc::new(deaths);
     let number = |seen: &Seen| -> usize {
@@ -370,14 +370,14 @@ async fn die_again_and_again(client: Protocol, form: Form, speaks: Protocol, dea
         let death = &all[number(seen)];
         let mut steps = vec![Step::Write(death.sends.clone()), death.by.clone()];
         if matches!(death.by, Step::Reset) {
-            // It takes along what has not been read.
+            // A reset discards unread data.
             steps.insert(1, Step::Pause(Duration::from_millis(3)));
         }
         steps
     })
     .await;
     let models = (0..deaths.len()).map(|number| {
-        // Of its own, so that no breaker stops another.
+        // Its own model, so that its breaker affects no other case.
         let target = TargetConfig::new("one", format!("death-{number}"));
         let mut model = ModelConfig::new(format!("at-{number}"), "family_one", target);
         model.translate_responses = true;
@@ -397,7 +397,7 @@ async fn die_again_and_again(client: Protocol, form: Form, speaks: Protocol, dea
         let status = response.status().as_u16();
         let text = response.text().await.unwrap_or_else(|error| panic!("{here}: {error}"));
         if status != 200 {
-            // Nothing had been said. The native protocol has no 502.
+            // Nothing was sent. The native protocol has no 502.
             let expected = match (is_silent, client) {
                 (true, _) => 504,
                 (false, Protocol::Native) => 503,
@@ -418,11 +418,11 @@ async fn die_again_and_again(client: Protocol, form: Form, speaks: Protocol, dea
         }
     });
     stream::iter(asked).for_each_concurrent(AT_ONCE, |asking| asking).await;
-    assert_eq!(scripted.count(), deaths.len(), "each was asked for once");
+    assert_eq!(scripted.count(), deaths.len(), "each case ran once");
 }
 
-/// An upstream dies, in one way after another, behind each byte of its head and of its answer, or behind each that is a
-/// number of steps further (see [`stride`]); where whole and broken are close together, in each way and behind each byte.
+/// An upstream breaks after each byte of its head and response, or after each one of a step width, in alternating
+/// ways (see [`stride`]); near the end of the response, after each byte in each way.
 async fn die_everywhere(speaks: Protocol, ways: &[(Framing, Step)], step: usize) {
     let step = step * stride(FEW);
     let forms = Protocol::ALL.map(|client| [(client, Form::Events), (client, Form::Document)]);
@@ -440,7 +440,7 @@ async fn die_everywhere(speaks: Protocol, ways: &[(Framing, Step)], step: usize)
 }
 
 #[tokio::test]
-async fn an_answer_of_chat_that_is_cut_behind_each_byte_of_head_and_stream_in_each_way_is_no_success() {
+async fn chat_stream_cut_at_any_byte_is_never_a_success() {
     let all = WAYS.iter().flat_map(|(framing, by)| {
         deaths(Protocol::Chat, Form::Events, *framing, by).into_iter().step_by(stride(FEW))
     });
@@ -448,59 +448,59 @@ async fn an_answer_of_chat_that_is_cut_behind_each_byte_of_head_and_stream_in_ea
 }
 
 #[tokio::test]
-async fn an_array_of_native_that_is_cut_behind_each_byte_of_head_and_stream_in_each_way_is_no_success() {
+async fn native_array_cut_at_any_byte_is_never_a_success() {
     let all = WAYS.iter().flat_map(|(framing, by)| {
         deaths(Protocol::Native, Form::Array, *framing, by).into_iter().step_by(stride(FEW))
     });
     die_again_and_again(Protocol::Native, Form::Array, Protocol::Native, all.collect()).await;
 }
 
-/// The place in a stream from which on nothing more can come: behind its last event, however the connection ends.
+/// The position in a stream after which nothing more can follow: after its last event, however the connection ends.
 pub(crate) fn ended_from(speaks: Protocol) -> usize {
     match speaks {
         Protocol::Chat => speaks.events().len(),
         Protocol::Responses | Protocol::Messages => speaks.whole_from() + 2,
-        // It names no last event.
+        // It has no terminal event.
         Protocol::Native => usize::MAX,
     }
 }
 
 #[tokio::test]
-async fn an_upstream_of_chat_that_dies_at_any_byte_is_no_success_for_any_client() {
+async fn chat_upstream_cut_at_any_byte_is_no_success_for_any_client() {
     die_everywhere(Protocol::Chat, &WAYS, 1).await;
 }
 
 #[tokio::test]
-async fn an_upstream_of_responses_that_dies_at_any_byte_is_no_success_for_any_client() {
+async fn responses_upstream_cut_at_any_byte_is_no_success_for_any_client() {
     die_everywhere(Protocol::Responses, &WAYS, 1).await;
 }
 
 #[tokio::test]
-async fn an_upstream_of_messages_that_dies_at_any_byte_is_no_success_for_any_client() {
+async fn messages_upstream_cut_at_any_byte_is_no_success_for_any_client() {
     die_everywhere(Protocol::Messages, &WAYS, 1).await;
 }
 
 #[tokio::test]
-async fn an_upstream_of_native_that_dies_at_any_byte_is_no_success_for_any_client() {
+async fn native_upstream_cut_at_any_byte_is_no_success_for_any_client() {
     die_everywhere(Protocol::Native, &WAYS, 1).await;
 }
 
 #[tokio::test]
-async fn an_upstream_of_chat_that_falls_silent_for_good_at_any_place_is_no_success_for_any_client() {
+async fn chat_upstream_stalled_at_any_byte_is_no_success_for_any_client() {
     die_everywhere(Protocol::Chat, &SILENCES, 7).await;
 }
 
 #[tokio::test]
-async fn an_upstream_of_responses_that_falls_silent_for_good_at_any_place_is_no_success_for_any_client() {
+async fn responses_upstream_stalled_at_any_byte_is_no_success_for_any_client() {
     die_everywhere(Protocol::Responses, &SILENCES, 7).await;
 }
 
 #[tokio::test]
-async fn an_upstream_of_messages_that_falls_silent_for_good_at_any_place_is_no_success_for_any_client() {
+async fn messages_upstream_stalled_at_any_byte_is_no_success_for_any_client() {
     die_everywhere(Protocol::Messages, &SILENCES, 7).await;
 }
 
 #[tokio::test]
-async fn an_upstream_of_native_that_falls_silent_for_good_at_any_place_is_no_success_for_any_client() {
+async fn native_upstream_stalled_at_any_byte_is_no_success_for_any_client() {
     die_everywhere(Protocol::Native, &SILENCES, 7).await;
 }

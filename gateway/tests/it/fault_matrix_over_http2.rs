@@ -1,6 +1,6 @@
-//! The matrix of `fault_matrix.rs` over HTTP/2: each client protocol at each kind of upstream, and what an upstream can do
-//! wrong on a stream of a connection that it shares with others: it resets the stream, goes away, ends the connection,
-//! hangs, lies about the length.
+//! The matrix of `fault_matrix.rs` over HTTP/2: each client protocol with each kind of upstream, and every failure of
+//! a stream on a shared connection: the upstream resets the stream, sends GOAWAY, closes the connection,
+//! hangs, or sends a wrong length.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,19 +21,24 @@ use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::callers::{End, Protocol, TEXT};
+use crate::client_disconnects::{is_given_up, leave, posted};
 use crate::fault_matrix::{AT_ONCE, Form, ended_from, is_helped, is_told, start, well};
-use crate::leaving::{is_given_up, leave, posted};
 use crate::support::{Event, send, start_with, stride};
 use crate::upstreams::{Scripted, Seen, config, upstream};
 
 /// The folder with the certificate that this process trusts.
 const TRUSTED: &str = "GATEWRIGHT_TEST_TRUSTED";
-/// Size of the pieces of a body, in bytes: they end where no event does.
+/// Size of body chunks in bytes; they end within events.
 const PIECE: usize = 97;
 
-/// Runs a test of this file again in a process that trusts a certificate made for it, as the gateway trusts the platform's
-/// alone. Gives the certificate's folder in that process, and nothing in the first one, where the test is done.
+/// Re-runs a test of this file, see [`trusting_in`].
 fn trusting(test: &str) -> Option<PathBuf> {
+    trusting_in("fault_matrix_over_http2", test)
+}
+
+/// Re-runs a test of a module in a process that trusts a certificate made for it, since the gateway trusts only the platform's
+/// certificates. Returns the certificate's folder in that process, and None in the first one, whose test is then done.
+pub(crate) fn trusting_in(module: &str, test: &str) -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os(TRUSTED) {
         return Some(folder.into());
     }
@@ -43,7 +48,7 @@ fn trusting(test: &str) -> Option<PathBuf> {
     std::fs::write(&certificate, made.cert.pem()).expect("written");
     std::fs::write(folder.path().join("key.pem"), made.signing_key.serialize_pem()).expect("written");
     let status = std::process::Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "--nocapture", &format!("fault_matrix_over_http2::{test}")])
+        .args(["--exact", "--nocapture", &format!("{module}::{test}")])
         .env(TRUSTED, folder.path())
         .env("SSL_CERT_FILE", &certificate)
         .status()
@@ -52,25 +57,38 @@ fn trusting(test: &str) -> Option<PathBuf> {
     None
 }
 
-/// How an answer ends.
+/// TLS that chooses HTTP/2, with the certificate in a folder.
+pub(crate) fn acceptor(folder: &Path) -> TlsAcceptor {
+    let pem = |name: &str| std::fs::read(folder.join(name)).expect("PEM");
+    let certificate = CertificateDer::from_pem_slice(&pem("cert.pem")).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_slice(&pem("key.pem")).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.expect("versions").with_no_client_auth();
+    let mut tls = builder.with_single_cert(vec![certificate], key).expect("a key");
+    tls.alpn_protocols = vec![b"h2".to_vec()];
+    TlsAcceptor::from(Arc::new(tls))
+}
+
+/// How a response ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Ending {
-    /// As it should.
+    /// Regularly.
     Whole,
     Reset(Reason),
-    /// The server goes away and ends the connection.
+    /// The server sends GOAWAY and closes the connection.
     GoAway(Reason),
-    /// The connection ends.
+    /// The connection closes.
     Close,
     Hang,
-    /// The server says that it goes away, and brings the answer to its end.
+    /// The server sends GOAWAY and completes the response.
     Drain,
 }
 
 /// What an upstream does with a request.
 #[derive(Debug, Clone)]
 struct Act {
-    /// Status and headers; without them, nothing comes before the ending.
+    /// Status and headers; without them, nothing precedes the ending.
     head: Option<(u16, Vec<(&'static str, String)>)>,
     body: String,
     ending: Ending,
@@ -93,30 +111,22 @@ impl Act {
     }
 }
 
-/// What each request is answered with.
+/// How requests are answered.
 type Script = Arc<dyn Fn(&Seen) -> Act + Send + Sync>;
 
-/// An upstream that speaks HTTP/2 alone. It takes one request at once on a connection, so that a death of a connection is one
-/// of a request. Gives its address.
+/// An HTTP/2-only upstream. It accepts one concurrent request per connection, so that a broken connection breaks
+/// one request. Returns its address.
 async fn serve(folder: &Path, script: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> String {
     serve_and_tell(folder, script, &mpsc::unbounded_channel().0).await
 }
 
-/// `left`: gets the times when streams were given up that hung.
+/// `left`: receives the times when hanging streams were cancelled.
 async fn serve_and_tell(
     folder: &Path,
     script: impl Fn(&Seen) -> Act + Send + Sync + 'static,
     left: &mpsc::UnboundedSender<Instant>,
 ) -> String {
-    let pem = |name: &str| std::fs::read(folder.join(name)).expect("PEM");
-    let certificate = CertificateDer::from_pem_slice(&pem("cert.pem")).expect("a certificate");
-    let key = PrivateKeyDer::from_pem_slice(&pem("key.pem")).expect("a key");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.expect("versions").with_no_client_auth();
-    let mut tls = builder.with_single_cert(vec![certificate], key).expect("a key");
-    tls.alpn_protocols = vec![b"h2".to_vec()];
-    let acceptor = TlsAcceptor::from(Arc::new(tls));
+    let acceptor = acceptor(folder);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("https://localhost:{}/v1", listener.local_addr().expect("an address").port());
     let (script, left): (Script, _) = (Arc::new(script), left.clone());
@@ -137,7 +147,7 @@ async fn connection(
     socket.set_nodelay(true).expect("set");
     let Ok(mut tls) = acceptor.accept(socket).await else { return };
     let (mut wire, spoken) = tokio::io::duplex(64 * 1024);
-    // How much of bodies has left, so that nothing ends before what it is to end behind.
+    // How much of the bodies has been sent, so that nothing ends before the bytes it should end after.
     let (sending, sent) = watch::channel(0);
     let (ending, ended) = mpsc::unbounded_channel();
     let speaking = tokio::spawn(speak(spoken, script, sent, (ending, left), ended));
@@ -162,18 +172,18 @@ async fn connection(
             },
         }
     }
-    // The end of the connection takes nothing along: what the client still says is read.
+    // Closing the connection discards nothing: the client's remaining data is read.
     _ = tls.shutdown().await;
     while matches!(tls.read(&mut from_client).await, Ok(1..)) {}
     speaking.abort();
 }
 
-/// Reads the frames of HTTP/2, to know how much of bodies is in them (RFC 9113, section 4.1).
+/// Reads HTTP/2 frames to measure the body bytes in them (RFC 9113, section 4.1).
 #[derive(Default)]
 struct Bodies {
     length: usize,
     head: Vec<u8>,
-    /// What is left of the frame that has begun, and whether it is one of a body.
+    /// Remaining bytes of the current frame, and whether it is a DATA frame.
     left: usize,
     is_data: bool,
 }
@@ -201,10 +211,10 @@ impl Bodies {
     }
 }
 
-/// Where a request tells what ends its connection, and when it was given up.
+/// Where a request reports what ends its connection, and when it was cancelled.
 type Telling = (mpsc::UnboundedSender<Ending>, mpsc::UnboundedSender<Instant>);
 
-/// Speaks HTTP/2 until the connection ends. `ended`: what ends it before the client does.
+/// Serves HTTP/2 until the connection closes. `ended`: what ends it before the client does.
 async fn speak(
     socket: DuplexStream,
     script: Script,
@@ -268,7 +278,7 @@ async fn act(
         }
         stream = Some(opened);
     }
-    // All of it has left.
+    // Everything has been sent.
     _ = sent.wait_for(|sent| *sent >= before + body.len()).await;
     match ending {
         Ending::Whole | Ending::Drain => {
@@ -280,7 +290,7 @@ async fn act(
         },
         Ending::GoAway(_) | Ending::Close => {
             _ = end_connection.send(ending);
-            // Whoever drops a stream resets it: the connection is to end before.
+            // Dropping a stream resets it, so the connection must end first.
             std::future::pending::<()>().await;
         }
         Ending::Hang => {
@@ -294,8 +304,8 @@ async fn act(
     }
 }
 
-/// What an upstream does wrong before its answer is whole, and the status that its client gets where no other upstream
-/// helps.
+/// Failures of an upstream before its response is complete, and the status that the client gets if no other upstream
+/// takes over.
 type Fault = (&'static str, Act, u16);
 
 fn faults(protocol: Protocol, stream: bool) -> Vec<Fault> {
@@ -335,7 +345,7 @@ fn faults(protocol: Protocol, stream: bool) -> Vec<Fault> {
     ]
 }
 
-/// The number of a fault or of a death, which the name of the upstream's model says.
+/// The number of a fault or of a cut, taken from the upstream's model name.
 fn number(seen: &Seen) -> usize {
     let text = format!("{} {}", seen.line, seen.body);
     let (_, rest) = text.split_once("number-").expect("the name of a model");
@@ -343,7 +353,7 @@ fn number(seen: &Seen) -> usize {
     digits.and_then(|digits| digits.parse().ok()).expect("its number")
 }
 
-/// A shared script of which one act is played after the other.
+/// A shared script whose acts are played in order.
 type Next = Arc<std::sync::Mutex<Option<Act>>>;
 
 async fn go_through(folder: &Path, speaks: Protocol) {
@@ -369,15 +379,15 @@ async fn go_through(folder: &Path, speaks: Protocol) {
 }
 
 #[tokio::test]
-async fn whatever_an_upstream_of_http2_does_wrong_is_told_or_another_one_helps() {
-    let name = "whatever_an_upstream_of_http2_does_wrong_is_told_or_another_one_helps";
+async fn http2_upstream_faults_are_reported_or_failed_over() {
+    let name = "http2_upstream_faults_are_reported_or_failed_over";
     let Some(folder) = trusting(name) else { return };
     for speaks in Protocol::ALL {
         go_through(&folder, speaks).await;
     }
 }
 
-/// The ways in which a stream dies.
+/// The ways in which a stream breaks.
 const WAYS: [Ending; 6] = [
     Ending::Whole,
     Ending::Reset(Reason::INTERNAL_ERROR),
@@ -386,12 +396,12 @@ const WAYS: [Ending; 6] = [
     Ending::GoAway(Reason::NO_ERROR),
     Ending::Close,
 ];
-/// Streams break behind one byte of this many, and of five times as many after each change. Around the end of an answer, they break
-/// behind each byte.
+/// Streams break at one byte of this many, and at one of five times as many after each change. Near the end of a response, they
+/// break at each byte.
 const STEP: usize = 3;
 const CLOSE: usize = 3;
 
-/// The places behind which streams die, and how: in one way after the other, and in each where it matters.
+/// Where streams break, and how: in alternating ways, and in each way where it matters.
 fn deaths(spoken: Protocol) -> Vec<(usize, Ending)> {
     let length = spoken.events().len();
     let ends = [0, spoken.whole_from(), ended_from(spoken), length];
@@ -404,9 +414,9 @@ fn deaths(spoken: Protocol) -> Vec<(usize, Ending)> {
     places.collect()
 }
 
-/// Whether all of an answer has come before its death.
+/// Whether the whole response arrived before the break.
 fn is_end(spoken: Protocol, at: usize, ending: Ending) -> bool {
-    // Only the end of a stream may be that of the answer. One that is given up, whatever the reason, has not ended.
+    // Only a regular end of the stream can end the response. A cancelled stream has not ended, whatever the reason.
     let may_end = ending == Ending::Whole;
     (may_end && at >= spoken.whole_from()) || at >= ended_from(spoken)
 }
@@ -421,7 +431,7 @@ async fn die_again_and_again(folder: &Path, client: Protocol, form: Form, speaks
     })
     .await;
     let models = (0..deaths.len()).map(|number| {
-        // Of its own, so that no breaker stops another.
+        // Its own model, so that its breaker affects no other case.
         let target = TargetConfig::new("one", format!("number-{number}"));
         let mut model = ModelConfig::new(format!("at-{number}"), "family_one", target);
         model.translate_responses = true;
@@ -437,7 +447,7 @@ async fn die_again_and_again(folder: &Path, client: Protocol, form: Form, speaks
         let text = response.text().await.unwrap_or_else(|error| panic!("{here}: {error}"));
         let is_end = is_end(answered, *at, *ending);
         if status != 200 {
-            // Nothing had been said. The native protocol has no 502.
+            // Nothing was sent. The native protocol has no 502.
             assert_eq!(status, if client == Protocol::Native { 503 } else { 502 }, "{here}: {text}");
             assert!(!is_end, "{here}: {text}");
             let told: Value = serde_json::from_str(&text).expect("JSON");
@@ -454,8 +464,8 @@ async fn die_again_and_again(folder: &Path, client: Protocol, form: Form, speaks
 }
 
 #[tokio::test]
-async fn a_stream_of_http2_that_dies_is_no_success_for_any_client() {
-    let Some(folder) = trusting("a_stream_of_http2_that_dies_is_no_success_for_any_client") else { return };
+async fn broken_http2_stream_is_no_success_for_any_client() {
+    let Some(folder) = trusting("broken_http2_stream_is_no_success_for_any_client") else { return };
     let arrays = [(Protocol::Native, Form::Array)];
     let forms = Protocol::ALL.map(|client| (client, Form::Events));
     for (client, form) in forms.into_iter().chain(arrays) {
@@ -465,11 +475,10 @@ async fn a_stream_of_http2_that_dies_is_no_success_for_any_client() {
     }
 }
 
-/// RFC 9113, section 6.8: a server that goes away brings what it has begun to its end, and takes nothing new.
+/// RFC 9113, section 6.8: after GOAWAY, a server completes its streams and accepts no new ones.
 #[tokio::test]
-async fn a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_request_has_another_connection()
- {
-    let name = "a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_request_has_another_connection";
+async fn http2_goaway_completes_its_stream_and_the_next_request_reconnects() {
+    let name = "http2_goaway_completes_its_stream_and_the_next_request_reconnects";
     let Some(folder) = trusting(name) else { return };
     for speaks in Protocol::ALL {
         let url = serve(&folder, move |seen| {
@@ -502,10 +511,10 @@ async fn a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_
     }
 }
 
-/// RFC 9113, section 8.7: a request that nobody waits for is cancelled by a reset of its stream. The connection goes on.
+/// RFC 9113, section 8.7: an abandoned request is cancelled by a reset of its stream, and the connection stays open.
 #[tokio::test]
-async fn a_stream_of_http2_is_given_up_when_its_client_leaves_at_any_stage() {
-    let name = "a_stream_of_http2_is_given_up_when_its_client_leaves_at_any_stage";
+async fn http2_stream_is_reset_when_its_client_disconnects() {
+    let name = "http2_stream_is_reset_when_its_client_disconnects";
     let Some(folder) = trusting(name) else { return };
     for client in Protocol::ALL {
         let events = client.events();
@@ -541,7 +550,7 @@ async fn a_stream_of_http2_is_given_up_when_its_client_leaves_at_any_stage() {
                     }
                     let leaving = leave(socket, resets);
                     let waiting = tokio::time::timeout(Duration::from_secs(5), left.recv()).await;
-                    let left = waiting.expect("the stream was not given up").expect("it runs");
+                    let left = waiting.expect("the stream was not cancelled").expect("it runs");
                     left.saturating_duration_since(leaving)
                 })
                 .await;

@@ -1,4 +1,4 @@
-//! Faults on demand (ours): each one as a client meets it, asked for by header, by model and by configuration.
+//! Faults on demand (ours), as a client sees them: by header, by model name and by configuration.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ fn with_tool(stream: bool) -> Value {
     })
 }
 
-/// Status, content type and what came of the body; whether it ended cleanly.
+/// Status, content type and the received body; whether it ended cleanly.
 async fn ask(server: &Server, path: &str, fault: &str, body: &Value) -> (u16, String, String, bool) {
     let mut response = send(server.post(path, body).header(FAULT_HEADER, fault)).await;
     let kind = response.headers()["content-type"].to_str().expect("ASCII").to_owned();
@@ -43,7 +43,7 @@ async fn ask(server: &Server, path: &str, fault: &str, body: &Value) -> (u16, St
 }
 
 #[tokio::test]
-async fn a_status_and_a_rate_limit_come_in_the_form_of_the_protocol() {
+async fn status_and_rate_limit_faults_use_the_protocols_error_form() {
     let server = start().await;
     let (status, body) =
         read(server.post("/v1/responses", &response("model-sol", false)).header(FAULT_HEADER, "status=503"))
@@ -62,9 +62,9 @@ async fn a_status_and_a_rate_limit_come_in_the_form_of_the_protocol() {
     assert_eq!(body["error"]["status"], "RESOURCE_EXHAUSTED");
 }
 
-/// Every call of a client that tries again fails once and then succeeds, whole or streamed.
+/// With retries, every call of a client fails once and then succeeds, unary or streamed.
 #[tokio::test]
-async fn a_request_fails_once_and_the_same_one_again_succeeds() {
+async fn fail_once_fails_the_first_attempt_of_each_request() {
     let server = start().await;
     let status = async |path: &str, body: &Value, fault: &str| {
         let answered = send(server.post(path, body).header(FAULT_HEADER, fault)).await;
@@ -90,7 +90,7 @@ async fn a_request_fails_once_and_the_same_one_again_succeeds() {
 }
 
 #[tokio::test]
-async fn a_delay_comes_before_the_answer() {
+async fn delay_fault_precedes_the_response() {
     let server = start().await;
     let started = Instant::now();
     server.ask("/v1/responses", &response("model-sol~delay=150", false)).await;
@@ -98,7 +98,7 @@ async fn a_delay_comes_before_the_answer() {
 }
 
 #[tokio::test]
-async fn a_stream_is_truncated_cleanly_or_by_a_reset_after_as_many_events_as_asked() {
+async fn truncate_and_reset_end_a_stream_after_the_given_events() {
     let server = start().await;
     let (_, _, text, whole) = ask(&server, "/v1/chat/completions", "truncate=2", &chat(true)).await;
     assert_eq!((events(&text).len(), whole), (2, true));
@@ -107,7 +107,7 @@ async fn a_stream_is_truncated_cleanly_or_by_a_reset_after_as_many_events_as_ask
 }
 
 #[tokio::test]
-async fn half_of_a_document_is_lost() {
+async fn truncate_and_reset_cut_a_document_in_half() {
     let server = start().await;
     for (fault, ends_cleanly) in [("truncate", true), ("reset", false)] {
         let (status, _, text, whole) =
@@ -118,7 +118,7 @@ async fn half_of_a_document_is_lost() {
 }
 
 #[tokio::test]
-async fn a_stream_hangs_with_its_connection_open() {
+async fn hang_fault_keeps_the_connection_open() {
     let server = start().await;
     let mut answer =
         send(server.post("/v1/chat/completions", &chat(true)).header(FAULT_HEADER, "hang=1")).await;
@@ -127,7 +127,7 @@ async fn a_stream_hangs_with_its_connection_open() {
 }
 
 #[tokio::test]
-async fn an_error_stands_in_mid_stream_in_the_form_of_the_protocol() {
+async fn stream_error_fault_uses_the_protocols_error_event() {
     let server = start().await;
     let (_, _, text, _) = ask(&server, "/v1/chat/completions", "stream_error=2", &chat(true)).await;
     let found = events(&text);
@@ -138,7 +138,7 @@ async fn an_error_stands_in_mid_stream_in_the_form_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn a_drip_takes_its_time_and_loses_nothing() {
+async fn drip_fault_delays_without_losing_data() {
     let server = start().await;
     let started = Instant::now();
     let (_, _, text, whole) = ask(&server, "/v1/chat/completions", "drip=1", &chat(true)).await;
@@ -147,7 +147,7 @@ async fn a_drip_takes_its_time_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn type_and_body_of_an_answer_are_another() {
+async fn content_type_html_and_bad_json_replace_the_response() {
     let server = start().await;
     let (_, kind, text, _) =
         ask(&server, "/v1/responses", "content_type=text/plain", &response("model-sol", true)).await;
@@ -159,7 +159,7 @@ async fn type_and_body_of_an_answer_are_another() {
 }
 
 #[tokio::test]
-async fn the_answer_names_another_model() {
+async fn wrong_model_fault_changes_the_model_name() {
     let server = start().await;
     let named = server.ask("/v1/responses", &response("model-sol~wrong_model", false)).await;
     assert_eq!(named["model"], "another-model");
@@ -170,7 +170,7 @@ async fn the_answer_names_another_model() {
 }
 
 #[tokio::test]
-async fn tool_calls_are_missing_or_malformed() {
+async fn tool_call_faults_omit_or_break_calls() {
     let server = start().await;
     let call = |answer: &Value| answer["output"][0].clone();
     let good = call(&server.ask("/v1/responses", &with_tool(false)).await);
@@ -184,7 +184,7 @@ async fn tool_calls_are_missing_or_malformed() {
 }
 
 #[tokio::test]
-async fn the_terminal_event_comes_twice_or_never() {
+async fn terminal_event_faults_repeat_or_omit_it() {
     let server = start().await;
     let names = |text: &str| -> Vec<String> {
         events(text)
@@ -201,7 +201,7 @@ async fn the_terminal_event_comes_twice_or_never() {
 }
 
 #[tokio::test]
-async fn a_strict_provider_refuses_what_others_take_and_names_the_rule() {
+async fn strict_fault_rejects_the_request_and_names_the_rule() {
     let server = start().await;
     let call = json!({ "id": "c1", "type": "function", "function": { "name": "f", "arguments": "{}" } });
     let unanswered = json!({
@@ -222,9 +222,9 @@ async fn a_strict_provider_refuses_what_others_take_and_names_the_rule() {
     }
 }
 
-/// The forms are those that the codecs read: a messy upstream's client gets what a tidy one's does.
+/// The codecs accept these forms: a messy upstream's client gets the same as a tidy one's.
 #[tokio::test]
-async fn a_messy_provider_says_the_same_in_other_forms() {
+async fn messy_fault_keeps_the_meaning_of_the_response() {
     let provider = start().await;
     let upstreams = [Kind::Chat, Kind::Responses, Kind::Messages, Kind::Native];
     let model = |id: String, upstream: String, at: &str| {
@@ -275,7 +275,7 @@ async fn a_messy_provider_says_the_same_in_other_forms() {
         };
         assert_eq!(inputs(format!("messy-{number}")).await, inputs(format!("tidy-{number}")).await);
     }
-    // Upstreams of chat and of responses get chat as it is, and so do their clients.
+    // Upstreams of chat and of responses get chat requests unchanged, and so do their clients.
     for number in 2..4 {
         let text = async |model: String| -> String {
             let events = server
@@ -298,7 +298,7 @@ async fn a_messy_provider_says_the_same_in_other_forms() {
 }
 
 #[tokio::test]
-async fn configured_faults_hold_for_their_operation_alone() {
+async fn configured_fault_applies_to_its_operation_only() {
     let faults = "status=503@create_response".parse().expect("a fault");
     let server = start_with(Config { faults, ..Config::default() }).await;
     assert_eq!(read(server.post("/v1/responses", &response("model-sol", false))).await.0, 503);
@@ -306,7 +306,7 @@ async fn configured_faults_hold_for_their_operation_alone() {
 }
 
 #[tokio::test]
-async fn an_unknown_fault_is_refused_with_the_list_of_those_there_are() {
+async fn unknown_fault_is_rejected_with_the_list_of_faults() {
     let server = start().await;
     let (status, body) =
         read(server.post("/v1/responses", &response("model-sol", false)).header(FAULT_HEADER, "explode"))

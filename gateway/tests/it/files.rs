@@ -1,4 +1,4 @@
-//! 4 rule 4 and section 8: generated files behind signed addresses.
+//! 4 rule 4 and section 8: generated files behind signed URLs.
 
 use gatewright_gateway::Config;
 use reqwest::Method;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{Server, read, send, start, start_with};
 
-/// Path and query of a fresh image.
+/// Path and query of the URL of a new image.
 async fn address(server: &Server) -> String {
     let body = json!({ "model": "image_model_2", "prompt": "a kite", "size": "256x256" });
     let answer = server.ask("/v1/images/generations", &body).await;
@@ -15,7 +15,7 @@ async fn address(server: &Server) -> String {
 }
 
 #[tokio::test]
-async fn a_file_is_served_without_a_key_and_as_an_attachment() {
+async fn file_is_served_without_a_key_as_an_attachment() {
     let server = start().await;
     let response = send(server.bare(Method::GET, &address(&server).await)).await;
     assert_eq!(response.status(), 200);
@@ -25,7 +25,7 @@ async fn a_file_is_served_without_a_key_and_as_an_attachment() {
 }
 
 #[tokio::test]
-async fn an_address_is_valid_for_one_hour() {
+async fn file_url_expires_after_one_hour() {
     let server = start().await;
     let address = address(&server).await;
     let expiry: u64 = address
@@ -40,7 +40,7 @@ async fn an_address_is_valid_for_one_hour() {
 }
 
 #[tokio::test]
-async fn a_tampered_address_is_refused() {
+async fn tampered_file_url_is_rejected() {
     let server = start().await;
     let (address, other) = (address(&server).await, address(&server).await);
     let (path, query) = address.split_once('?').expect("a query");
@@ -61,7 +61,7 @@ async fn a_tampered_address_is_refused() {
     assert_eq!(read(server.bare(Method::POST, &address)).await.0, 405);
 }
 
-/// The entity tag of a file: strong, and the same each time.
+/// The entity tag of a file: strong and stable.
 async fn response_tag(server: &Server, address: &str) -> String {
     let tag = |response: reqwest::Response| response.headers()["etag"].to_str().expect("ASCII").to_owned();
     let first = tag(send(server.bare(Method::GET, address)).await);
@@ -71,7 +71,7 @@ async fn response_tag(server: &Server, address: &str) -> String {
 }
 
 #[tokio::test]
-async fn ranges_and_heads_are_answered() {
+async fn range_and_head_requests_are_served() {
     let server = start().await;
     let address = address(&server).await;
     let whole = send(server.bare(Method::GET, &address)).await.bytes().await.expect("a file");
@@ -98,22 +98,22 @@ async fn ranges_and_heads_are_answered() {
 }
 
 #[tokio::test]
-async fn where_there_is_no_room_for_a_file_new_work_is_refused_and_old_files_stay() {
-    // Section 8: an address holds for its hour.
+async fn full_file_storage_rejects_new_work_and_keeps_old_files() {
+    // Section 8: a URL is valid for its hour.
     let server = start_with(Config { max_file_bytes: 100_000, ..Config::default() }).await;
     let address = address(&server).await;
     let body = json!({ "model": "image_model_2", "prompt": "a kite", "size": "1024x1024" });
     let (status, answer) = server.refused("/v1/images/generations", &body).await;
     assert_eq!((status, &answer["error"]["code"]), (503, &json!("file_storage_full")));
     assert_eq!(send(server.bare(Method::GET, &address)).await.status(), 200);
-    // What is not kept needs no room.
+    // Inline images need no file space.
     let mut inline = body;
     inline["response_format"] = json!("b64_json");
     server.ask("/v1/images/generations", &inline).await;
 }
 
 #[tokio::test]
-async fn an_address_holds_its_hour_through_a_restart_and_at_another_gateway() {
+async fn file_url_works_after_a_restart_and_on_another_gateway() {
     // Section 8.
     let folder = tempfile::tempdir().expect("a folder");
     let config = || Config { data: Some(folder.path().to_path_buf()), ..Config::default() };
@@ -129,7 +129,7 @@ async fn an_address_holds_its_hour_through_a_restart_and_at_another_gateway() {
         let range = send(server.bare(Method::GET, &address).header("range", "bytes=-3")).await;
         assert_eq!(range.bytes().await.expect("a part"), whole.slice(whole.len() - 3..));
     }
-    // Without the folder's pepper, it is nobody's address.
+    // Without the folder's pepper, the signature is invalid.
     let stranger = start().await;
     let (status, body) = read(stranger.bare(Method::GET, &address)).await;
     assert_eq!((status, &body["error"]["code"]), (403, &json!("invalid_signature")));
@@ -143,7 +143,7 @@ async fn an_address_holds_its_hour_through_a_restart_and_at_another_gateway() {
 }
 
 #[tokio::test]
-async fn a_video_outlives_the_process_whole() {
+async fn video_file_survives_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = || Config { data: Some(folder.path().to_path_buf()), ..Config::default() };
     let first = start_with(config()).await;

@@ -1,4 +1,4 @@
-//! Bodies that never end, that grow, or that come drop by drop, from clients and from upstreams.
+//! Endless, growing and dripping bodies, from clients and from upstreams.
 
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,8 @@ async fn connect(server: &Server) -> TcpStream {
     TcpStream::connect(server.url.trim_start_matches("http://")).await.expect("a connection")
 }
 
-/// Sends bytes one by one, with less of a pause than any timeout, until the gateway closes the connection. Returns what
-/// it said, and how many bytes it took.
+/// Sends bytes one by one, with pauses below any timeout, until the gateway closes the connection. Returns its
+/// response and the number of bytes sent.
 async fn drip(server: &Server, whole: &str, drops: &[u8]) -> (String, usize) {
     let mut socket = connect(server).await;
     socket.set_nodelay(true).expect("set");
@@ -27,12 +27,12 @@ async fn drip(server: &Server, whole: &str, drops: &[u8]) -> (String, usize) {
     let mut count = 0;
     let begun = Instant::now();
     for drop in drops.iter().cycle() {
-        assert!(begun.elapsed() < PATIENCE, "the gateway waits for ever");
+        assert!(begun.elapsed() < PATIENCE, "the gateway waits forever");
         if socket.write_all(&[*drop]).await.is_err() {
             break;
         }
         count += 1;
-        // What it says ends with the connection.
+        // The response ends with the connection.
         let read = tokio::time::timeout(Duration::from_millis(20), socket.read_buf(&mut said)).await;
         if matches!(read, Ok(Ok(0) | Err(_))) {
             break;
@@ -42,10 +42,10 @@ async fn drip(server: &Server, whole: &str, drops: &[u8]) -> (String, usize) {
 }
 
 #[tokio::test]
-async fn a_request_that_comes_drop_by_drop_has_no_more_time_than_one_that_stops() {
+async fn dripping_request_times_out_like_a_stalled_one() {
     let time = Duration::from_millis(300);
     let server = start_with(Config { header_timeout: time, body_timeout: time, ..Config::default() }).await;
-    // In the request line, in a header, between headers, and before any of it.
+    // In the request line, in a header, between headers, and before any byte.
     for begun in ["GET /", "GET / HTTP/1.1\r\nx: ", "GET / HTTP/1.1\r\nhost: x\r\n", ""] {
         let drops: &[u8] = if begun.ends_with("\r\n") { b"a: b\r\n" } else { b"x" };
         let (_, count) = drip(&server, begun, drops).await;
@@ -61,7 +61,7 @@ async fn a_request_that_comes_drop_by_drop_has_no_more_time_than_one_that_stops(
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_in_its_content_coding_or_grows_beyond_the_bound_is_refused() {
+async fn undecodable_or_oversized_compressed_body_is_rejected() {
     let scripted = Scripted::start([json_answer(200, &completion("hello"))]).await;
     let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
     for (coding, status) in [
@@ -79,7 +79,7 @@ async fn a_body_that_is_not_in_its_content_coding_or_grows_beyond_the_bound_is_r
         let response = crate::support::send(request.body(vec![0x1f; 9000])).await;
         assert_eq!(response.status(), status, "{coding}");
     }
-    // A thousandfold: 40 MB, which take 40 KB.
+    // A compression ratio of a thousand: 40 MB in 40 KB.
     let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     for _ in 0..40 {
         std::io::Write::write_all(&mut bomb, &vec![b' '; 1 << 20]).expect("memory");
@@ -87,7 +87,7 @@ async fn a_body_that_is_not_in_its_content_coding_or_grows_beyond_the_bound_is_r
     let bomb = bomb.finish().expect("memory");
     let request = server.post(CHAT, &question(false)).header("content-encoding", "gzip").body(bomb);
     assert_eq!(crate::support::send(request).await.status(), 413);
-    // As the coding of the transfer, none is taken.
+    // No compression is accepted as a transfer coding.
     for coding in ["gzip", "gzip, chunked", "deflate, chunked"] {
         let mut socket = connect(&server).await;
         let head = format!(
@@ -103,13 +103,13 @@ async fn a_body_that_is_not_in_its_content_coding_or_grows_beyond_the_bound_is_r
     assert_eq!(scripted.count(), 0);
 }
 
-/// A piece without end, until the gateway gives up.
+/// An endless repetition of a fragment, until the gateway closes the connection.
 fn endless(head: &str, piece: &str) -> Vec<Step> {
     vec![Step::Write(head.into()), Step::Endless(piece.repeat(65_536 / piece.len()).into())]
 }
 
 #[tokio::test]
-async fn what_an_upstream_says_without_end_is_not_read_to_its_end() {
+async fn endless_upstream_response_is_abandoned() {
     let json = "content-type: application/json\r\n";
     for (what, steps, status) in [
         ("an error", endless(&format!("HTTP/1.1 500 X\r\n{json}\r\n"), "x"), 500),
@@ -128,15 +128,15 @@ async fn what_an_upstream_says_without_end_is_not_read_to_its_end() {
         let server = start_with(config(vec![one])).await;
         let (told, answer) = server.refused(CHAT, &question(false)).await;
         assert_eq!(told, status, "{what}: {answer}");
-        // It is given up while it speaks.
+        // It is cancelled while it sends.
         scripted.left().await;
     }
 }
 
 #[tokio::test]
-async fn comments_of_an_upstream_without_end_are_no_answer() {
+async fn endless_upstream_event_ends_the_stream_with_an_error() {
     let first = format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {"content": "x"}}]}));
-    // A field that never ends, in the middle of a stream.
+    // An endless field mid-stream.
     let mut scripted = Scripted::start([endless(&format!("{STREAM_HEAD}{first}data: "), "y")]).await;
     let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
     let got = server.stream(CHAT, &question(true)).await;

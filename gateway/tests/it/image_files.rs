@@ -5,8 +5,8 @@ use gatewright_gateway::{Config, Kind};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::images_of_upstreams::config;
 use crate::support::{Server, send, start_with};
+use crate::upstream_images::config;
 use crate::upstreams::{Scripted, Step, answer, json_answer, upstream};
 
 const PATH: &str = "/v1/images/generations";
@@ -19,7 +19,7 @@ fn png() -> Vec<u8> {
     file
 }
 
-/// A file with the head of a response, which announces this length.
+/// A file response whose head announces this length.
 fn file(length: usize, bytes: Vec<u8>) -> Vec<Step> {
     let head = format!("HTTP/1.1 200 X\r\ncontent-type: image/png\r\ncontent-length: {length}\r\n\r\n");
     vec![Step::Write(head.into()), Step::Write(bytes)]
@@ -59,8 +59,8 @@ fn is_unchanged(answer: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn images_of_a_provider_become_files_of_the_gateway() {
-    // 2.11, 4 rule 4, 8.
+async fn provider_images_are_copied_to_gateway_files() {
+    // Without space for files, the images are still returned.
     let provider = provider(None, file(png().len(), png())).await;
     let server = gateway_to(&provider, |config| config).await;
     let answer = answer_of(&server).await;
@@ -84,7 +84,7 @@ async fn images_of_a_provider_become_files_of_the_gateway() {
 }
 
 #[tokio::test]
-async fn images_stay_where_they_are_unless_the_operator_wants_copies() {
+async fn images_are_not_copied_if_fetching_is_disabled() {
     let provider = provider(None, file(png().len(), png())).await;
     let server = gateway_to(&provider, |config| Config { fetch_images: false, ..config }).await;
     assert!(is_unchanged(&answer_of(&server).await));
@@ -92,7 +92,7 @@ async fn images_stay_where_they_are_unless_the_operator_wants_copies() {
 }
 
 #[tokio::test]
-async fn an_image_that_cannot_be_copied_keeps_the_url_of_the_provider() {
+async fn uncopyable_image_keeps_the_provider_url() {
     const TOO_LARGE: usize = 32 * 1024 * 1024 + 1;
     let page = vec![Step::Write(answer(200, "image/png", "<svg onload='alert(1)'></svg>"))];
     for image in [
@@ -114,7 +114,7 @@ async fn an_image_that_cannot_be_copied_keeps_the_url_of_the_provider() {
 }
 
 #[tokio::test]
-async fn images_are_not_fetched_from_inside_the_gateways_network() {
+async fn images_are_not_fetched_from_internal_addresses() {
     for allow_private_webhooks in [false, true] {
         let elsewhere = Scripted::start([file(png().len(), png())]).await;
         let host = elsewhere.url.strip_prefix("http://").and_then(|url| url.strip_suffix("/v1"));

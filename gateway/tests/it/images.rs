@@ -13,7 +13,7 @@ use crate::support::{Server, send, start, start_with};
 
 const PATH: &str = "/v1/images/generations";
 
-/// Width and height of a PNG, decoded whole.
+/// Width and height of a fully decoded PNG.
 fn decode(file: &[u8]) -> (u32, u32) {
     let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().expect("a PNG");
     let mut pixels = vec![0; reader.output_buffer_size().expect("a size")];
@@ -34,7 +34,7 @@ async fn fetch(server: &Server, url: &Value) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn every_size_of_the_catalog_is_drawn_at_that_size() {
+async fn every_catalog_size_is_drawn_at_that_size() {
     let server = start().await;
     for model in catalog::IMAGE_MODELS {
         for size in model.sizes.unwrap_or(&["320x200"]) {
@@ -52,7 +52,7 @@ async fn every_size_of_the_catalog_is_drawn_at_that_size() {
 }
 
 #[tokio::test]
-async fn base64_and_several_images_come_when_asked_for() {
+async fn base64_and_multiple_images_are_returned_on_request() {
     let server = start().await;
     let body = json!({ "model": "image_model_2", "prompt": "waves", "n": 3, "size": "256x256", "response_format": "b64_json" });
     let answer = server.ask(PATH, &body).await;
@@ -69,7 +69,7 @@ async fn base64_and_several_images_come_when_asked_for() {
 }
 
 #[tokio::test]
-async fn limits_of_the_model_are_reported_all_at_once() {
+async fn model_limit_violations_are_reported_together() {
     // 7 rule 3, 8: n, size, quality, style and the prompt's length depend on the model.
     let server = start().await;
     let body = json!({ "model": "image_model_1", "prompt": "x".repeat(4001), "n": 2, "size": "256x256" });
@@ -85,7 +85,7 @@ async fn limits_of_the_model_are_reported_all_at_once() {
     assert_eq!((status, &answer["error"]["code"]), (404, &json!("model_not_found")));
 }
 
-/// Sorted and without repetition.
+/// Sorted, without duplicates.
 fn pointers(answer: &Value) -> Vec<String> {
     let violations = answer["error"]["violations"].as_array().expect("violations");
     let pointers = violations.iter().filter_map(|violation| violation["pointer"].as_str().map(str::to_owned));
@@ -93,11 +93,11 @@ fn pointers(answer: &Value) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_leaves_while_an_image_is_kept_leaves_no_file_that_nobody_recorded() {
+async fn file_of_a_disconnected_image_request_is_still_recorded() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = Config { data: Some(folder.path().to_path_buf()), ..Config::default() };
     let server = start_with(config).await;
-    // Reading goes on meanwhile, writing does not.
+    // Readers proceed meanwhile, writers do not.
     let options = SqliteConnectOptions::new().filename(folder.path().join("gatewright.db"));
     let mut database = SqliteConnection::connect_with(&options).await.expect("a connection");
     while sqlx::query("BEGIN IMMEDIATE").execute(&mut database).await.is_err() {}
@@ -111,7 +111,7 @@ async fn a_client_that_leaves_while_an_image_is_kept_leaves_no_file_that_nobody_
     }
     asking.abort();
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    sqlx::query("COMMIT").execute(&mut database).await.expect("the lock is given back");
+    sqlx::query("COMMIT").execute(&mut database).await.expect("the lock is released");
     let begun = std::time::Instant::now();
     loop {
         let count: (i64,) =
@@ -119,7 +119,7 @@ async fn a_client_that_leaves_while_an_image_is_kept_leaves_no_file_that_nobody_
         if count.0 == 1 {
             break;
         }
-        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "nobody recorded it");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "it is not recorded");
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }

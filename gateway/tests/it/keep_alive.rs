@@ -1,5 +1,5 @@
-//! The sign of life that a client of a stream gets while its upstream says nothing, at its real interval: the clock of
-//! the test jumps where nothing is left to do.
+//! Keep-alives that a client of a stream gets while its upstream is silent, at the real interval: the test's
+//! clock jumps when nothing else is left to do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::callers::{End, Protocol, TEXT, text_of};
-use crate::leaving::{is_given_up, leave};
+use crate::client_disconnects::{is_given_up, leave};
 use crate::support::{KEY, Server, events, send, start_with};
 use crate::upstreams::{STREAM_HEAD, Scripted, Step, config, json_answer, stream, upstream};
 
@@ -20,16 +20,16 @@ use crate::upstreams::{STREAM_HEAD, Scripted, Step, config, json_answer, stream,
 const INTERVAL: Duration = Duration::from_secs(15);
 const SLACK: Duration = Duration::from_secs(1);
 
-/// How the client of a stream reads it.
+/// The form of a client's stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Form {
     Events,
-    /// One JSON array, of the native protocol: comments have no place in it.
+    /// One JSON array of the native protocol, which has no place for comments.
     Array,
 }
 
 impl Form {
-    /// The sign of life, as a chunk of HTTP.
+    /// The keep-alive as an HTTP chunk.
     fn sign(self) -> &'static str {
         match self {
             Self::Events => "8\r\n: ping\n\n\r\n",
@@ -37,7 +37,7 @@ impl Form {
         }
     }
 
-    /// Checks that a stream of [`TEXT`] is whole, whatever stands in it to keep it alive.
+    /// Checks that a stream of [`TEXT`] is complete, ignoring keep-alives.
     fn check(self, client: Protocol, text: &str, here: &str) {
         match self {
             Self::Events => {
@@ -61,7 +61,7 @@ async fn read(socket: &mut TcpStream, got: &mut String) {
     *got += std::str::from_utf8(&buffer[..count]).expect("ASCII");
 }
 
-/// The data of a chunked body that has ended.
+/// The data of a complete chunked body.
 fn data(mut body: &str) -> String {
     let mut data = String::new();
     loop {
@@ -75,7 +75,7 @@ fn data(mut body: &str) -> String {
     }
 }
 
-/// Where an upstream falls silent.
+/// Where an upstream goes silent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Silent {
     BeforeHead,
@@ -86,7 +86,7 @@ enum Silent {
 impl Silent {
     const ALL: [Self; 3] = [Self::BeforeHead, Self::BeforeEvent, Self::Midway];
 
-    /// The answer of an upstream that is silent until the gate is closed.
+    /// The response of an upstream that is silent until the gate closes.
     fn steps(self, speaks: Protocol, gate: &Arc<Semaphore>) -> Vec<Step> {
         let whole = STREAM_HEAD.to_owned() + &speaks.events();
         let text = whole.find("hel").expect("the first text");
@@ -104,11 +104,11 @@ impl Silent {
     }
 }
 
-/// A gateway whose model is tried at these upstreams in turn.
+/// A gateway whose model is tried at these upstreams in order.
 async fn start(speaks: Protocol, upstreams: &[&Scripted]) -> Server {
     let named = (0..).zip(upstreams).map(|(number, scripted)| {
         let mut upstream = upstream(&format!("up-{number}"), speaks.kind(), &scripted.url);
-        // The clock of the test jumps while others still wait for a socket.
+        // The test's clock jumps while other tasks still wait for a socket.
         (upstream.timeout, upstream.idle_timeout) = (Duration::from_hours(1), Duration::from_hours(1));
         upstream
     });
@@ -118,7 +118,7 @@ async fn start(speaks: Protocol, upstreams: &[&Scripted]) -> Server {
     start_with(settings).await
 }
 
-/// Asks for a stream.
+/// Requests a stream.
 async fn ask(server: &Server, client: Protocol, form: Form, more: &[(&str, Value)]) -> TcpStream {
     let mut socket =
         TcpStream::connect(server.url.trim_start_matches("http://")).await.expect("a connection");
@@ -143,7 +143,7 @@ async fn asked(scripted: &Scripted) {
     }
 }
 
-/// Reads a response to its end and gives its data.
+/// Reads a response to its end and returns its data.
 async fn rest(socket: &mut TcpStream, mut got: String, here: &str) -> String {
     while !got.ends_with("\r\n0\r\n\r\n") {
         read(socket, &mut got).await;
@@ -153,7 +153,7 @@ async fn rest(socket: &mut TcpStream, mut got: String, here: &str) -> String {
     data(body)
 }
 
-/// Asks an upstream that is silent before its head, and gets the sign of life that comes all the same.
+/// Calls an upstream that is silent before its head, and reads the keep-alive.
 async fn first_sign(
     server: &Server,
     scripted: &Scripted,
@@ -172,13 +172,13 @@ async fn first_sign(
     (socket, got)
 }
 
-/// Each protocol of clients, and both forms of the native one.
+/// Each client protocol, and both forms of the native one.
 fn forms() -> impl Iterator<Item = (Protocol, Form)> {
     let events = Protocol::ALL.into_iter().map(|client| (client, Form::Events));
     events.chain([(Protocol::Native, Form::Array)])
 }
 
-/// An upstream is silent for three intervals and then goes on.
+/// An upstream is silent for three intervals and then continues.
 async fn fall_silent(client: Protocol, form: Form, speaks: Protocol, silent: Silent) {
     let here = format!("{client:?} ({form:?}) at {speaks:?}, {silent:?}");
     let gate = Arc::new(Semaphore::new(0));
@@ -190,7 +190,7 @@ async fn fall_silent(client: Protocol, form: Form, speaks: Protocol, silent: Sil
         read(&mut socket, &mut got).await;
     }
     asked(&scripted).await;
-    // From here on, time passes only while everybody waits.
+    // From here on, time passes only while all tasks wait.
     tokio::time::pause();
     let mut since = Instant::now();
     for number in 0..3 {
@@ -201,7 +201,7 @@ async fn fall_silent(client: Protocol, form: Form, speaks: Protocol, silent: Sil
         let silence = since.elapsed();
         since = Instant::now();
         assert!(silence + SLACK >= INTERVAL && silence <= INTERVAL + SLACK, "{here}: {silence:?}");
-        // With the first one comes the head of an answer that has not begun.
+        // The head arrives with the first keep-alive, before the upstream's response.
         let is_first = silent != Silent::Midway && number == 0;
         let head = if is_first { said.find("\r\n\r\n").expect("a head") + 4 } else { 0 };
         assert_eq!(&said[head..], form.sign(), "{here}");
@@ -212,7 +212,7 @@ async fn fall_silent(client: Protocol, form: Form, speaks: Protocol, silent: Sil
     form.check(client, &rest(&mut socket, got, &here).await, &here);
 }
 
-/// A client falls silent in front of an upstream of its protocol, and of one that is translated.
+/// A client of an upstream that goes silent, relayed and translated.
 async fn fall_silent_everywhere(client: Protocol, form: Form) {
     let other = if client == Protocol::Chat { Protocol::Messages } else { Protocol::Chat };
     for speaks in [client, other] {
@@ -223,25 +223,25 @@ async fn fall_silent_everywhere(client: Protocol, form: Form) {
 }
 
 #[tokio::test]
-async fn silence_of_15_seconds_before_head_and_event_and_after_it_is_broken_by_a_comment_for_each_client() {
+async fn event_stream_silence_is_broken_by_a_comment_every_15_seconds() {
     for client in Protocol::ALL {
         fall_silent_everywhere(client, Form::Events).await;
     }
 }
 
 #[tokio::test]
-async fn silence_of_15_seconds_is_broken_by_white_space_in_an_array() {
+async fn array_silence_is_broken_by_whitespace_every_15_seconds() {
     fall_silent_everywhere(Protocol::Native, Form::Array).await;
 }
 
 #[tokio::test]
-async fn another_upstream_answers_though_the_client_has_got_a_sign_of_life() {
+async fn failover_works_after_a_keep_alive() {
     for (client, form) in forms() {
         for silent in [Silent::BeforeHead, Silent::BeforeEvent] {
             let here = format!("{client:?} ({form:?}), {silent:?}");
             let gate = Arc::new(Semaphore::new(0));
             let mut steps = silent.steps(client, &gate);
-            // It dies after its silence.
+            // It closes the connection after the silence.
             steps.truncate(2);
             steps.push(Step::Close);
             let (one, two) =
@@ -256,7 +256,7 @@ async fn another_upstream_answers_though_the_client_has_got_a_sign_of_life() {
 }
 
 #[tokio::test]
-async fn what_the_upstream_has_no_words_for_is_told_in_a_comment_after_a_sign_of_life() {
+async fn dropped_members_are_reported_in_a_comment_after_a_keep_alive() {
     for (client, form) in
         [(Protocol::Chat, Form::Events), (Protocol::Native, Form::Events), (Protocol::Native, Form::Array)]
     {
@@ -264,7 +264,7 @@ async fn what_the_upstream_has_no_words_for_is_told_in_a_comment_after_a_sign_of
         let gate = Arc::new(Semaphore::new(0));
         let upstream = Scripted::start([Silent::BeforeHead.steps(Protocol::Messages, &gate)]).await;
         let server = start(Protocol::Messages, &[&upstream]).await;
-        // One of them would end the comment, and many would make it long.
+        // Such a name would end the comment, and many would make it long.
         let names: Vec<String> = (0..200).map(|number| format!("future-{number}\n\ndata: x")).collect();
         let more: Vec<(&str, Value)> = names.iter().map(|name| (name.as_str(), Value::Bool(true))).collect();
         let (mut socket, got) = first_sign(&server, &upstream, client, form, &more).await;
@@ -288,7 +288,7 @@ async fn what_the_upstream_has_no_words_for_is_told_in_a_comment_after_a_sign_of
 }
 
 #[tokio::test]
-async fn an_error_after_a_sign_of_life_is_told_in_the_stream() {
+async fn error_after_a_keep_alive_is_sent_in_the_stream() {
     for (client, form) in forms() {
         for (status, code) in [(500, "upstream_error"), (400, "invalid_value"), (429, "rate_limit_exceeded")]
         {
@@ -319,7 +319,7 @@ async fn an_error_after_a_sign_of_life_is_told_in_the_stream() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_has_said_nothing_is_given_up_when_its_client_leaves_after_a_sign_of_life() {
+async fn silent_upstream_is_cancelled_when_the_client_disconnects() {
     for (client, form) in forms() {
         for resets in [false, true] {
             is_given_up(&format!("{client:?} ({form:?}), reset: {resets}"), async || {
@@ -335,7 +335,7 @@ async fn an_upstream_that_has_said_nothing_is_given_up_when_its_client_leaves_af
 }
 
 #[tokio::test]
-async fn a_sign_of_life_is_no_first_byte_for_the_metrics() {
+async fn keep_alive_does_not_count_as_the_first_byte() {
     for (client, form) in forms() {
         let gate = Arc::new(Semaphore::new(0));
         let one = Scripted::start([Silent::BeforeHead.steps(client, &gate)]).await;

@@ -1,4 +1,4 @@
-//! Limits of keys, and the headers that tell what is left (2.12; the values are ours).
+//! Limits of keys, and the headers that report what remains (2.12; the values are ours).
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn header(response: &Response, name: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn the_headers_count_down_and_the_request_beyond_the_limit_is_429() {
+async fn rate_limit_headers_count_down_to_a_429() {
     let (server, key) = limited(json!({ "requests_per_minute": 3 }), Config::default()).await;
     for remaining in ["2", "1", "0"] {
         let response = send(chat(&server, &key, false)).await;
@@ -52,19 +52,19 @@ async fn the_headers_count_down_and_the_request_beyond_the_limit_is_429() {
     let refused: Value = serde_json::from_str(&response.text().await.expect("a body")).expect("JSON");
     assert_eq!(refused["error"]["code"], "rate_limit_exceeded");
     assert_eq!(refused["error"]["type"], "rate_limit_error");
-    // What calls no model is not counted, and other keys are not affected.
+    // Operations that call no model are not counted, and other keys are not affected.
     assert_eq!(read(server.bare(Method::GET, "/v1/models").bearer_auth(&key)).await.0, 200);
     let response = send(chat(&server, KEY, false)).await;
     assert_eq!((response.status().as_u16(), header(&response, "x-ratelimit-limit-requests")), (200, None));
 }
 
 #[tokio::test]
-async fn a_minute_refills_evenly() {
+async fn minute_limit_refills_evenly() {
     let (server, key) = limited(json!({ "requests_per_minute": 60 }), Config::default()).await;
     for _ in 0..60 {
         assert_eq!(send(chat(&server, &key, false)).await.status(), 200);
     }
-    // One a second, however long the sixty took.
+    // One per second, however long the sixty took.
     loop {
         let response = send(chat(&server, &key, false)).await;
         if response.status() == 200 {
@@ -76,7 +76,7 @@ async fn a_minute_refills_evenly() {
 }
 
 #[tokio::test]
-async fn limits_speak_the_form_of_the_protocol() {
+async fn rate_limit_errors_use_the_protocols_form() {
     let (server, key) = limited(json!({ "requests_per_minute": 1 }), Config::default()).await;
     let body = json!({ "contents": [{ "parts": [{ "text": "hi" }] }] });
     let native = || {
@@ -89,10 +89,10 @@ async fn limits_speak_the_form_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn a_place_is_held_until_the_response_was_sent_or_its_client_has_gone() {
+async fn concurrency_slot_is_held_until_the_response_ends() {
     let slow = Config { event_delay: Duration::from_millis(100), ..Config::default() };
     let (server, key) = limited(json!({ "concurrent_requests": 1 }), slow).await;
-    // Its client leaves in the middle.
+    // Its client disconnects mid-stream.
     let stream = send(chat(&server, &key, true)).await;
     assert_eq!(stream.status(), 200);
     let (status, refused) = read(chat(&server, &key, false)).await;
@@ -103,11 +103,11 @@ async fn a_place_is_held_until_the_response_was_sent_or_its_client_has_gone() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_mins(1), given_back).await.expect("the place is given back");
+    tokio::time::timeout(Duration::from_mins(1), given_back).await.expect("the slot is released");
     // Its client reads to the end.
     send(chat(&server, &key, true)).await.text().await.expect("a whole body");
     assert_eq!(send(chat(&server, &key, false)).await.status(), 200);
-    // A request that fails gives its place back, too.
+    // A failed request frees its slot, too.
     let wrong = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(&key).json(&json!({}));
     assert_eq!(read(wrong).await.0, 400);
     assert_eq!(send(chat(&server, &key, false)).await.status(), 200);

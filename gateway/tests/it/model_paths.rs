@@ -1,4 +1,4 @@
-//! A model's id in the path of a request: no id reaches another path of an upstream, or leaves its segment.
+//! Model ids in the path of a request: no id reaches another path of an upstream or leaves its segment.
 
 use gatewright::operations;
 use gatewright_gateway::{ApiKey, Config, Kind, ModelConfig, TargetConfig};
@@ -10,8 +10,8 @@ use crate::callers::Protocol;
 use crate::support::{KEY, Server, start, start_with};
 use crate::upstreams::{Scripted, config, json_answer, upstream};
 
-/// Ids that mean another place somewhere: plain, encoded once and twice, overlong, with control characters, with the
-/// marks that end a path, and with a method behind them.
+/// Hostile ids: plain, encoded once and twice, overlong, with control characters, with the
+/// characters that end a path, and with a method appended.
 const TRAVERSALS: &[&str] = &[
     "..",
     "../..",
@@ -78,7 +78,7 @@ const TRAVERSALS: &[&str] = &[
 async fn status(server: &Server, method: &str, path: &str, body: &str) -> u16 {
     let address = server.url.trim_start_matches("http://");
     let mut socket = TcpStream::connect(address).await.expect("a connection");
-    // Written by hand: clients tidy such paths up before they send them.
+    // Sent over a raw socket: client libraries normalize such paths.
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {KEY}\r\nconnection: close\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -91,7 +91,7 @@ async fn status(server: &Server, method: &str, path: &str, body: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{answer}"))
 }
 
-/// Every path of the specification with a model in it, and its other form under `/v1`.
+/// Every path of the specification that contains a model, and its other form under `/v1`.
 fn paths(id: &str) -> Vec<(&'static str, String)> {
     let mut paths = Vec::new();
     for operation in operations::ALL.iter().filter(|operation| operation.path.contains("{model")) {
@@ -110,12 +110,12 @@ fn paths(id: &str) -> Vec<(&'static str, String)> {
 const NATIVE: &str = r#"{"contents":[{"parts":[{"text":"x"}]}]}"#;
 
 #[tokio::test]
-async fn no_id_of_a_model_in_a_path_reaches_anything_at_the_simulator() {
+async fn hostile_model_ids_in_paths_get_nothing_from_the_simulator() {
     let server = start().await;
     for id in TRAVERSALS.iter().map(|id| id.replace("mine", "model-sol")) {
         for (method, path) in paths(&id) {
             let status = status(&server, method, &path, NATIVE).await;
-            // Some spellings are the lists of models, and one is the model itself.
+            // Some spellings are the model list, and one is the model itself.
             let is_plain = method == "GET" && matches!(id.as_str(), "" | "model-sol?x=");
             assert!(
                 matches!(status, 400 | 403 | 404 | 405) || is_plain && status == 200,
@@ -126,7 +126,7 @@ async fn no_id_of_a_model_in_a_path_reaches_anything_at_the_simulator() {
 }
 
 #[tokio::test]
-async fn no_id_of_a_model_in_a_path_reaches_an_upstream_unless_it_is_configured() {
+async fn hostile_model_ids_in_paths_never_reach_an_upstream() {
     for speaks in [Protocol::Native, Protocol::Chat] {
         let scripted = Scripted::start([json_answer(200, &speaks.answer())]).await;
         let server = start_with(config(vec![upstream("one", speaks.kind(), &scripted.url)])).await;
@@ -145,7 +145,7 @@ async fn no_id_of_a_model_in_a_path_reaches_an_upstream_unless_it_is_configured(
 }
 
 #[tokio::test]
-async fn no_id_of_a_model_in_a_body_reaches_an_upstream_unless_it_is_configured() {
+async fn hostile_model_ids_in_bodies_never_reach_an_upstream() {
     let scripted = Scripted::start([json_answer(200, &Protocol::Native.answer())]).await;
     let server = start_with(config(vec![upstream("one", Kind::Native, &scripted.url)])).await;
     for id in TRAVERSALS {
@@ -156,7 +156,7 @@ async fn no_id_of_a_model_in_a_body_reaches_an_upstream_unless_it_is_configured(
         }
         let body = json!({"generateContentRequest": {"model": format!("models/{id}"),
             "contents": [{"role": "user", "parts": [{"text": "x"}]}]}});
-        // The path says which model: what the body says goes nowhere as it is.
+        // The path names the model: the one in the body is replaced.
         _ = server.refused("/v1beta/models/mine:countTokens", &body).await;
     }
     for seen in scripted.seen() {
@@ -167,7 +167,7 @@ async fn no_id_of_a_model_in_a_body_reaches_an_upstream_unless_it_is_configured(
 }
 
 #[tokio::test]
-async fn what_an_upstream_calls_its_model_is_one_segment_of_the_path() {
+async fn upstream_model_name_is_one_path_segment() {
     let scripted = Scripted::start([json_answer(200, &Protocol::Native.answer())]).await;
     let mut upstream = upstream("one", Kind::Native, &scripted.url);
     upstream.keys = vec![ApiKey::new("k").expect("a key")];
@@ -210,7 +210,7 @@ async fn what_an_upstream_calls_its_model_is_one_segment_of_the_path() {
 }
 
 #[tokio::test]
-async fn no_member_of_a_body_and_no_header_chooses_the_upstream() {
+async fn no_body_member_or_header_selects_the_upstream() {
     let elsewhere = Scripted::start([json_answer(200, &Protocol::Chat.answer())]).await;
     for speaks in Protocol::ALL {
         let scripted = Scripted::start([json_answer(200, &speaks.answer())]).await;
@@ -247,7 +247,7 @@ async fn no_member_of_a_body_and_no_header_chooses_the_upstream() {
             }
             let before = scripted.count();
             let response = crate::support::send(request).await;
-            // The native protocol refuses members that it does not know.
+            // The native protocol rejects unknown members.
             assert!(
                 response.status() == 200 || response.status() == 400,
                 "{client:?} at {speaks:?}: {}",

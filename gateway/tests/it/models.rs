@@ -8,14 +8,15 @@ use serde_json::json;
 use crate::support::{KEY, read, start, start_with};
 
 #[tokio::test]
-async fn the_list_holds_every_model_of_the_catalog() {
+async fn model_list_contains_the_whole_catalog() {
     let server = start().await;
     let (status, list) = read(server.get("/v1/models")).await;
     assert_eq!(status, 200);
     serde_json::from_value::<types::ModelList>(list.clone()).expect("the generated type");
     assert_eq!(list["object"], "list");
     let data = list["data"].as_array().expect("models");
-    let expected = catalog::TEXT_MODELS.len() + catalog::VIDEO_MODELS.len() + catalog::IMAGE_MODELS.len();
+    let media = catalog::VIDEO_MODELS.len() + catalog::IMAGE_MODELS.len();
+    let expected = catalog::TEXT_MODELS.len() + catalog::EMBEDDING_MODELS.len() + media;
     assert_eq!(data.len(), expected);
     for model in catalog::TEXT_MODELS {
         let entry = data.iter().find(|entry| entry["id"] == model.id).expect("an entry");
@@ -27,7 +28,7 @@ async fn the_list_holds_every_model_of_the_catalog() {
 }
 
 #[tokio::test]
-async fn the_native_list_comes_in_pages() {
+async fn native_model_list_is_paginated() {
     let server = start().await;
     let mut names = Vec::new();
     let mut path = "/v1beta/models?pageSize=4".to_owned();
@@ -50,7 +51,7 @@ async fn the_native_list_comes_in_pages() {
 }
 
 #[tokio::test]
-async fn each_entry_of_the_list_can_be_looked_up() {
+async fn each_listed_model_can_be_retrieved() {
     let server = start().await;
     let (_, list) = read(server.get("/v1/models")).await;
     for entry in list["data"].as_array().expect("models") {
@@ -58,7 +59,7 @@ async fn each_entry_of_the_list_can_be_looked_up() {
         let (status, model) = read(server.get(&format!("/v1/models/{id}"))).await;
         assert_eq!((status, &model), (200, entry));
     }
-    // Ids with a slash are sent with the slash escaped or not.
+    // Ids are accepted with an escaped or unescaped slash.
     for id in ["nope", "another/model", "another%2Fmodel", "model-sol:7b"] {
         let (status, body) = read(server.get(&format!("/v1/models/{id}"))).await;
         assert_eq!((status, &body["error"]["code"]), (404, &json!("model_not_found")), "{id}");
@@ -68,7 +69,7 @@ async fn each_entry_of_the_list_can_be_looked_up() {
 }
 
 #[tokio::test]
-async fn each_entry_of_the_native_list_can_be_looked_up_by_its_name() {
+async fn each_native_listed_model_can_be_retrieved_by_name() {
     let server = start().await;
     let (_, list) = read(server.get("/v1beta/models")).await;
     for entry in list["models"].as_array().expect("models") {
@@ -82,13 +83,13 @@ async fn each_entry_of_the_native_list_can_be_looked_up_by_its_name() {
         let (status, body) = read(server.get(&format!("/v1beta/models/{id}"))).await;
         assert_eq!((status, &body["error"]["status"]), (404, &json!("NOT_FOUND")), "{id}");
     }
-    // The methods of a model are posted to: their path is theirs alone.
+    // Methods of a model require POST; their path isn't a model.
     let (status, body) = read(server.get("/v1beta/models/model-sol:generateContent")).await;
     assert_eq!((status, &body["error"]["code"]), (405, &json!(405)));
 }
 
 #[tokio::test]
-async fn the_native_key_header_gives_the_native_models_under_v1() {
+async fn native_key_header_selects_native_models_under_v1() {
     let server = start().await;
     let get = |path: &str| read(server.bare(Method::GET, path).header("x-goog-api-key", KEY));
     let (status, list) = get("/v1/models").await;
@@ -99,7 +100,7 @@ async fn the_native_key_header_gives_the_native_models_under_v1() {
 }
 
 #[tokio::test]
-async fn a_family_with_a_name_owns_its_models_by_it() {
+async fn named_family_is_the_owner_of_its_models() {
     let mut config = Config::default();
     config.models[0].owner = Some("Family One".to_owned());
     let (named, other) = (config.models[0].id.clone(), config.models[1].clone());

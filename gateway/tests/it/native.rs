@@ -32,7 +32,7 @@ async fn generated_content_has_candidates_and_usage() {
 }
 
 #[tokio::test]
-async fn a_stream_has_a_piece_an_event_and_the_finish_reason_last() {
+async fn stream_sends_one_piece_per_event_and_the_finish_reason_last() {
     let server = start().await;
     let whole = server.ask(PATH, &ask("Tell me about rivers")).await;
     let path = "/v1beta/models/model-breeze:streamGenerateContent?alt=sse";
@@ -50,8 +50,8 @@ async fn a_stream_has_a_piece_an_event_and_the_finish_reason_last() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_not_asked_for_as_events_is_an_array_element_by_element() {
-    // Slow enough for each element to arrive on its own.
+async fn stream_without_alt_sse_is_an_incremental_array() {
+    // Slow enough for each element to arrive separately.
     let server = start_with(Config { event_delay: Duration::from_millis(20), ..Config::default() }).await;
     let whole = server.ask(PATH, &ask("Tell me about rivers")).await;
     for query in ["", "?alt=json"] {
@@ -62,7 +62,7 @@ async fn a_stream_that_is_not_asked_for_as_events_is_an_array_element_by_element
         while let Some(piece) = response.chunk().await.expect("a whole body") {
             pieces.push(String::from_utf8(piece.to_vec()).expect("UTF-8"));
         }
-        // What has arrived is usable before the rest is: the first piece closed is an array of its own.
+        // Each chunk is usable on arrival: closing the first one yields an array.
         let first: Vec<Value> = serde_json::from_str(&format!("{}]", pieces[0])).expect("an element");
         assert_eq!(first.len(), 1);
         assert!(pieces.len() > 10, "{} pieces", pieces.len());
@@ -76,7 +76,7 @@ async fn a_stream_that_is_not_asked_for_as_events_is_an_array_element_by_element
 }
 
 #[tokio::test]
-async fn a_request_may_be_spelled_as_the_fields_of_its_messages_are() {
+async fn snake_case_requests_equal_camel_case_ones() {
     let server = start().await;
     let camel = json!({
         "contents": [{ "role": "user", "parts": [
@@ -104,17 +104,17 @@ async fn a_request_may_be_spelled_as_the_fields_of_its_messages_are() {
     });
     let answer = server.ask(PATH, &camel).await;
     let call = &answer["candidates"][0]["content"]["parts"][0]["functionCall"];
-    // The names in a JSON Schema are the caller's: they are nobody's to spell.
+    // Names in a JSON Schema are the client's own and are not converted.
     assert_eq!(call["args"].as_object().expect("arguments").keys().collect::<Vec<_>>(), ["theCity", "a_day"]);
     let other = server.ask(PATH, &snake).await;
-    assert_eq!(
-        (&other["candidates"], &other["usageMetadata"]),
-        (&answer["candidates"], &answer["usageMetadata"])
-    );
+    let called = &other["candidates"][0]["content"]["parts"][0]["functionCall"];
+    // Each call has an id of its own.
+    assert_eq!((&called["name"], &called["args"]), (&call["name"], &call["args"]));
+    assert_eq!(&other["usageMetadata"], &answer["usageMetadata"]);
 }
 
 #[tokio::test]
-async fn limits_stops_and_the_form_of_the_answer_count_in_either_spelling() {
+async fn generation_config_applies_in_either_spelling() {
     let server = start().await;
     let mut body = ask("Say one two three four");
     body["generation_config"] = json!({ "max_output_tokens": 2 });
@@ -133,7 +133,7 @@ async fn limits_stops_and_the_form_of_the_answer_count_in_either_spelling() {
 }
 
 #[tokio::test]
-async fn a_member_in_both_spellings_is_refused_at_its_object() {
+async fn member_in_both_spellings_is_rejected() {
     let server = start().await;
     let mut body = ask("Say hello");
     body["generation_config"] = json!({ "top_p": 0.5, "topP": 0.5 });
@@ -147,7 +147,7 @@ async fn a_member_in_both_spellings_is_refused_at_its_object() {
 }
 
 #[tokio::test]
-async fn a_turn_of_several_parts_counts_whole() {
+async fn all_parts_of_a_turn_are_read() {
     let server = start().await;
     let parts = |texts: &[&str]| {
         let parts: Vec<Value> = texts.iter().map(|text| json!({ "text": text })).collect();
@@ -156,7 +156,7 @@ async fn a_turn_of_several_parts_counts_whole() {
     let one = server.ask(PATH, &parts(&["Say hello\nThank you."])).await;
     let two = server.ask(PATH, &parts(&["Say hello", "Thank you."])).await;
     assert_eq!((&one["candidates"], &one["usageMetadata"]), (&two["candidates"], &two["usageMetadata"]));
-    // The question stands before an image, and what is said beside results of tools does not hide them.
+    // A question before an image is read, and text beside tool results does not hide them.
     let image = json!({ "inlineData": { "mimeType": "image/png", "data": "iVBORw0KGgo=" } });
     let body = json!({ "contents": [{ "parts": [{ "text": "Say hello" }, image] }] });
     let answer = server.ask(PATH, &body).await;
@@ -164,7 +164,7 @@ async fn a_turn_of_several_parts_counts_whole() {
 }
 
 #[tokio::test]
-async fn the_answer_of_the_enum_form_is_a_bare_word() {
+async fn enum_response_is_a_bare_word() {
     let server = start().await;
     let mut body = ask("Which is green: ruby or emerald? I think emerald.");
     let schema = json!({ "type": "STRING", "enum": ["ruby", "emerald", "opal"] });
@@ -187,7 +187,7 @@ async fn the_answer_of_the_enum_form_is_a_bare_word() {
 }
 
 #[tokio::test]
-async fn a_mistake_is_refused_and_not_passed_over() {
+async fn invalid_native_members_are_rejected() {
     let server = start().await;
     for body in [
         json!({ "contents": [{ "parts": [] }] }),
@@ -208,7 +208,7 @@ async fn a_mistake_is_refused_and_not_passed_over() {
 }
 
 #[tokio::test]
-async fn a_model_goes_by_its_native_name_too() {
+async fn model_may_be_called_by_its_native_name() {
     let server = start().await;
     let answer = server.ask(PATH, &ask("Say hello")).await;
     for name in ["models/model-breeze", "models%2Fmodel-breeze", "model%2Dbreeze"] {
@@ -225,7 +225,7 @@ async fn a_model_goes_by_its_native_name_too() {
 }
 
 #[tokio::test]
-async fn tokens_are_counted_as_usage_counts_them() {
+async fn token_count_equals_the_reported_usage() {
     let server = start().await;
     let answer = server.ask(PATH, &ask("How many tokens is this?")).await;
     let path = "/v1beta/models/model-breeze:countTokens";
@@ -236,7 +236,7 @@ async fn tokens_are_counted_as_usage_counts_them() {
 }
 
 #[tokio::test]
-async fn functions_are_called_when_forced_and_answered_afterwards() {
+async fn forced_function_is_called_and_its_result_answered() {
     let server = start().await;
     let tools = json!([{ "functionDeclarations": [{ "name": "get_weather", "parameters": {
         "type": "OBJECT", "properties": { "city": { "type": "STRING" }, "days": { "type": "INTEGER" } },
@@ -247,7 +247,11 @@ async fn functions_are_called_when_forced_and_answered_afterwards() {
         json!({ "functionCallingConfig": { "mode": "ANY", "allowedFunctionNames": ["get_weather"] } });
     let answer = server.ask(PATH, &body).await;
     let call = answer["candidates"][0]["content"]["parts"][0]["functionCall"].clone();
-    assert_eq!(call, json!({ "name": "get_weather", "args": { "city": "Paris", "days": 2 } }));
+    assert_eq!(
+        (&call["name"], &call["args"]),
+        (&json!("get_weather"), &json!({ "city": "Paris", "days": 2 }))
+    );
+    assert!(call["id"].is_string(), "{call}");
 
     let next = json!({ "tools": tools, "contents": [
         { "role": "user", "parts": [{ "text": "What is the weather in Paris?" }] },
@@ -260,7 +264,7 @@ async fn functions_are_called_when_forced_and_answered_afterwards() {
 }
 
 #[tokio::test]
-async fn generation_config_is_kept() {
+async fn generation_config_is_applied() {
     let server = start().await;
     let mut body = ask("Count to 30");
     body["generationConfig"] = json!({ "maxOutputTokens": 3, "candidateCount": 2 });
@@ -275,7 +279,7 @@ async fn generation_config_is_kept() {
 }
 
 #[tokio::test]
-async fn an_unknown_model_is_not_found_in_the_native_form() {
+async fn unknown_model_is_404_in_the_native_form() {
     let server = start().await;
     let (status, body) = read(server.post("/v1beta/models/nope:generateContent", &ask("x"))).await;
     assert_eq!(

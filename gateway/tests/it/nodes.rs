@@ -1,10 +1,12 @@
-//! Several gateways on one Postgres server (ours): each knows what the others know. `cargo xtask test nodes` runs these.
+//! Several gateways on one Postgres server (ours): each sees the others' changes. `cargo xtask test nodes` runs these tests.
 
 #![expect(clippy::print_stderr, reason = "says what was measured")]
 
 mod bucket;
-mod lost;
+mod dying;
+mod lost_leases;
 mod shared_config;
+mod stopping;
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +15,11 @@ use gatewright_test_stores::{Network, Postgres, Way};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::store_away::Load;
+use crate::store_outage::Load;
 use crate::support::{KEY, Server, read, send, start_with};
 
 const ADMIN: &str = "gw-admin-canary-77";
-/// Within this time every node knows of a key that another has changed.
+/// Within this time, every node knows of a key that another one has changed.
 const KNOWN: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -50,7 +52,7 @@ async fn chat(node: &Server, key: &str) -> (u16, Value) {
     read(node.bare(Method::POST, "/v1/chat/completions").bearer_auth(key).json(&body)).await
 }
 
-/// Waits until a node answers a key with this status, and gives the time that it took.
+/// Waits until a node answers a request with this key with this status. Returns the time it took.
 async fn until(node: &Server, key: &str, expected: u16) -> Duration {
     let begun = Instant::now();
     while read(node.bare(Method::GET, "/v1/models").bearer_auth(key)).await.0 != expected {
@@ -61,7 +63,7 @@ async fn until(node: &Server, key: &str, expected: u16) -> Duration {
 }
 
 #[tokio::test]
-async fn a_key_that_one_node_makes_rotates_or_revokes_is_known_on_all_within_two_seconds() {
+async fn key_changes_reach_all_nodes_within_two_seconds() {
     let store = Postgres::start();
     let (one, other) = (start_with(node(&store)).await, start_with(node(&store)).await);
     for round in 0..3 {
@@ -81,13 +83,13 @@ async fn a_key_that_one_node_makes_rotates_or_revokes_is_known_on_all_within_two
 }
 
 #[tokio::test]
-async fn a_key_is_revoked_everywhere_also_after_the_store_was_away() {
+async fn key_is_revoked_on_all_nodes_after_a_store_outage() {
     let mut store = Postgres::start();
     let (one, other) = (start_with(node(&store)).await, start_with(node(&store)).await);
     let secret = create(&one, json!({ "name": "ci" })).await;
     until(&other, &secret, 200).await;
     store.stop();
-    // It cannot be revoked, and goes on working.
+    // It cannot be revoked, and keeps working.
     assert_eq!(read(admin(&one, Method::DELETE, "/keys/ci")).await.0, 503);
     assert_eq!(chat(&other, &secret).await.0, 200);
     store.resume();
@@ -99,7 +101,7 @@ async fn a_key_is_revoked_everywhere_also_after_the_store_was_away() {
 }
 
 #[tokio::test]
-async fn the_files_of_a_key_at_all_nodes_are_within_its_limit_together() {
+async fn file_limit_of_a_key_holds_across_nodes() {
     let store = Postgres::start();
     let (one, other) = (start_with(node(&store)).await, start_with(node(&store)).await);
     let secret = create(&one, json!({ "name": "ci", "limits": { "file_bytes": 100_000 } })).await;
@@ -112,7 +114,7 @@ async fn the_files_of_a_key_at_all_nodes_are_within_its_limit_together() {
     let mut drawn = 0;
     while draw(&one).await.0 == 200 {
         drawn += 1;
-        assert!(drawn < 40, "a key takes more than its limit");
+        assert!(drawn < 40, "a key exceeded its limit");
     }
     let (status, error) = draw(&other).await;
     let message = error["error"]["message"].as_str().expect("a message");
@@ -124,7 +126,7 @@ async fn the_files_of_a_key_at_all_nodes_are_within_its_limit_together() {
 }
 
 #[tokio::test]
-async fn usage_of_all_nodes_adds_up_and_a_budget_holds_for_them_together() {
+async fn usage_and_budgets_are_shared_across_nodes() {
     let store = Postgres::start();
     let (one, other) = (start_with(node(&store)).await, start_with(node(&store)).await);
     let secret = create(&one, json!({ "name": "ci", "limits": { "tokens_per_day": 10_000 } })).await;
@@ -147,7 +149,7 @@ async fn usage_of_all_nodes_adds_up_and_a_budget_holds_for_them_together() {
         assert!(begun.elapsed() < PATIENCE, "{tokens} tokens expected: {status} {report}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // What one has spent uses up the budget on the other.
+    // Spending on one node uses up the budget on the other.
     let brief = json!({ "name": "brief", "limits": { "tokens_per_day": 1 } });
     let secret = create(&one, brief).await;
     until(&other, &secret, 200).await;
@@ -164,7 +166,7 @@ async fn usage_of_all_nodes_adds_up_and_a_budget_holds_for_them_together() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_server_that_stops_and_starts_under_load_costs_no_request_and_no_usage() {
+async fn store_restart_under_load_loses_no_request_or_usage() {
     let mut store = Postgres::start();
     let load = Load::start(node(&store)).await;
     for _ in 0..2 {
@@ -177,7 +179,7 @@ async fn a_server_that_stops_and_starts_under_load_costs_no_request_and_no_usage
 }
 
 #[tokio::test]
-async fn a_node_that_starts_while_the_server_is_away_serves_and_reads_its_keys_later() {
+async fn node_started_without_the_store_serves_and_loads_keys_later() {
     let mut store = Postgres::start();
     let one = start_with(node(&store)).await;
     let secret = create(&one, json!({ "name": "ci" })).await;
@@ -190,7 +192,7 @@ async fn a_node_that_starts_while_the_server_is_away_serves_and_reads_its_keys_l
 }
 
 #[tokio::test]
-async fn a_node_that_starts_while_the_server_says_nothing_serves_within_seconds() {
+async fn node_started_with_a_silent_store_serves_within_seconds() {
     let (store, network) = (Postgres::start(), Network::new());
     let config =
         Config { store: Some(StoreUrl::new(&network.url_of(&store)).expect("an address")), ..node(&store) };
@@ -212,7 +214,7 @@ async fn a_node_that_starts_while_the_server_says_nothing_serves_within_seconds(
 }
 
 #[tokio::test]
-async fn a_node_with_another_pepper_password_or_database_does_not_start_and_says_why() {
+async fn node_with_wrong_pepper_password_or_database_fails_to_start() {
     _ = rustls::crypto::ring::default_provider().install_default();
     let store = Postgres::start();
     let _first = start_with(node(&store)).await;
@@ -234,7 +236,7 @@ async fn a_node_with_another_pepper_password_or_database_does_not_start_and_says
     assert!(error.contains("database \"none\" does not exist"), "{error}");
 }
 
-/// What a node says of the gateways.
+/// The gateways that a node lists.
 async fn listed(node: &Server) -> Vec<Value> {
     let (status, listed) = read(admin(node, Method::GET, "/nodes")).await;
     assert_eq!(status, 200, "{listed}");
@@ -242,7 +244,7 @@ async fn listed(node: &Server) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn every_node_lists_all_that_run_and_none_that_has_ended() {
+async fn every_node_lists_the_running_nodes() {
     let store = Postgres::start();
     let called = |name: &str| Config { name: Some(name.to_owned()), ..node(&store) };
     let (one, other) = (start_with(called("one")).await, start_with(called("other")).await);
@@ -279,12 +281,12 @@ async fn told(node: &Server, id: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_response_made_on_one_node_is_retrieved_continued_and_deleted_on_another() {
+async fn response_is_retrieved_continued_and_deleted_on_another_node() {
     let store = Postgres::start();
     let (one, other) = (start_with(node(&store)).await, start_with(node(&store)).await);
     let first = one.ask(RESPONSES, &ask("Say apples")).await;
     let id = first["id"].as_str().expect("an id");
-    // At once: it was written before its end was told.
+    // Immediately: it is written before the terminal event is sent.
     assert_eq!(told(&other, id).await, (200, first.clone()));
     let next =
         json!({ "model": "model-sol", "input": "Say pears", "previous_response_id": id, "stream": true });
@@ -299,7 +301,7 @@ async fn a_response_made_on_one_node_is_retrieved_continued_and_deleted_on_anoth
     let items = format!("{RESPONSES}/{second}/input_items");
     let (status, page) = read(one.get(&items)).await;
     assert_eq!((status, page["data"].as_array().map(Vec::len)), (200, Some(3)), "{page}");
-    // Whoever has it in memory forgets it, too.
+    // A copy in memory is dropped, too.
     let (status, deleted) =
         read(other.bare(Method::DELETE, &format!("{RESPONSES}/{id}")).bearer_auth(KEY)).await;
     assert_eq!((status, &deleted["deleted"]), (200, &json!(true)));
@@ -309,19 +311,19 @@ async fn a_response_made_on_one_node_is_retrieved_continued_and_deleted_on_anoth
     }
     let of_deleted = json!({ "model": "model-sol", "input": "Say plums", "previous_response_id": id });
     assert_eq!(one.refused(RESPONSES, &of_deleted).await.0, 400);
-    // Another key has no part in it, wherever it asks.
+    // Another key cannot access it on any node.
     let secret = create(&one, json!({ "name": "ci" })).await;
     until(&other, &secret, 200).await;
     let path = format!("{RESPONSES}/{second}");
     assert_eq!(read(other.bare(Method::GET, &path).bearer_auth(&secret)).await.0, 404);
-    // What is not to be stored is nowhere.
+    // A response with `store: false` is on no node.
     let body = json!({ "model": "model-sol", "input": "Say plums", "store": false });
     let unstored = one.ask(RESPONSES, &body).await;
     assert_eq!(told(&other, unstored["id"].as_str().expect("an id")).await.0, 404);
 }
 
 #[tokio::test]
-async fn a_repeated_request_gets_the_first_answer_on_every_node() {
+async fn repeated_request_is_replayed_on_every_node() {
     let store = Postgres::start();
     let (one, other) = (start_with(node(&store)).await, start_with(node(&store)).await);
     let keyed = async |node: &Server, text: &str| {
@@ -336,7 +338,7 @@ async fn a_repeated_request_gets_the_first_answer_on_every_node() {
     }
     let (status, refused, _) = keyed(&other, "Say pears").await;
     assert_eq!((status, &refused["error"]["code"]), (422, &json!("idempotency_key_reused")));
-    // One of several at once is carried out; the others are told so, or get its answer.
+    // One of several concurrent requests is executed; the others get a conflict or its answer.
     let body = json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
     let submitting = (0..8).map(|number| {
         let node = if number % 2 == 0 { &one } else { &other };
@@ -353,7 +355,7 @@ async fn a_repeated_request_gets_the_first_answer_on_every_node() {
 }
 
 #[tokio::test]
-async fn while_the_server_is_away_keyed_and_stored_answers_are_made_and_written_later() {
+async fn answers_made_during_a_store_outage_are_written_later() {
     let mut store = Postgres::start();
     let (one, other) = (start_with(node(&store)).await, start_with(node(&store)).await);
     store.stop();
@@ -361,7 +363,7 @@ async fn while_the_server_is_away_keyed_and_stored_answers_are_made_and_written_
     let first = one.ask(RESPONSES, &ask("Say apples")).await;
     let id = first["id"].as_str().expect("an id");
     assert_eq!(told(&one, id).await, (200, first.clone()));
-    assert_eq!(told(&other, id).await.0, 503, "the other one cannot know");
+    assert_eq!(told(&other, id).await.0, 503, "the other node cannot know");
     let keyed = || one.post(RESPONSES, &ask("Say pears")).header("idempotency-key", "k");
     let (status, answer) = read(keyed()).await;
     assert_eq!(status, 200, "{answer}");

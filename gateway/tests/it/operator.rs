@@ -1,4 +1,4 @@
-//! What operators ask a gateway: health and metrics.
+//! What operators query: health and metrics.
 
 mod traces;
 
@@ -18,7 +18,7 @@ use crate::upstreams::{
 };
 use crate::webhooks::receiver;
 
-/// What a scrape may take at most; one that waited for the store would take the two seconds of a lock.
+/// Maximum duration of a scrape; one that waited for the store would take the two seconds of a lock.
 const QUICK: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -45,7 +45,7 @@ async fn health_needs_no_key() {
 }
 
 #[tokio::test]
-async fn metrics_are_closed_unless_the_operator_opens_them() {
+async fn metrics_are_404_unless_opened() {
     let server = start().await;
     let (status, error) = read(server.bare(Method::GET, "/metrics")).await;
     assert_eq!((status, &error["error"]["code"]), (404, &json!("not_found")));
@@ -72,13 +72,13 @@ async fn metrics_count_requests_by_operation_and_status() {
     assert!(!text.contains(KEY));
 }
 
-/// A value of the metrics; 0 where there is no line of it yet.
+/// A metric's value; 0 if it has no line yet.
 fn value_so_far(metrics: &str, name: &str) -> f64 {
     if metrics.lines().any(|line| line.starts_with(&format!("{name} "))) { value(metrics, name) } else { 0.0 }
 }
 
 #[tokio::test]
-async fn a_request_moves_tokens_the_time_to_its_first_byte_and_its_whole_time() {
+async fn metrics_record_tokens_first_byte_and_duration() {
     const PAUSE: Duration = Duration::from_millis(150);
     let events = chunks(&["hel", "lo"]);
     let (first, rest) = events.split_at(events.find("\n\n").expect("an event") + 2);
@@ -124,14 +124,14 @@ async fn a_request_moves_tokens_the_time_to_its_first_byte_and_its_whole_time() 
             first >= PAUSE && whole >= first && whole >= PAUSE + between,
             "{streamed}: {first:?}, {whole:?}"
         );
-        // The second pause is none of the time to the first byte.
+        // The second pause is not part of the time to first byte.
         assert!(first < PAUSE * 2 || first + PAUSE / 2 < whole, "{streamed}: {first:?}, {whole:?}");
     }
 }
 
-/// An attempt that failed is seen, though its client has got the answer of another upstream.
+/// A failed attempt is counted even if the client got another upstream's answer.
 #[tokio::test]
-async fn attempts_are_counted_by_what_came_of_them() {
+async fn attempts_are_counted_by_outcome() {
     let error = json!({"error": {"message": "no"}});
     let cut = chunks(&["hel", "lo"]);
     let cut = &cut[..cut.find("\n\n").expect("an event") + 2];
@@ -165,7 +165,7 @@ async fn attempts_are_counted_by_what_came_of_them() {
             asking.abort();
         } else {
             let answered = asking.await.expect("no panic").expect("an answer");
-            // A stream that breaks off has promised success.
+            // A stream that breaks has already sent status 200.
             _ = answered.text().await;
         }
         let attempts = |upstream: &str, outcome: &str| {
@@ -206,7 +206,7 @@ async fn becomes(server: &Server, expected: &[(&str, f64)]) {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_locked_store_is_in_the_metrics_until_it_is_written() {
+async fn store_backlog_is_visible_in_the_metrics() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = Config {
         data: Some(folder.path().to_path_buf()),
@@ -237,12 +237,12 @@ async fn what_waits_for_a_locked_store_is_in_the_metrics_until_it_is_written() {
     assert_eq!(read(keyed).await.0, 200);
     becomes(&server, &waiting([1.0, 1.0, 1.0, 1.0])).await;
 
-    other.close().await.expect("the lock is given back");
+    other.close().await.expect("the lock is released");
     becomes(&server, &waiting([0.0; 4])).await;
 }
 
 #[tokio::test]
-async fn notifications_are_counted_by_what_became_of_them() {
+async fn notifications_are_counted_by_state() {
     let start = async |webhook_backoff| {
         let config =
             Config { open_metrics: true, allow_private_webhooks: true, webhook_backoff, ..Config::default() };
@@ -272,7 +272,7 @@ async fn notifications_are_counted_by_what_became_of_them() {
 }
 
 #[tokio::test]
-async fn operators_see_how_the_upstreams_are() {
+async fn admin_api_and_metrics_report_upstream_health() {
     const ADMIN: &str = "gw-admin-canary-77";
     let failing = Scripted::start([json_answer(500, &json!({}))]).await;
     let limiting = Scripted::start([
@@ -300,7 +300,7 @@ async fn operators_see_how_the_upstreams_are() {
     assert_eq!(
         answer["upstreams"][0],
         json!({
-            "name": "failing", "kind": "chat", "region": null, "in_flight": 0, "keys": 1,
+            "name": "failing", "kind": "chat", "region": null, "address": failing.url, "in_flight": 0, "keys": 1,
             "models": [{ "model": "mine", "upstream_model": "theirs", "breaker": "closed", "keys_waiting": 0 }],
         })
     );
@@ -310,7 +310,7 @@ async fn operators_see_how_the_upstreams_are() {
     assert!(breaker(&text, "failing").abs() < f64::EPSILON, "{text}");
 
     server.ask("/v1/chat/completions", &question(false)).await;
-    // From now on the second upstream does not answer.
+    // From now on, the second upstream does not answer.
     let waiting: Vec<_> =
         (0..4).map(|_| tokio::spawn(server.post("/v1/chat/completions", &question(false)).send())).collect();
     let (answer, text) = tokio::time::timeout(Duration::from_secs(20), async {
@@ -340,7 +340,7 @@ async fn operators_see_how_the_upstreams_are() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_drains_is_not_ready_and_still_answers() {
+async fn draining_gateway_is_not_ready_and_still_serves() {
     _ = rustls::crypto::ring::default_provider().install_default();
     let config = Config {
         listen: vec!["127.0.0.1:0".to_owned()],
@@ -355,7 +355,7 @@ async fn a_gateway_that_drains_is_not_ready_and_still_answers() {
         _ = stopped.await;
     }));
     stop.send(()).expect("the gateway runs");
-    // Whether the signal or the request comes first is open; soon the gateway drains.
+    // Whether the signal or the request comes first is undefined; the gateway drains soon.
     let draining = async {
         loop {
             let response =

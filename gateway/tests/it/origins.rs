@@ -1,4 +1,4 @@
-//! Methods beside those of the specification, and web pages of other origins (ours).
+//! HTTP methods beyond those of the specification, and CORS (ours).
 
 use gatewright_gateway::{BindError, Config, Gateway};
 use reqwest::{Method, Response};
@@ -21,7 +21,7 @@ fn header<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
 }
 
 #[tokio::test]
-async fn where_there_is_get_there_is_head() {
+async fn head_is_supported_wherever_get_is() {
     let server = start().await;
     for path in ["/v1/models", "/v1beta/models"] {
         let whole = send(server.get(path)).await;
@@ -35,7 +35,7 @@ async fn where_there_is_get_there_is_head() {
 }
 
 #[tokio::test]
-async fn options_tells_the_methods_of_a_path() {
+async fn options_lists_the_allowed_methods() {
     let server = start().await;
     for (path, methods) in [
         ("/v1/models", "GET, HEAD, OPTIONS"),
@@ -49,7 +49,7 @@ async fn options_tells_the_methods_of_a_path() {
 }
 
 #[tokio::test]
-async fn pages_of_allowed_origins_may_call_and_others_may_not() {
+async fn cors_allows_only_configured_origins() {
     let allowed_origins = vec!["https://app.example".to_owned()];
     let server = start_with(Config { allowed_origins, ..Config::default() }).await;
     let allowed = preflight(&server, "https://app.example").await;
@@ -61,7 +61,7 @@ async fn pages_of_allowed_origins_may_call_and_others_may_not() {
     assert!(["GET", "HEAD", "POST", "DELETE"].iter().all(|method| methods.contains(method)), "{methods:?}");
     let refused = preflight(&server, "https://other.example").await;
     assert_eq!(header(&refused, "access-control-allow-origin"), None);
-    // An error is to be read, too, and its request id.
+    // Errors and their request id must be readable, too.
     let answer = server.post("/v1/responses", &json!({})).header("origin", "https://app.example");
     let answer = send(answer).await;
     assert_eq!(answer.status(), 400);
@@ -80,7 +80,7 @@ async fn pages_of_allowed_origins_may_call_and_others_may_not() {
 }
 
 #[tokio::test]
-async fn no_page_may_call_unless_configured_and_a_star_stands_for_all() {
+async fn cors_is_off_by_default_and_a_star_allows_all_origins() {
     let closed = preflight(&start().await, "https://app.example").await;
     assert_eq!(header(&closed, "access-control-allow-origin"), None);
     let config = Config { allowed_origins: vec!["*".to_owned()], ..Config::default() };
@@ -89,7 +89,7 @@ async fn no_page_may_call_unless_configured_and_a_star_stands_for_all() {
 }
 
 #[tokio::test]
-async fn an_origin_that_is_none_is_a_mistake_of_configuration() {
+async fn invalid_origin_is_a_configuration_error() {
     for origin in ["app.example", "https://app.example/path", "file:///x", ""] {
         let allowed_origins = vec![origin.to_owned()];
         let config = Config { listen: vec!["127.0.0.1:0".to_owned()], allowed_origins, ..Config::default() };

@@ -1,4 +1,4 @@
-//! What requests cost: by tiers, images and seconds of video, and without a price.
+//! What requests cost: tiers, images, video seconds, and missing prices.
 
 use gatewright_gateway::{ApiKey, Config, Kind, ModelPrice, TieredPrice, TokenPrice};
 use reqwest::Method;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{KEY, Server, read, send, start_with};
 use crate::upstreams::{self, Scripted, answer, completion, json_answer, question, upstream};
-use crate::{images_of_upstreams, videos_of_upstreams};
+use crate::{upstream_images, upstream_videos};
 
 const ADMIN: &str = "gw-admin-canary-77";
 
@@ -20,7 +20,7 @@ async fn start(mut config: Config, price: Option<ModelPrice>) -> Server {
     start_with(config).await
 }
 
-/// Cost, and how many requests are unpriced, once so many are counted.
+/// Cost and number of unpriced requests, once this many are counted.
 async fn counted(server: &Server, requests: u64) -> (f64, u64) {
     for _ in 0..200 {
         let asking = server.bare(Method::GET, "/admin/usage?by=model").bearer_auth(ADMIN);
@@ -38,7 +38,7 @@ fn assert_close(cost: f64, expected: f64) {
     assert!((cost - expected).abs() < 1e-9, "{cost} {expected}");
 }
 
-/// An answer that reports so many tokens of a prompt, of which 1,000 come from a cache, and ten of an answer, four of them reasoning.
+/// A response that reports this many prompt tokens, 1,000 of them cached, and ten completion tokens, four of them for reasoning.
 fn reporting(prompt: u64) -> Vec<upstreams::Step> {
     let mut answer = completion("hello");
     answer["usage"] = json!({
@@ -58,7 +58,7 @@ fn tiered() -> ModelPrice {
 }
 
 #[tokio::test]
-async fn a_prompt_above_a_tier_costs_its_prices_and_one_at_its_boundary_does_not() {
+async fn tier_price_applies_only_above_its_threshold() {
     let one = Scripted::start([reporting(200_000), reporting(200_001)]).await;
     let config = upstreams::config(vec![upstream("one", Kind::Chat, &one.url)]);
     let server = start(config, Some(tiered())).await;
@@ -77,7 +77,7 @@ fn images(count: usize) -> Vec<upstreams::Step> {
 }
 
 #[tokio::test]
-async fn images_cost_their_number_and_are_unpriced_where_only_tokens_have_a_price() {
+async fn images_are_priced_per_image_or_counted_as_unpriced() {
     let body = json!({ "model": "mine", "prompt": "a lighthouse", "n": 3 });
     let mut by_image = ModelPrice::default();
     by_image.image = Some(0.04);
@@ -85,7 +85,7 @@ async fn images_cost_their_number_and_are_unpriced_where_only_tokens_have_a_pric
         [(Some(by_image), (0.12, 0)), (Some(ModelPrice::new(1.0, 1.0)), (0.0, 1)), (None, (0.0, 1))]
     {
         let one = Scripted::start([images(3)]).await;
-        let config = images_of_upstreams::config(vec![upstream("one", Kind::Chat, &one.url)], None);
+        let config = upstream_images::config(vec![upstream("one", Kind::Chat, &one.url)], None);
         let server = start(config, price).await;
         server.ask("/v1/images/generations", &body).await;
         let (cost, unpriced) = counted(&server, 1).await;
@@ -95,15 +95,15 @@ async fn images_cost_their_number_and_are_unpriced_where_only_tokens_have_a_pric
 }
 
 #[tokio::test]
-async fn a_video_costs_its_seconds_and_is_unpriced_without_their_price() {
+async fn videos_are_priced_per_second_or_counted_as_unpriced() {
     let mut by_second = ModelPrice::default();
     by_second.video_second = Some(0.1);
     for (price, expected) in [(Some(by_second), (0.8, 0)), (None, (0.0, 1))] {
-        let queued = videos_of_upstreams::video("queued");
+        let queued = upstream_videos::video("queued");
         let one = Scripted::start([queued.clone(), queued]).await;
-        let config = videos_of_upstreams::config(vec![upstream("one", Kind::Chat, &one.url)], None);
+        let config = upstream_videos::config(vec![upstream("one", Kind::Chat, &one.url)], None);
         let server = start(config, price).await;
-        let request = server.post("/v1/videos/generations", &videos_of_upstreams::request());
+        let request = server.post("/v1/videos/generations", &upstream_videos::request());
         assert!(send(request).await.status().is_success());
         let (cost, unpriced) = counted(&server, 1).await;
         assert_close(cost, expected.0);
@@ -112,7 +112,7 @@ async fn a_video_costs_its_seconds_and_is_unpriced_without_their_price() {
 }
 
 #[tokio::test]
-async fn requests_without_a_price_are_counted_as_unpriced_and_no_budget_of_money_limits_them() {
+async fn unpriced_requests_are_counted_and_not_limited_by_cost_budgets() {
     let one = Scripted::start([reporting(2000), reporting(2000)]).await;
     let config = upstreams::config(vec![upstream("one", Kind::Chat, &one.url)]);
     let server = start(config, None).await;
@@ -131,7 +131,7 @@ async fn requests_without_a_price_are_counted_as_unpriced_and_no_budget_of_money
 }
 
 #[tokio::test]
-async fn the_simulator_is_free_and_never_unpriced() {
+async fn simulator_is_free_and_never_unpriced() {
     let server = start(Config::default(), None).await;
     let body: Value = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "hi" }] });
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Upstreams that answer otherwise than their protocol says, and do answer.
+//! Upstreams that deviate from their protocol but still answer.
 
 use gatewright_gateway::Kind;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ const CHAT: &str = "/v1/chat/completions";
 const MESSAGES: &str = "/v1/messages";
 
 #[tokio::test]
-async fn a_document_in_place_of_a_stream_reaches_clients_as_a_stream_with_its_usage() {
+async fn document_instead_of_a_stream_is_converted_to_a_stream() {
     let scripted = Scripted::answering(|_| json_answer(200, &completion("hello"))).await;
     let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
     let mut asked = question(true);
@@ -30,7 +30,7 @@ async fn a_document_in_place_of_a_stream_reaches_clients_as_a_stream_with_its_us
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_stream_options_is_asked_without_them_from_then_on() {
+async fn stream_options_are_omitted_after_one_rejection() {
     let scripted = Scripted::answering(|seen| match &seen.json()["stream_options"] {
         Value::Null => stream(&chunks(&["hello"])),
         _ => json_answer(400, &json!({ "error": { "message": "unknown member: stream_options" } })),
@@ -42,16 +42,16 @@ async fn a_server_that_refuses_stream_options_is_asked_without_them_from_then_on
         assert!(got.iter().any(|event| event.data.contains("hello")), "{got:?}");
         assert_eq!(scripted.count(), expected);
     }
-    // The client's own are the client's own fault.
+    // If the client set them itself, the error is its own.
     let mut asked = question(true);
     asked["stream_options"] = json!({ "include_usage": true });
     let (status, _) = server.refused(CHAT, &asked).await;
     assert_eq!((status, scripted.count()), (400, 4));
 }
 
-/// A client must not be able to hide the usage of all others by a request that the server refuses and quotes.
+/// A request that the server rejects and quotes must not let one client hide the usage of all others.
 #[tokio::test]
-async fn an_error_that_quotes_stream_options_is_no_refusal_of_them() {
+async fn error_quoting_stream_options_does_not_disable_them() {
     let scripted = Scripted::answering(|seen| match seen.json()["messages"][0]["content"].as_str() {
         Some("bad") => json_answer(400, &json!({ "error": { "message": format!("bad: {}", seen.body) } })),
         _ => stream(&chunks(&["hello"])),

@@ -1,4 +1,4 @@
-//! Several gateways that count together on a Redis server (ours). `cargo xtask test nodes` runs these.
+//! Several gateways that share counters on a Redis server (ours). `cargo xtask test nodes` runs these tests.
 
 #![expect(clippy::print_stderr, reason = "says what was measured")]
 
@@ -18,10 +18,10 @@ use crate::upstreams::{self, Scripted, Step, completion, json_answer, question, 
 
 const ADMIN: &str = "gw-admin-canary-77";
 const CHAT: &str = "/v1/chat/completions";
-/// Long enough for a busy machine; reached by no test that passes.
+/// Long enough for a busy machine; no passing test waits this long.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Gateways that share keys in a data folder, and counters.
+/// Gateways that share counters, and keys in a data folder.
 struct Cluster {
     redis: Redis,
     upstream: Scripted,
@@ -42,7 +42,7 @@ impl Cluster {
         Self { redis, upstream, data, nodes }
     }
 
-    /// Makes a key that both know.
+    /// Creates a key that both gateways know.
     async fn key(&self, name: &str, limits: Value) -> String {
         let [one, other] = &self.nodes;
         let new = json!({ "name": name, "limits": limits });
@@ -73,10 +73,10 @@ async fn until(condition: impl AsyncFn() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("it comes about");
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it becomes true");
 }
 
-/// Waits until a node says that its limits are shared, or local. It is ready in both cases.
+/// Waits until a node reports that its limits are shared, or local. It is ready in both cases.
 async fn becomes(node: &Server, limits: &str) {
     until(async || {
         let response = send(node.bare(Method::GET, "/health/ready")).await;
@@ -98,7 +98,7 @@ fn chat(node: &Server, key: &str) -> reqwest::RequestBuilder {
     node.bare(Method::POST, CHAT).bearer_auth(key).json(&question(false)).timeout(PATIENCE)
 }
 
-/// Asks so often from both nodes at once, and gives how many requests were granted.
+/// Sends this many concurrent requests to both nodes, and returns how many were granted.
 async fn granted(nodes: &[Arc<Server>; 2], key: &str, requests: usize) -> usize {
     let mut asking = JoinSet::new();
     for client in 0..8 {
@@ -120,12 +120,12 @@ async fn granted(nodes: &[Arc<Server>; 2], key: &str, requests: usize) -> usize 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limit_a_minute_holds_exactly_for_all_gateways_together() {
+async fn per_minute_limit_holds_exactly_across_gateways() {
     let nodes = Cluster::start(PATIENCE).await;
     let key = nodes.key("ci", json!({ "requests_per_minute": 60 })).await;
     let begun = Instant::now();
     let count = granted(&nodes.nodes, &key, 160).await;
-    // One a second comes back meanwhile.
+    // Meanwhile, one request per second refills.
     let most = 60 + usize::try_from(begun.elapsed().as_secs()).expect("few") + 1;
     eprintln!("{count} of 160 granted in {:?}", begun.elapsed());
     assert!((60..=most).contains(&count), "{count}");
@@ -136,7 +136,7 @@ async fn a_limit_a_minute_holds_exactly_for_all_gateways_together() {
 }
 
 #[tokio::test]
-async fn each_gateway_tells_what_is_left_for_all() {
+async fn remaining_limits_are_reported_across_gateways() {
     let nodes = Cluster::start(PATIENCE).await;
     let [one, other] = &nodes.nodes;
     let key = nodes.key("ci", json!({ "requests_per_minute": 3, "tokens_per_minute": 1000 })).await;
@@ -151,16 +151,16 @@ async fn each_gateway_tells_what_is_left_for_all() {
     assert_eq!(left(one, "requests").await, (200, "0".to_owned()));
     let (status, tokens) = left(other, "tokens").await;
     let tokens: u64 = tokens.parse().expect("a number");
-    // Three answers of five tokens; a few come back meanwhile.
+    // Three answers of five tokens; a few tokens refill meanwhile.
     assert!(status == 429 && (985..1000).contains(&tokens), "{status} {tokens}");
 }
 
 #[tokio::test]
-async fn tokens_that_one_gateway_passes_on_count_on_the_other() {
+async fn tokens_spent_on_one_gateway_count_on_the_other() {
     let nodes = Cluster::start(PATIENCE).await;
     let [one, other] = &nodes.nodes;
     let key = nodes.key("ci", json!({ "tokens_per_minute": 4 })).await;
-    // An answer takes five.
+    // An answer takes five tokens.
     assert_eq!(send(chat(one, &key)).await.status(), 200);
     until(async || nodes.redis.command("KEYS *:tokens").contains("gatewright:{")).await;
     let (status, refused) = read(chat(other, &key)).await;
@@ -169,7 +169,7 @@ async fn tokens_that_one_gateway_passes_on_count_on_the_other() {
 }
 
 #[tokio::test]
-async fn a_budget_that_gateways_use_up_in_turns_holds_for_them_together() {
+async fn budget_holds_across_gateways() {
     let nodes = Cluster::start(PATIENCE).await;
     let key = nodes.key("ci", json!({ "tokens_per_day": 100 })).await;
     let begun = Instant::now();
@@ -180,13 +180,13 @@ async fn a_budget_that_gateways_use_up_in_turns_holds_for_them_together() {
         assert!(status == 200 || answer["error"]["code"] == "insufficient_quota", "{answer}");
     }
     eprintln!("{granted} of 60 granted in {:?}", begun.elapsed());
-    // Twenty answers of five tokens. What one took is told within some ten milliseconds, in which the other may pass one on.
+    // Twenty answers of five tokens. Spending is reported within some ten milliseconds; meanwhile the other gateway may grant one more.
     assert!((20..=23).contains(&granted), "{granted}");
     assert_eq!(nodes.upstream.count(), granted);
 }
 
 #[tokio::test]
-async fn requests_at_once_are_counted_over_all_gateways_and_free_their_places() {
+async fn concurrent_requests_are_limited_across_gateways() {
     let nodes = Cluster::start(PATIENCE).await;
     let [one, other] = &nodes.nodes;
     let key = nodes.key("ci", json!({ "concurrent_requests": 2 })).await;
@@ -207,14 +207,14 @@ async fn requests_at_once_are_counted_over_all_gateways_and_free_their_places() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_killed_under_load_stops_nobody_and_bounds_hold_on_each_gateway() {
+async fn killed_counter_server_under_load_falls_back_to_local_limits() {
     let mut nodes = Cluster::start(Duration::from_secs(2)).await;
     let key = nodes.key("ci", json!({ "requests_per_minute": 20 })).await;
     let free = nodes.key("free", json!({})).await;
     let begun = Instant::now();
     assert!(granted(&nodes.nodes, &key, 16).await <= 16);
     nodes.redis.stop();
-    // Each of the two has its own twenty now, of which it knows at least its own eight to be used.
+    // Each gateway now has its own limit of twenty, and knows at least its own eight requests.
     let count = granted(&nodes.nodes, &key, 160).await;
     let most = 24 + 2 * usize::try_from(begun.elapsed().as_secs()).expect("few") / 3 + 2;
     eprintln!("{count} granted by two gateways without counters");
@@ -229,7 +229,7 @@ async fn a_server_that_is_killed_under_load_stops_nobody_and_bounds_hold_on_each
     for node in &nodes.nodes {
         becomes(node, "shared").await;
     }
-    // The server has lost all, and learns from the gateways what was used.
+    // The server has lost its data, and the gateways restore it.
     let begun = Instant::now();
     let count = granted(&nodes.nodes, &key, 80).await;
     let most = 2 + usize::try_from(begun.elapsed().as_secs()).expect("few") / 3 + 20 / 4;
@@ -237,7 +237,7 @@ async fn a_server_that_is_killed_under_load_stops_nobody_and_bounds_hold_on_each
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_costs_one_bounded_wait() {
+async fn hanging_counter_server_costs_one_bounded_wait() {
     let wait = Duration::from_millis(300);
     let nodes = Cluster::start(wait).await;
     let [one, _] = &nodes.nodes;
@@ -251,7 +251,7 @@ async fn a_server_that_hangs_costs_one_bounded_wait() {
         took.push(begun.elapsed());
     }
     eprintln!("with a server that hangs: {took:?}");
-    // The first one waits, and no other.
+    // Only the first request waits.
     assert!(took[0] >= wait && took[1..].iter().filter(|took| **took >= wait).count() <= 2, "{took:?}");
     becomes(one, "local").await;
     nodes.redis.go_on();
@@ -260,7 +260,7 @@ async fn a_server_that_hangs_costs_one_bounded_wait() {
 }
 
 #[tokio::test]
-async fn a_gateway_starts_without_its_counters_and_with_a_wrong_password_and_shows_neither() {
+async fn gateway_starts_without_counters_or_with_a_wrong_password() {
     let mut redis = Redis::start();
     let data = tempfile::tempdir().expect("a folder");
     let upstream = Scripted::start([json_answer(200, &completion("hello"))]).await;
@@ -280,7 +280,7 @@ async fn a_gateway_starts_without_its_counters_and_with_a_wrong_password_and_sho
 }
 
 #[tokio::test]
-async fn what_the_server_keeps_names_no_secret_and_expires() {
+async fn counter_entries_contain_no_secrets_and_expire() {
     let nodes = Cluster::start(PATIENCE).await;
     let [one, _] = &nodes.nodes;
     let limits = json!({ "requests_per_minute": 10, "tokens_per_minute": 100, "concurrent_requests": 3, "cost_per_day": 1 });
@@ -292,7 +292,7 @@ async fn what_the_server_keeps_names_no_secret_and_expires() {
     for name in kept.lines().filter(|line| line.starts_with("gatewright:")) {
         let left = nodes.redis.command(&format!("PTTL {name}"));
         let left: i64 = left.trim().trim_start_matches(':').parse().expect("a time");
-        // Gone by now, or soon.
+        // Expired by now, or soon.
         assert!(left == -2 || (0..=3_660_000).contains(&left), "{name}: {left}");
     }
     assert!(nodes.data.path().exists());

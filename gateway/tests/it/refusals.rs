@@ -1,11 +1,11 @@
-//! What is refused, what is not, and how much a refusal says: the vectors over a socket, bounds, the model's endpoint.
+//! What is rejected, what is not, and how long a rejection is: the vectors over a socket, bounds, the model's endpoint.
 
 use serde_json::{Value, json};
 
 use crate::support::start;
 
-/// Cases of requests.json and tools.json in tests/vectors/limits that cost the simulator little: those without pictures
-/// and films, and of those with them the ones about null.
+/// Cases of requests.json and tools.json in tests/vectors/limits that cost the simulator little: those without images
+/// and videos, and of the others those about null.
 fn vectors() -> Vec<Value> {
     let cases = |file: &str| {
         let file = format!("{}/../tests/vectors/limits/{file}", env!("CARGO_MANIFEST_DIR"));
@@ -20,9 +20,9 @@ fn vectors() -> Vec<Value> {
             || case["violations"] != json!([])
             || case["name"].as_str().is_some_and(|name| name.contains("null"))
     };
-    // It keeps the rules, but there is nothing to compact; whether there is, the gateway alone knows.
+    // Valid, but there is nothing to compact, which only the gateway knows.
     let has_work = |case: &Value| case["operation"] != "compact_response" || !case["body"]["input"].is_null();
-    // Nothing was stored that it could go on from.
+    // Nothing was stored that it could continue.
     let is_first =
         |case: &Value| case["violations"] != json!([]) || case["body"]["previous_response_id"].is_null();
     cases("requests.json")
@@ -41,13 +41,14 @@ fn path_of(operation: &str) -> &'static str {
         "stream_generate_content" => "/v1beta/models/model-luna:streamGenerateContent?alt=sse",
         "count_tokens" => "/v1beta/models/model-luna:countTokens",
         "create_video" => "/v1/videos/generations",
+        "create_embedding" => "/v1/embeddings",
         "create_image" => "/v1/images/generations",
         other => panic!("no path for {other}"),
     }
 }
 
 #[tokio::test]
-async fn the_gateway_accepts_and_refuses_what_the_vectors_say() {
+async fn gateway_accepts_and_rejects_the_vectors() {
     // 2.1, 2.4 to 2.6, 2.8; null for an optional member is absence (gaps.md).
     let server = start().await;
     let (mut accepted, mut refused) = (0, 0);
@@ -55,7 +56,7 @@ async fn the_gateway_accepts_and_refuses_what_the_vectors_say() {
         let path = path_of(case["operation"].as_str().expect("an operation"));
         let (status, text) = text_of(server.post(path, &case["body"])).await;
         if case["violations"] == json!([]) {
-            // A model outside the catalog keeps the rules, too, and is not there.
+            // A model outside the catalog satisfies the rules, too, but doesn't exist.
             let is_unknown = status == 404 && text.contains("there is no model");
             assert!(status == 200 || is_unknown, "{}: {status} {text}", case["name"]);
             accepted += 1;
@@ -68,8 +69,8 @@ async fn the_gateway_accepts_and_refuses_what_the_vectors_say() {
 }
 
 #[tokio::test]
-async fn an_answer_tells_a_hundred_violations_and_that_there_are_more() {
-    // 7 rule 4: the answer is ours to bound.
+async fn at_most_a_hundred_violations_are_reported() {
+    // 7 rule 4: the bound of the response is ours.
     let server = start().await;
     let user = json!({ "role": "user", "content": "hi" });
     for body in [
@@ -92,7 +93,7 @@ async fn an_answer_tells_a_hundred_violations_and_that_there_are_more() {
 }
 
 #[tokio::test]
-async fn an_answer_does_not_repeat_a_large_piece_of_the_request() {
+async fn error_does_not_repeat_large_request_values() {
     let server = start().await;
     let large = "x".repeat(1_000_000);
     let messages = json!([{ "role": "user", "content": "hi" }]);
@@ -127,7 +128,7 @@ async fn an_answer_does_not_repeat_a_large_piece_of_the_request() {
 }
 
 #[tokio::test]
-async fn a_model_of_another_endpoint_is_refused_with_the_endpoint_to_use() {
+async fn model_of_another_endpoint_is_rejected_with_the_right_endpoint() {
     // 4 rules 1 and 2.
     let server = start().await;
     for (path, body, endpoint) in [
@@ -154,11 +155,11 @@ async fn a_model_of_another_endpoint_is_refused_with_the_endpoint_to_use() {
         let message = answer["error"]["message"].as_str().expect("a message");
         assert!(message.ends_with(&format!("use POST {endpoint}")), "{message}");
     }
-    // A model is not all that is wrong: everything is told.
+    // The wrong model is not the only error: all are reported.
     let (status, answer) =
         server.refused("/v1/responses", &json!({ "model": "video_model_1", "input": 7 })).await;
     assert_eq!((status, answer["error"]["violations"].as_array().map(Vec::len)), (400, Some(2)));
-    // The endpoint serves one family; a model of another is there, but not here.
+    // The endpoint serves one family; a model of another family exists, but not here.
     for (path, model) in [("/v1/responses", "model-breeze"), ("/v1/responses/compact", "model-cedar")] {
         let (status, answer) = server.refused(path, &json!({ "model": model, "input": "hi" })).await;
         assert_eq!((status, &answer["error"]["code"]), (400, &json!("invalid_value")), "{path}");

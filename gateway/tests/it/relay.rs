@@ -1,4 +1,4 @@
-//! Requests that pass through to an upstream of the same protocol, and its answers back.
+//! Requests relayed to an upstream of the same protocol, and the responses.
 
 use gatewright_gateway::{Kind, ModelConfig, TargetConfig};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::upstreams::{
 const CHAT: &str = "/v1/chat/completions";
 
 #[tokio::test]
-async fn a_chat_request_reaches_the_upstream_and_its_answer_the_client() {
+async fn chat_request_and_response_are_relayed() {
     let upstream_server = Scripted::start([json_answer(200, &completion("hello"))]).await;
     let mut one = upstream("one", Kind::Chat, &upstream_server.url);
     one.headers.push("x-team".to_owned());
@@ -27,7 +27,7 @@ async fn a_chat_request_reaches_the_upstream_and_its_answer_the_client() {
     assert_eq!(response.headers()["x-gatewright-upstream"], "one");
     assert_eq!(response.headers()["content-type"], "application/json");
     let text = response.text().await.expect("a body");
-    // All is as the upstream wrote it, but the name of the model.
+    // Identical to the upstream's response, except for the model name.
     assert_eq!(text, completion("hello").to_string().replace("theirs", "mine"));
 
     let seen = upstream_server.seen().swap_remove(0);
@@ -45,7 +45,7 @@ async fn a_chat_request_reaches_the_upstream_and_its_answer_the_client() {
 }
 
 #[tokio::test]
-async fn members_items_and_events_that_do_not_exist_pass_untouched() {
+async fn unknown_chat_members_items_and_events_pass_verbatim() {
     let event =
         "event: future\nid: 9\ndata: {\"type\":\"x.future\", \"n\":1.50,\"deep\":{\"a\":[{}]}}\nretry: 5\n\n";
     let own = format!(
@@ -73,7 +73,7 @@ async fn in_front_of(kind: Kind, scripted: &Scripted) -> Server {
     start_with(config(vec![upstream("one", kind, &scripted.url)])).await
 }
 
-/// Posts a text and reads what comes back, byte for byte.
+/// Posts a text and returns the response verbatim.
 async fn post(server: &Server, path: &str, body: &'static str) -> String {
     let request = server.bare(reqwest::Method::POST, path).bearer_auth(KEY);
     let response = send(request.header("content-type", "application/json").body(body)).await;
@@ -83,13 +83,13 @@ async fn post(server: &Server, path: &str, body: &'static str) -> String {
     text
 }
 
-/// A whole answer of these bytes.
+/// A unary response with this body.
 fn document(text: &str) -> Vec<Step> {
     vec![Step::Write(answer(200, "application/json", text))]
 }
 
 #[tokio::test]
-async fn unknown_members_items_and_events_of_responses_pass_byte_for_byte() {
+async fn unknown_responses_members_items_and_events_pass_verbatim() {
     let body = r#"{ "model":"mine", "future":{"a":1.50,"b":[]},"store":false,"stream":true,
         "input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi","x":1e0}],"y":[ ]},
         {"type":"future_item","z":{"deep":[{}]}}]}"#;
@@ -128,7 +128,7 @@ data: {"type":"response.completed","response":{"model":"theirs","status":"comple
 }
 
 #[tokio::test]
-async fn unknown_members_blocks_and_events_of_messages_pass_byte_for_byte() {
+async fn unknown_messages_members_blocks_and_events_pass_verbatim() {
     let body = r#"{ "model":"mine","max_tokens":9, "future":{"a":1.50,"b":[]},"stream":true,
         "messages":[{"role":"user","content":[{"type":"text","text":"hi","x":1e0},{"type":"future_block","z":[{}]}],"y":[ ]}]}"#;
     let own = r#": a comment
@@ -174,7 +174,7 @@ data: {"type":"message_stop", "future":1.50}
 }
 
 #[tokio::test]
-async fn unknown_members_parts_and_documents_of_native_pass_byte_for_byte() {
+async fn unknown_native_members_parts_and_documents_pass_verbatim() {
     let body = r#"{ "future":{"a":1.50,"b":[]}, "contents":[{"role":"user","y":[ ],
         "parts":[{"text":"hi","x":1e0},{"futurePart":{"z":[{}]}}]}],"generationConfig":{"futureOption":1.0}}"#;
     let documents = [
@@ -193,7 +193,7 @@ async fn unknown_members_parts_and_documents_of_native_pass_byte_for_byte() {
     assert_eq!(post(&server, &path("generateContent"), body).await, whole.replace("theirs", "mine"));
     let events = post(&server, &path("streamGenerateContent?alt=sse"), body).await;
     assert_eq!(events, own.replace("theirs", "mine"));
-    // Each document is an element; comments and names of events have no place in an array.
+    // Each document becomes an element; an array has no place for comments and event names.
     let array = post(&server, &path("streamGenerateContent"), body).await;
     assert_eq!(array, format!("[{}]", documents.join(",\r\n")).replace("theirs", "mine"));
     let sent: Vec<String> = scripted.seen().into_iter().map(|seen| seen.body).collect();
@@ -201,7 +201,7 @@ async fn unknown_members_parts_and_documents_of_native_pass_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn the_usage_of_a_chat_stream_is_for_those_who_asked() {
+async fn chat_stream_usage_is_sent_only_on_request() {
     let events = chunks(&["hel", "lo"]);
     let scripted = Scripted::start([stream(&events)]).await;
     let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
@@ -218,7 +218,7 @@ async fn the_usage_of_a_chat_stream_is_for_those_who_asked() {
 }
 
 #[tokio::test]
-async fn responses_and_native_pass_too() {
+async fn responses_and_native_requests_are_relayed() {
     let response = json!({"id": "resp_1", "object": "response", "model": "theirs", "status": "completed",
         "output": [{"type": "future", "x": 1}], "usage": {"input_tokens": 3, "output_tokens": 2}});
     let created = json!({"type": "response.created", "sequence_number": 0, "response": response});
@@ -257,7 +257,7 @@ async fn responses_and_native_pass_too() {
 }
 
 #[tokio::test]
-async fn requests_are_checked_but_not_by_the_catalog() {
+async fn requests_are_validated_but_not_against_the_catalog() {
     let scripted = Scripted::start([json_answer(200, &completion("hello"))]).await;
     let mut settings = config(vec![upstream("one", Kind::Chat, &scripted.url)]);
     // The catalog has a video model of this name.
@@ -272,20 +272,20 @@ async fn requests_are_checked_but_not_by_the_catalog() {
     let mut body = question(false);
     body["model"] = json!("video_model_1");
     assert_eq!(server.ask(CHAT, &body).await["model"], "video_model_1");
-    // As long as it may be, and read on a thread of its own.
+    // As long as allowed, and read on a separate thread.
     body["messages"][0]["content"] = "x".repeat(1_000_000).into();
     assert_eq!(server.ask(CHAT, &body).await["model"], "video_model_1");
     let (status, answer) =
         server.refused(CHAT, &json!({"model": "nobody's", "messages": body["messages"]})).await;
     assert_eq!((status, &answer["error"]["code"]), (404, &json!("model_not_found")));
-    // Not one of this configuration.
+    // Not a model of this configuration.
     let (status, _) =
         server.refused(CHAT, &json!({"model": "model-sol", "messages": body["messages"]})).await;
     assert_eq!(status, 404);
 }
 
 #[tokio::test]
-async fn the_lists_hold_the_models_of_the_configuration() {
+async fn model_lists_contain_the_configured_models() {
     let scripted = Scripted::start([]).await;
     let mut settings = config(vec![upstream("one", Kind::Chat, &scripted.url)]);
     settings.models[0].aliases.push("short".to_owned());
@@ -301,7 +301,7 @@ async fn the_lists_hold_the_models_of_the_configuration() {
 }
 
 #[tokio::test]
-async fn errors_of_the_upstream_are_told_in_the_form_of_the_client() {
+async fn upstream_errors_are_returned_in_the_clients_form() {
     let told = |status: u16, code: &str| {
         json_answer(
             status,
@@ -338,7 +338,7 @@ async fn errors_of_the_upstream_are_told_in_the_form_of_the_client() {
 }
 
 #[tokio::test]
-async fn a_time_to_wait_reaches_the_client_and_spares_the_upstream() {
+async fn retry_after_is_forwarded_and_rests_the_key() {
     let head = "HTTP/1.1 429 X\r\nretry-after-ms: 2500\r\ncontent-length: 2\r\n\r\n{}";
     let scripted = Scripted::start([vec![Step::Write(head.into())]]).await;
     let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
@@ -353,7 +353,7 @@ async fn a_time_to_wait_reaches_the_client_and_spares_the_upstream() {
 }
 
 #[tokio::test]
-async fn a_stream_without_a_blank_line_at_its_end_is_whole() {
+async fn stream_without_a_final_blank_line_is_complete() {
     let events = chunks(&["x"]);
     let scripted = Scripted::start([stream(events.trim_end())]).await;
     let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
@@ -362,10 +362,10 @@ async fn a_stream_without_a_blank_line_at_its_end_is_whole() {
 }
 
 #[tokio::test]
-async fn events_pass_as_they_come() {
+async fn events_are_forwarded_as_they_arrive() {
     let events = chunks(&["a", "b"]);
     let first = events.split_inclusive("\n\n").next().expect("an event");
-    // The upstream waits for ever after its first event.
+    // The upstream waits forever after its first event.
     let steps = vec![Step::Write(format!("{STREAM_HEAD}{first}").into()), Step::Hang];
     let scripted = Scripted::start([steps]).await;
     let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
@@ -375,7 +375,7 @@ async fn events_pass_as_they_come() {
 }
 
 #[tokio::test]
-async fn a_connection_serves_request_after_request() {
+async fn connection_is_reused_for_many_requests() {
     let body = completion("x").to_string();
     let scripted = Scripted::start([vec![Step::Write(answer(200, "application/json", &body))]]).await;
     let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;

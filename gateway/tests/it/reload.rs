@@ -1,4 +1,4 @@
-//! Keys of the configuration that change while the gateway serves.
+//! Configured keys that change while the gateway runs.
 
 use gatewright_gateway::{ApiKey, Config, Control, Gateway};
 use reqwest::Method;
@@ -11,7 +11,7 @@ const ADMIN: &str = "gw-admin-5b1e";
 
 struct Running {
     url: String,
-    /// The key that was told at the start.
+    /// The key printed at startup.
     told: String,
     config: Config,
     control: Control,
@@ -44,7 +44,7 @@ impl Running {
         request.send().await.expect("an answer").status().as_u16()
     }
 
-    /// Takes other keys, and gives the names of those that were replaced and removed.
+    /// Reloads with other keys, and returns the names of those replaced and removed.
     fn reload(
         &self,
         key: Option<ApiKey>,
@@ -58,7 +58,7 @@ impl Running {
 }
 
 #[tokio::test]
-async fn replaced_keys_are_accepted_and_those_of_before_refused_at_once() {
+async fn replaced_keys_take_effect_at_once() {
     let gateway = start(key(KEY), key(ADMIN)).await;
     assert_eq!(gateway.status("/v1/models", KEY).await, 200);
     assert_eq!(gateway.reload(key(KEY), key(ADMIN)), (vec![], vec![]));
@@ -73,7 +73,7 @@ async fn replaced_keys_are_accepted_and_those_of_before_refused_at_once() {
 }
 
 #[tokio::test]
-async fn a_removed_key_is_refused_and_the_admin_api_goes_with_its_key() {
+async fn removed_keys_are_rejected_and_the_admin_api_disappears() {
     let gateway = start(key(KEY), key(ADMIN)).await;
     let request = gateway.client.post(format!("{}/admin/keys", gateway.url)).bearer_auth(ADMIN);
     let (status, issued) = read(request.json(&json!({ "name": "stored" }))).await;
@@ -91,7 +91,7 @@ async fn a_removed_key_is_refused_and_the_admin_api_goes_with_its_key() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_told_a_random_key_has_it_again_where_the_file_states_none() {
+async fn generated_key_returns_when_the_file_has_none() {
     let gateway = start(None, None).await;
     assert_eq!(gateway.status("/v1/models", &gateway.told).await, 200);
     assert_eq!(gateway.reload(None, None), (vec![], vec![]));

@@ -1,4 +1,4 @@
-//! Another configuration under load: no request fails, and what is in progress ends as it began.
+//! Reloads under load: no request fails, and requests in progress end as they began.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,9 @@ use crate::callers::{End, Protocol, TEXT, text_of};
 use crate::support::{KEY, events};
 use crate::upstreams::{STREAM_HEAD, Scripted, Step, completion, json_answer, stream, upstream};
 
-/// Clients that ask all the time.
+/// Clients that send requests continuously.
 const CLIENTS: usize = 8;
-/// Other configurations, one after another.
+/// Number of reloads.
 const RELOADS: usize = 60;
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -44,7 +44,7 @@ impl Serving {
     }
 }
 
-/// The model `mine` at one upstream, under this name, with a model beside it that no other configuration has.
+/// The model `mine` at one upstream of this name, and another model that no other configuration has.
 fn config(name: &str, url: &str) -> Config {
     let model = |id: String| {
         let mut model = ModelConfig::new(id, "family_one", TargetConfig::new(name, "theirs"));
@@ -62,10 +62,10 @@ fn config(name: &str, url: &str) -> Config {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn reloads_under_load_cost_no_request() {
+async fn reloads_under_load_fail_no_request() {
     let whole = Scripted::start([json_answer(200, &completion(TEXT))]).await;
     let streaming = Scripted::start([stream(&Protocol::Chat.events())]).await;
-    // The same name behind another address, another name, and both; an upstream that comes, goes and comes back.
+    // The same name with another address, another name, and both; an upstream that disappears and returns.
     let mut both = config("one", &whole.url);
     both.upstreams.push(upstream("two", Kind::Chat, &whole.url));
     both.models[0].targets.push(TargetConfig::new("two", "theirs"));
@@ -83,7 +83,7 @@ async fn reloads_under_load_cost_no_request() {
             let (serving, over) = (Arc::clone(&serving), Arc::clone(&over));
             tokio::spawn(async move {
                 let mut asked = 0;
-                // Each protocol, whole and as a stream.
+                // Each protocol, unary and streamed.
                 let (client, flows) = (Protocol::ALL[number % 4], number >= CLIENTS / 2);
                 let model = if flows { "flowing" } else { "mine" };
                 while !over.load(Ordering::Relaxed) || asked == 0 {
@@ -108,16 +108,16 @@ async fn reloads_under_load_cost_no_request() {
     for _ in 0..RELOADS {
         turn = (turn + 1) % sets.len();
         assert!(serving.control.reload(&sets[turn]).expect("reloaded").waiting.is_empty());
-        // Between two of them, requests come and go.
+        // Requests are served between two reloads.
         let before = whole.count();
         while whole.count() < before + CLIENTS {
             assert!(
                 begun.elapsed() < PATIENCE && !clients.iter().any(tokio::task::JoinHandle::is_finished),
-                "a client ended"
+                "a client stopped"
             );
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // The configuration is the other one indeed.
+        // The other configuration is in effect.
         let only = |set: &Config| set.models[1].id.clone();
         assert_eq!(
             serving.post(Protocol::Chat, &only(&sets[turn]), false).send().await.expect("an answer").status(),
@@ -139,7 +139,7 @@ async fn reloads_under_load_cost_no_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_stream_in_flight_ends_as_it_began_though_its_upstream_leaves_the_configuration() {
+async fn stream_in_flight_survives_the_removal_of_its_upstream() {
     let whole = Protocol::Chat.events();
     let cut = whole.find("\n\n").expect("an event") + 2;
     let slow = Scripted::start([vec![
@@ -156,7 +156,7 @@ async fn a_stream_in_flight_ends_as_it_began_though_its_upstream_leaves_the_conf
         let mut response = serving.post(client, "mine", true).send().await.expect("an answer");
         let first = response.chunk().await.expect("bytes").expect("an event");
         serving.control.reload(&config("two", &other.url)).expect("reloaded");
-        // New requests go where the new configuration says, while the stream is under way.
+        // New requests use the new configuration while the stream is in progress.
         let answer = serving.post(Protocol::Chat, "mine", false).send().await.expect("an answer");
         assert_eq!(answer.headers()["x-gatewright-upstream"], "two");
         let mut text = String::from_utf8(first.to_vec()).expect("text");

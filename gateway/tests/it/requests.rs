@@ -1,4 +1,4 @@
-//! What every request goes through: paths, methods, bodies, and the rules of section 8 all at once.
+//! What applies to every request: paths, methods, bodies, and all rules of section 8 at once.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use crate::support::{KEY, read, send, start, start_with};
 
 #[tokio::test]
-async fn unknown_paths_and_methods_are_refused_in_the_form_of_the_path() {
+async fn unknown_paths_and_methods_get_errors_in_the_paths_form() {
     let server = start().await;
     let (status, body) = read(server.get("/v1/nothing")).await;
     assert_eq!((status, &body["error"]["code"]), (404, &json!("not_found")));
@@ -25,7 +25,7 @@ async fn unknown_paths_and_methods_are_refused_in_the_form_of_the_path() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_json_is_refused_with_line_and_column() {
+async fn invalid_json_is_rejected_with_line_and_column() {
     let server = start().await;
     let post = |body: &'static str| {
         server
@@ -44,11 +44,11 @@ async fn a_body_that_is_not_json_is_refused_with_line_and_column() {
 }
 
 #[tokio::test]
-async fn a_body_of_another_type_is_415() {
+async fn unsupported_content_type_is_415() {
     let server = start().await;
     let post = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(KEY);
     let refused = send(post.header("content-type", "text/plain").body("{}")).await;
-    // What would be taken instead (RFC 9110, 15.5.16).
+    // The supported types (RFC 9110, 15.5.16).
     assert_eq!((refused.status().as_u16(), &refused.headers()["accept"]), (415, &value("application/json")));
     let body: Value = refused.json().await.expect("JSON");
     assert_eq!(body["error"]["code"], "unsupported_media_type");
@@ -63,7 +63,7 @@ fn value(text: &str) -> http::HeaderValue {
 }
 
 #[tokio::test]
-async fn a_body_over_the_bound_is_413_in_the_form_of_the_protocol() {
+async fn oversized_body_is_413_in_the_protocols_form() {
     let server = start_with(Config { max_body_bytes: 1000, ..Config::default() }).await;
     let large = json!({ "model": "model-sol", "contents": [{ "parts": [{ "text": "x".repeat(300_000) }] }] });
     let (status, body) = server.refused("/v1/responses", &large).await;
@@ -107,7 +107,7 @@ async fn all_violations_are_reported_in_the_native_form() {
 }
 
 #[tokio::test]
-async fn paths_that_mean_another_place_lead_nowhere() {
+async fn path_traversal_is_rejected() {
     let server = start().await;
     for id in [
         "..%2f..%2fv1",
@@ -122,7 +122,7 @@ async fn paths_that_mean_another_place_lead_nowhere() {
         "%ff",
         "...",
     ] {
-        // Written by hand: clients tidy such paths up before they send them.
+        // Sent over a raw socket: client libraries normalize such paths.
         for (method, path) in [
             ("POST", format!("/v1beta/models/{id}:generateContent")),
             ("GET", format!("/v1/videos/generations/{id}")),
@@ -150,7 +150,7 @@ async fn raw_status(url: &str, method: &str, path: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn a_client_that_dawdles_over_its_head_is_cut_off() {
+async fn slow_request_head_is_cut_off() {
     let server = start_with(Config { header_timeout: Duration::from_millis(200), ..Config::default() }).await;
     let mut socket =
         TcpStream::connect(server.url.trim_start_matches("http://")).await.expect("a connection");
@@ -161,7 +161,7 @@ async fn a_client_that_dawdles_over_its_head_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_stream_whose_client_left_does_not_hold_the_gateway_up() {
+async fn disconnected_stream_does_not_delay_shutdown() {
     let delay = Duration::from_mins(1);
     let config = Config {
         listen: vec!["127.0.0.1:0".to_owned()],

@@ -1,4 +1,4 @@
-//! Budgets of keys while requests are in progress, and while other processes spend, too (ours).
+//! Budgets of keys with requests in progress and with several processes (ours).
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::upstreams::{Scripted, Step, completion, config, json_answer, question
 
 const ADMIN: &str = "gw-admin-canary-77";
 const CHAT: &str = "/v1/chat/completions";
-/// Long enough for a busy machine; reached by no test that passes.
+/// Long enough for a busy machine; no passing test waits this long.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn start(folder: Option<&Path>, upstream_server: &Scripted) -> Server {
@@ -28,29 +28,29 @@ async fn create(server: &Server, limits: Value) -> String {
     issued["secret"].as_str().expect("a secret").to_owned()
 }
 
-/// A question whose answer has at most so many tokens.
+/// A request whose answer is limited to this many tokens.
 fn ask(server: &Server, key: &str, most: u64) -> reqwest::RequestBuilder {
     let mut body = question(false);
     body["max_tokens"] = most.into();
     server.bare(Method::POST, CHAT).bearer_auth(key).json(&body).timeout(PATIENCE)
 }
 
-/// Waits for something.
+/// Waits for a condition.
 async fn until(condition: impl AsyncFn() -> bool) {
     let waiting = async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("it comes about");
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it becomes true");
 }
 
 #[tokio::test]
-async fn requests_in_progress_take_no_more_of_a_budget_than_there_is() {
+async fn requests_in_progress_reserve_their_share_of_the_budget() {
     let scripted = Scripted::start([vec![Step::Hang]]).await;
     let server = start(None, &scripted).await;
     let key = create(&server, json!({ "tokens_per_day": 1000 })).await;
-    // Each may take a bit more than 400: after the third, nothing is left.
+    // Each reserves a bit more than 400 tokens: the third one exhausts the budget.
     let mut waiting = tokio::task::JoinSet::new();
     for count in 1..=3 {
         waiting.spawn(ask(&server, &key, 400).send());
@@ -64,14 +64,14 @@ async fn requests_in_progress_take_no_more_of_a_budget_than_there_is() {
         assert!(text.contains("rate_limit_exceeded") && text.contains("in progress"), "{text}");
     }
     assert_eq!(scripted.count(), 3);
-    // What they did not take is free again.
+    // Unused reservations are released.
     waiting.shutdown().await;
     scripted.then(json_answer(200, &completion("hello")));
     until(async || send(ask(&server, &key, 400)).await.status() == 200).await;
 }
 
 #[tokio::test]
-async fn a_request_that_states_no_maximum_counts_with_that_of_its_model() {
+async fn request_without_a_maximum_reserves_its_models_default() {
     let scripted = Scripted::start([vec![Step::Hang]]).await;
     let server = start(None, &scripted).await;
     let key = create(&server, json!({ "tokens_per_month": 1000 })).await;
@@ -83,7 +83,7 @@ async fn a_request_that_states_no_maximum_counts_with_that_of_its_model() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_failed_takes_nothing_of_a_budget() {
+async fn failed_attempt_spends_no_budget() {
     let scripted = Scripted::start([json_answer(500, &json!({}))]).await;
     let server = start(None, &scripted).await;
     let key = create(&server, json!({ "tokens_per_day": 100 })).await;
@@ -95,18 +95,18 @@ async fn an_attempt_that_failed_takes_nothing_of_a_budget() {
 }
 
 #[tokio::test]
-async fn what_one_process_spends_of_a_budget_is_gone_in_the_others() {
+async fn budget_spent_by_one_process_is_spent_in_the_others() {
     let folder = tempfile::tempdir().expect("a folder");
     let scripted = Scripted::start([json_answer(200, &completion("hello"))]).await;
     let one = start(Some(folder.path()), &scripted).await;
     let other = start(Some(folder.path()), &scripted).await;
     let key = create(&one, json!({ "tokens_per_day": 11 })).await;
-    // The other knows the key before much is spent. An answer takes five tokens.
+    // The other process knows the key before much is spent. An answer takes five tokens.
     until(async || send(ask(&other, &key, 1)).await.status() == 200).await;
     for _ in 0..2 {
         assert_eq!(read(ask(&one, &key, 1)).await.0, 200);
     }
-    // A request that is refused for another reason where something is left: it spends nothing.
+    // A request that would be rejected anyway if budget were left, so it spends nothing.
     let nothing = async || {
         let request = other.bare(Method::POST, CHAT).bearer_auth(&key).json(&json!({}));
         let (status, refused) = read(request).await;

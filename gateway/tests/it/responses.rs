@@ -25,7 +25,7 @@ fn forced() -> Value {
     })
 }
 
-/// Names in order; runs of deltas count once.
+/// Event names in order; runs of deltas count once.
 fn sequence(events: &[Event]) -> Vec<String> {
     let (done, events) = events.split_last().expect("events");
     assert_eq!(done.data, "[DONE]");
@@ -44,7 +44,7 @@ fn sequence(events: &[Event]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_response_has_all_required_fields() {
+async fn response_has_all_required_fields() {
     let server = start().await;
     let answer = server.ask(PATH, &echo()).await;
     serde_json::from_value::<types::Response>(answer.clone()).expect("the generated type");
@@ -74,7 +74,7 @@ async fn a_response_has_all_required_fields() {
 }
 
 #[tokio::test]
-async fn only_the_first_family_is_served() {
+async fn responses_serve_only_the_first_family() {
     // 4 rule 1.
     let server = start().await;
     for model in gatewright::catalog::TEXT_MODELS {
@@ -95,7 +95,7 @@ async fn only_the_first_family_is_served() {
 }
 
 #[tokio::test]
-async fn a_text_stream_has_the_documented_events_in_order() {
+async fn text_stream_has_the_documented_events_in_order() {
     let server = start().await;
     let mut body = echo();
     body["stream"] = json!(true);
@@ -125,7 +125,7 @@ async fn a_text_stream_has_the_documented_events_in_order() {
 }
 
 #[tokio::test]
-async fn a_function_call_stream_has_the_documented_events_in_order() {
+async fn function_call_stream_has_the_documented_events_in_order() {
     let server = start().await;
     let mut body = forced();
     body["stream"] = json!(true);
@@ -148,7 +148,7 @@ async fn a_function_call_stream_has_the_documented_events_in_order() {
 }
 
 #[tokio::test]
-async fn a_forced_function_gets_the_token_and_its_result_is_answered() {
+async fn forced_function_gets_the_token_and_its_result_is_answered() {
     let server = start().await;
     let answer = server.ask(PATH, &forced()).await;
     let output = answer["output"].as_array().expect("items");
@@ -181,14 +181,14 @@ async fn unknown_items_and_tools_are_accepted() {
     });
     let answer = server.ask(PATH, &body).await;
     assert_eq!(answer["output"][0]["content"][0]["text"], TOKEN);
-    // Not stored, hence not to be gone on from.
+    // Not stored, so it cannot be continued.
     let next = json!({ "model": "model-terra", "input": "x", "previous_response_id": answer["id"] });
     let (status, body) = server.refused(PATH, &next).await;
     assert_eq!((status, &body["error"]["param"]), (400, &json!("previous_response_id")));
 }
 
 #[tokio::test]
-async fn an_answer_cut_short_is_incomplete() {
+async fn truncated_response_is_incomplete() {
     let server = start().await;
     let body =
         json!({ "model": "model-sol", "input": "Count to 50", "max_output_tokens": 4, "stream": true });
@@ -200,7 +200,7 @@ async fn an_answer_cut_short_is_incomplete() {
 }
 
 #[tokio::test]
-async fn both_forms_of_compaction_are_served() {
+async fn both_compaction_endpoints_are_served() {
     let server = start().await;
     let input = json!([{ "role": "user", "content": "My name is Ada." }, { "role": "assistant", "content": "Noted." }]);
     let answer = server.ask("/v1/responses/compact", &json!({ "model": "model-sol", "input": input })).await;
@@ -220,7 +220,7 @@ async fn both_forms_of_compaction_are_served() {
     assert_eq!(done.len(), 1);
     assert_eq!(done[0]["encrypted_content"], item["encrypted_content"]);
 
-    // The compaction stands for the conversation in a later input.
+    // The compaction replaces the conversation in later input.
     let goes_on = json!({ "model": "model-sol", "input": [item, { "role": "user", "content": "Say hi" }] });
     let with = server.ask(PATH, &goes_on).await["usage"]["input_tokens"].as_u64();
     let without =

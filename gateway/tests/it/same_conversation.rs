@@ -1,11 +1,11 @@
-//! One conversation, in the words of each protocol, through a running gateway to an upstream of each kind: every upstream
-//! gets the same conversation, whoever asks, and every client the same answer, whoever gives it.
+//! One conversation in each protocol, through a running gateway to an upstream of each kind: every upstream
+//! gets the same conversation from every client, and every client the same answer from every upstream.
 
+mod answer_details;
 mod answers;
+mod request_details;
 mod requests;
-mod told;
 mod understood;
-mod wishes;
 
 use gatewright_gateway::{Config, ModelConfig, TargetConfig};
 use serde_json::{Map, Value};
@@ -17,19 +17,19 @@ use crate::callers::Protocol;
 use crate::support::{Server, events, send, start_with};
 use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, answer, upstream};
 
-/// The upstreams, one of each kind, and a gateway with a model at each.
+/// One upstream of each kind, and a gateway with a model at each.
 struct Bench {
     upstreams: Vec<(Protocol, Scripted)>,
     server: Server,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 struct Asked {
-    /// The body that the upstream got.
+    /// The body that the upstream received.
     sent: Value,
-    /// What the gateway says it dropped.
+    /// What the gateway reports as dropped.
     dropped: String,
-    /// The body that the client got.
+    /// The body that the client received.
     told: String,
     is_stream: bool,
 }
@@ -39,7 +39,7 @@ fn model_at(speaks: Protocol) -> String {
 }
 
 impl Bench {
-    /// `steps`: what the upstreams answer.
+    /// `steps`: the upstreams' responses.
     async fn start(steps: fn(&Seen) -> Vec<Step>) -> Self {
         let mut upstreams = Vec::new();
         for speaks in Protocol::ALL {
@@ -57,8 +57,8 @@ impl Bench {
         Self { upstreams, server: start_with(config).await }
     }
 
-    /// Asks an upstream, and gives the body that it got, and what the gateway says it dropped. The client has to understand
-    /// the answer.
+    /// Calls an upstream, and returns the body that it received and what the gateway reports as dropped. Asserts that the client
+    /// parses the answer.
     async fn ask(&self, client: Protocol, speaks: Protocol, path: &str, body: &Value) -> (Value, String) {
         let Asked { sent, dropped, told, is_stream } = self.asked(client, speaks, path, body).await;
         let said = if is_stream {
@@ -70,7 +70,7 @@ impl Bench {
         (sent, dropped)
     }
 
-    /// Asks an upstream.
+    /// Calls an upstream.
     async fn asked(&self, client: Protocol, speaks: Protocol, path: &str, body: &Value) -> Asked {
         let here = format!("{client:?} at {speaks:?}, {path}");
         let (_, scripted) = self.upstreams.iter().find(|(one, _)| *one == speaks).expect("each kind");
@@ -92,14 +92,14 @@ impl Bench {
         }
     }
 
-    /// What the upstreams get of clients that speak another protocol than they: by kind, and by who asked.
+    /// What the upstreams receive from clients of other protocols: by kind, and by client.
     async fn translated(&self, stream: bool, stops: bool) -> Vec<(Protocol, Protocol, Value, String)> {
         let mut got = Vec::new();
         for (speaks, client) in pairs() {
             let (path, body) = request(client, &model_at(speaks), stream, stops);
             let (sent, dropped) = self.ask(client, speaks, &path, &body).await;
             if speaks.spoken_for(client) == client {
-                // Nothing is changed but the model.
+                // Only the model is changed.
                 assert_eq!(sent, normal(body), "{client:?} at {speaks:?}");
                 assert_eq!(dropped, "", "{client:?} at {speaks:?}");
             } else {
@@ -114,10 +114,10 @@ fn pairs() -> impl Iterator<Item = (Protocol, Protocol)> {
     Protocol::ALL.into_iter().flat_map(|speaks| Protocol::ALL.map(|client| (speaks, client)))
 }
 
-/// What an upstream answers in a protocol: a document, or the events of a stream.
+/// An upstream's response in a protocol: a document, or the events of a stream.
 type Words<T> = fn(Protocol) -> T;
 
-/// An upstream answers in the protocol that it is asked in.
+/// An upstream answers in the protocol in which it is called.
 fn steps(seen: &Seen) -> Vec<Step> {
     answering(seen, whole, streamed)
 }
@@ -131,8 +131,8 @@ fn answering(seen: &Seen, whole: Words<Value>, streamed: Words<String>) -> Vec<S
     }
 }
 
-/// A body without the model's name, and without what says the same as silence: that it is no stream, and that a tool is
-/// not strict.
+/// A body without the model's name, and without explicit defaults: `stream` and a tool's
+/// `strict` set to false.
 fn normal(mut body: Value) -> Value {
     fn walk(value: &mut Value) {
         match value {
@@ -151,11 +151,11 @@ fn normal(mut body: Value) -> Value {
     body
 }
 
-/// Whoever asks, an upstream gets the same words, and every client understands the same answer, whole and streamed. What
-/// is written for an upstream means what its own clients write: sent to the gateway as theirs, it reaches every other
-/// upstream in the words that this one gets of everybody else.
+/// An upstream gets the same request from every client, and every client parses the same answer, unary and streamed. A translated
+/// request means what the upstream's own clients send: sent to the gateway in that protocol, it reaches every other
+/// upstream in the same form as everyone else's.
 #[tokio::test]
-async fn the_same_conversation_reaches_each_upstream_in_the_same_words_and_its_answer_each_client() {
+async fn same_conversation_is_translated_identically_from_each_client() {
     let bench = Bench::start(steps).await;
     for stream in [false, true] {
         let got = bench.translated(stream, false).await;
@@ -183,9 +183,9 @@ async fn the_same_conversation_reaches_each_upstream_in_the_same_words_and_its_a
     }
 }
 
-/// A stop sequence reaches every upstream whose protocol has one. For responses, the gateway looks for it in the answer.
+/// A stop sequence reaches every upstream whose protocol has one. For the responses protocol, the gateway applies it to the answer.
 #[tokio::test]
-async fn a_stop_sequence_reaches_every_upstream_that_takes_one_and_is_nowhere_lost() {
+async fn stop_sequence_reaches_every_upstream_that_supports_it() {
     let bench = Bench::start(steps).await;
     let without = bench.translated(false, false).await;
     let got = bench.translated(false, true).await;

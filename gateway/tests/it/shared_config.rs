@@ -17,7 +17,7 @@ async fn push(node: &Server, document: &str) -> u16 {
     read(request.json(&json!({ "document": document }))).await.0
 }
 
-/// Waits until a model is answered with this status.
+/// Waits until requests for a model get this status.
 async fn until(node: &Server, model: &str, expected: u16) -> Duration {
     let body = json!({ "model": model, "messages": [{ "role": "user", "content": "Say hi" }] });
     let begun = Instant::now();
@@ -29,7 +29,7 @@ async fn until(node: &Server, model: &str, expected: u16) -> Duration {
 }
 
 #[tokio::test]
-async fn gateways_of_one_data_folder_use_a_revision_and_a_changed_secret_without_a_restart() {
+async fn gateways_of_one_folder_apply_revisions_and_secrets_without_restart() {
     let (upstream, folder) = (start().await, tempfile::tempdir().expect("a folder"));
     let config = || Config {
         data: Some(folder.path().join("data")),
@@ -47,17 +47,17 @@ async fn gateways_of_one_data_folder_use_a_revision_and_a_changed_secret_without
         upstream.url
     );
     assert_eq!(push(&one, &document).await, 201);
-    assert!(until(&other, "ours", 502).await < Duration::from_secs(2), "its key is refused there");
+    assert!(until(&other, "ours", 502).await < Duration::from_secs(2), "its key is rejected there");
     fs::write(&key, KEY).expect("written");
     for node in [&one, &other] {
         until(node, "ours", 200).await;
     }
-    // The last document is in the database already.
+    // The document is already in the database.
     assert!(!folder.path().join("data/shared-config.json").exists());
 }
 
 #[tokio::test]
-async fn a_shared_configuration_needs_a_store_that_lasts() {
+async fn shared_config_requires_a_store() {
     let config = Config {
         listen: vec!["127.0.0.1:0".to_owned()],
         shared_config: Some(Sharing::new("")),

@@ -1,4 +1,4 @@
-//! What a gateway that is told to stop still does, and what it gives up (3, 6).
+//! What a stopping gateway completes, and what it cuts off (3, 6).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, answer, config, upstre
 use crate::webhooks::receiver;
 
 const ADMIN: &str = "gw-admin-canary-77";
-/// Long enough for a busy machine; reached by no test that passes.
+/// Long enough for a busy machine; no passing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A gateway, what stops it, and the task it was given, whose end `hook` is told.
+/// A gateway, the sender that stops it, and a task that notifies `hook`.
 async fn with_task(
     hook: &str,
     grace: Duration,
     video_time: Duration,
 ) -> (JoinHandle<Vec<String>>, oneshot::Sender<()>, Value) {
-    // Another test of this process may have been first.
+    // Another test of this process may have installed it first.
     _ = rustls::crypto::ring::default_provider().install_default();
     let config = Config {
         listen: vec!["127.0.0.1:0".to_owned()],
@@ -51,21 +51,21 @@ async fn with_task(
 }
 
 #[tokio::test]
-async fn tasks_in_progress_end_and_their_notifications_go_out() {
+async fn shutdown_completes_tasks_and_sends_their_notifications() {
     let (hook, mut received) = receiver(0).await;
     let (grace, video_time) = (Duration::from_mins(1), Duration::from_millis(500));
     let (serving, stop, task) = with_task(&hook, grace, video_time).await;
     stop.send(()).expect("the gateway runs");
     let unfinished = serving.await.expect("no panic");
     assert!(unfinished.is_empty(), "{unfinished:?}");
-    // It has stopped: whatever it had to say has been said.
+    // It has stopped, so all notifications have been sent.
     let (_, record) = received.try_recv().expect("a notification");
     let record: Value = serde_json::from_slice(&record).expect("JSON");
     assert_eq!((&record["id"], &record["status"]), (&task["id"], &json!("completed")));
 }
 
 #[tokio::test]
-async fn what_does_not_end_within_the_grace_is_told() {
+async fn tasks_unfinished_after_the_grace_period_are_returned() {
     let (hook, _received) = receiver(0).await;
     let (grace, video_time) = (Duration::from_millis(200), Duration::from_hours(1));
     let (serving, stop, task) = with_task(&hook, grace, video_time).await;
@@ -74,18 +74,18 @@ async fn what_does_not_end_within_the_grace_is_told() {
     assert_eq!(json!(unfinished.expect("no panic")), json!([task["id"]]));
 }
 
-/// A gateway with requests under way, which all wait for their upstreams.
+/// A gateway with requests in progress that all wait for their upstreams.
 struct Busy {
     url: String,
     serving: JoinHandle<Vec<String>>,
     stop: Option<oneshot::Sender<()>>,
-    /// Closed, it lets the upstreams go on.
+    /// Closing it lets the upstreams continue.
     gate: Arc<Semaphore>,
     upstreams: Vec<Scripted>,
     clients: Vec<Waiting>,
 }
 
-/// A client that has asked, and has got what there is of its answer.
+/// A client that has sent its request and received the available part of the response.
 struct Waiting {
     protocol: Protocol,
     stream: bool,
@@ -95,7 +95,7 @@ struct Waiting {
     here: String,
 }
 
-/// An answer of an upstream that waits at the gate: a stream behind its first text, another one before its first byte.
+/// An upstream's response that waits at the gate: a stream after its first text, a document before its first byte.
 fn held(seen: &Seen, gate: &Arc<Semaphore>) -> Vec<Step> {
     let spoken = match seen.path() {
         path if path.ends_with("/chat/completions") => Protocol::Chat,
@@ -118,7 +118,7 @@ async fn connect(url: &str) -> std::io::Result<TcpStream> {
 }
 
 impl Busy {
-    /// Clients of all protocols ask upstreams of all protocols, for a stream and for a whole answer.
+    /// Clients of all protocols call upstreams of all protocols, for a stream and for a unary response.
     async fn start(grace: Duration, data: &std::path::Path) -> Self {
         _ = rustls::crypto::ring::default_provider().install_default();
         let gate = Arc::new(Semaphore::new(0));
@@ -162,7 +162,7 @@ impl Busy {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
             };
-            tokio::time::timeout(PATIENCE, asked).await.expect("the upstream is asked");
+            tokio::time::timeout(PATIENCE, asked).await.expect("the upstream is called");
         }
         busy
     }
@@ -185,11 +185,11 @@ impl Busy {
         self.clients.push(Waiting { protocol, stream, socket, got, here });
     }
 
-    /// Tells the gateway to stop, and waits until it accepts nothing more.
+    /// Stops the gateway, and waits until it accepts no more connections.
     async fn stop(&mut self) {
         self.stop.take().expect("it runs").send(()).expect("the gateway runs");
         let closed = async {
-            // Whether the signal or a connection comes first is open.
+            // Whether the signal or a connection comes first is undefined.
             while connect(&self.url).await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -199,7 +199,7 @@ impl Busy {
 }
 
 impl Waiting {
-    /// What it has got when its connection has ended.
+    /// What it has received when its connection closes.
     async fn ended(&mut self) -> String {
         let reading =
             async { while self.socket.read_buf(&mut self.got).await.is_ok_and(|count| count > 0) {} };
@@ -208,7 +208,7 @@ impl Waiting {
     }
 }
 
-/// The events of a chunked body, whether it is whole or not.
+/// The events of a chunked body, complete or not.
 fn data(body: &str) -> String {
     let (mut data, mut body) = (String::new(), body);
     while let Some((size, rest)) = body.split_once("\r\n") {
@@ -220,15 +220,16 @@ fn data(body: &str) -> String {
 }
 
 #[tokio::test]
-async fn requests_and_streams_under_way_when_a_stop_begins_are_completed() {
+async fn shutdown_completes_requests_and_streams_in_progress() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut busy = Busy::start(Duration::from_mins(5), folder.path()).await;
-    // A client that may ask for more, and has not.
+    // An idle keep-alive client.
     let mut idle = connect(&busy.url).await.expect("a connection");
     idle.write_all(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
     assert!(idle.read(&mut [0; 4096]).await.expect("an answer") > 0);
     busy.stop().await;
-    let count = tokio::time::timeout(PATIENCE, idle.read(&mut [0; 16])).await.expect("it is not kept");
+    let count =
+        tokio::time::timeout(PATIENCE, idle.read(&mut [0; 16])).await.expect("the idle connection is closed");
     assert_eq!(count.expect("an end"), 0);
     assert!(!busy.serving.is_finished(), "it waits for what is under way");
     busy.gate.close();
@@ -252,7 +253,7 @@ async fn requests_and_streams_under_way_when_a_stop_begins_are_completed() {
 }
 
 #[tokio::test]
-async fn what_outlasts_the_grace_is_cut_looks_whole_to_nobody_and_counts() {
+async fn requests_beyond_the_grace_period_are_cut_visibly_and_counted() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut busy = Busy::start(Duration::from_millis(100), folder.path()).await;
     let asked = busy.clients.len();
@@ -266,20 +267,20 @@ async fn what_outlasts_the_grace_is_cut_looks_whole_to_nobody_and_counts() {
             assert_eq!(text, "", "{here}");
             continue;
         }
-        // There are no words of its protocol, and HTTP says that the answer is not whole.
+        // The protocol has no event for this; HTTP shows that the response is incomplete.
         let (_, body) = text.split_once("\r\n\r\n").expect("a head");
         assert!(!body.ends_with("0\r\n\r\n"), "{here}: {text}");
         let told = data(body);
         assert_eq!(protocol.end(&told), End::Nothing, "{here}: {told}");
         assert_eq!(text_of(protocol, &events(&told)), "hel", "{here}: {told}");
     }
-    // The upstreams are left alone.
+    // The upstream connections are closed.
     for upstream in &mut busy.upstreams {
         for _ in 0..8 {
             upstream.left().await;
         }
     }
-    // What they did counts.
+    // The usage is recorded.
     let next = Gateway::bind(Config {
         listen: vec!["127.0.0.1:0".to_owned()],
         admin_key: Some(ApiKey::new(ADMIN).expect("a valid key")),

@@ -1,5 +1,5 @@
-//! Upstreams that take requests signed by AWS Signature Version 4 and stream binary events. The provider computes each signature
-//! anew, without the code of the gateway.
+//! Upstreams with AWS Signature Version 4 and binary event streams. The provider recomputes each signature
+//! without the gateway's code.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ use crate::upstreams::{
 
 const MODEL: &str = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
 const ARN: &str = "arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.claude-1";
-/// Each protocol's path for an answer and for a stream.
+/// Each protocol's path for a unary response and for a stream.
 const PATHS: [(&str, &str); 4] = [
     ("/v1/messages", "/v1/messages"),
     ("/v1/chat/completions", "/v1/chat/completions"),
@@ -30,7 +30,7 @@ const PATHS: [(&str, &str); 4] = [
     ("/v1beta/models/mine:generateContent", "/v1beta/models/mine:streamGenerateContent?alt=sse"),
 ];
 
-/// What the provider knows of a caller.
+/// The credentials of a caller, known to the provider.
 #[derive(Clone, Copy)]
 struct Caller {
     id: &'static str,
@@ -81,7 +81,7 @@ fn check(seen: &Seen, caller: Caller) -> Result<(), String> {
     if !names.is_sorted() || !["host", "x-amz-date"].iter().all(|name| names.contains(name)) {
         return Err(format!("the headers are {names:?}"));
     }
-    // The path is encoded once more than it was sent.
+    // The canonical path is encoded once more.
     let path = seen.path().replace('%', "%25");
     let headers = names.iter().map(|name| header(name).map(|value| format!("{name}:{}\n", value.trim())));
     let headers = headers.collect::<Result<String, _>>()?;
@@ -94,7 +94,7 @@ fn check(seen: &Seen, caller: Caller) -> Result<(), String> {
     (parts["Signature"] == signature).then_some(()).ok_or_else(|| "another signature".to_owned())
 }
 
-/// The events of a message, with what the provider adds to the last one.
+/// The events of a message; the last one has a member that the provider adds.
 fn events() -> Vec<Value> {
     let mut events = message_events();
     if let Some(last) = events.last_mut() {
@@ -134,7 +134,7 @@ fn exception(name: &str, message: &str) -> Vec<u8> {
     binary(&headers, json!({ "message": message }).to_string().as_bytes())
 }
 
-/// A stream of these messages, cut into packets of a size.
+/// A stream of these messages in packets of this size.
 fn binary_stream(messages: &[Vec<u8>], size: usize) -> Vec<Step> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/vnd.amazon.eventstream\r\n\r\n";
     let mut steps = vec![Step::Write(head.into())];
@@ -153,7 +153,7 @@ fn failed(status: u16, error_type: &str, message: &str) -> Vec<Step> {
     vec![Step::Write(head.into())]
 }
 
-/// Answers requests that the caller has signed and whose body is as the provider wants it.
+/// Answers requests that the caller has signed and whose body the provider accepts.
 fn strict(seen: &Seen, caller: Caller) -> Vec<Step> {
     if let Err(why) = check(seen, caller) {
         return failed(403, "InvalidSignatureException", &why);
@@ -184,7 +184,7 @@ fn bedrock(url: &str, sigv4: SigV4Credentials) -> UpstreamConfig {
     one
 }
 
-/// Credentials of a caller in variables.
+/// Credentials of a caller from the environment.
 fn variables(caller: Caller) -> SigV4Credentials {
     with_variables([
         ("AWS_ACCESS_KEY_ID", caller.id.to_owned()),
@@ -225,7 +225,7 @@ fn request(path: &str, stream: bool) -> Value {
 }
 
 #[tokio::test]
-async fn requests_of_each_protocol_are_signed_and_binary_streams_are_read() {
+async fn requests_of_each_protocol_are_signed_and_binary_streams_decoded() {
     let provider = Scripted::answering(|seen| strict(seen, CALLER)).await;
     for (model, path) in [
         (MODEL, "/v1/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0"),
@@ -249,7 +249,7 @@ async fn requests_of_each_protocol_are_signed_and_binary_streams_are_read() {
 }
 
 #[tokio::test]
-async fn a_stream_is_relayed_event_by_event_with_the_names_of_the_protocol() {
+async fn binary_stream_is_relayed_with_the_protocols_event_names() {
     let provider = Scripted::answering(|seen| strict(seen, CALLER)).await;
     let server = in_front_of(vec![bedrock(&provider.url, variables(CALLER))], MODEL).await;
     let events_seen = server.stream("/v1/messages", &request("/v1/messages", true)).await;
@@ -263,7 +263,7 @@ async fn a_stream_is_relayed_event_by_event_with_the_names_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn credentials_come_from_a_profile_and_from_a_container() {
+async fn credentials_come_from_a_profile_or_a_container() {
     let provider = Scripted::answering(|seen| strict(seen, SECOND)).await;
     let home = tempfile::tempdir().expect("a folder");
     fs::create_dir(home.path().join(".aws")).expect("a folder");
@@ -303,7 +303,7 @@ fn container_credentials(caller: Caller, seconds: i64) -> Value {
 }
 
 #[tokio::test]
-async fn a_request_whose_credentials_have_expired_is_sent_once_more_with_new_ones() {
+async fn request_with_expired_credentials_is_retried_once_with_new_ones() {
     let provider = Scripted::answering(|seen| match check(seen, CALLER) {
         Ok(()) => {
             failed(403, "ExpiredTokenException", "The security token included in the request is expired")
@@ -313,23 +313,23 @@ async fn a_request_whose_credentials_have_expired_is_sent_once_more_with_new_one
     .await;
     let count = AtomicUsize::new(0);
     let container = Scripted::answering(move |_| {
-        // The pause between two fetches is a twentieth of their time.
+        // The minimum pause between two fetches is a twentieth of the lifetime.
         let (caller, seconds) =
-            if count.fetch_add(1, Ordering::SeqCst) == 0 { (CALLER, 20) } else { (SECOND, 3600) };
+            if count.fetch_add(1, Ordering::SeqCst) == 0 { (CALLER, 10) } else { (SECOND, 3600) };
         json_answer(200, &container_credentials(caller, seconds))
     })
     .await;
     let sigv4 = with_variables([("AWS_CONTAINER_CREDENTIALS_FULL_URI", container.url.clone())]);
     let server = in_front_of(vec![bedrock(&provider.url, sigv4)], MODEL).await;
     until(|| container.count() == 1).await;
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    tokio::time::sleep(Duration::from_millis(550)).await;
     let answer = server.ask("/v1/messages", &request("/v1/messages", false)).await;
     assert_eq!(answer["content"][0]["text"], "hello");
     assert_eq!((provider.count(), container.count()), (2, 2));
 }
 
 #[tokio::test]
-async fn a_refusal_is_no_reason_for_new_credentials() {
+async fn other_rejections_do_not_refresh_credentials() {
     for (status, error_type, expected) in [
         (429, "ThrottlingException", 429),
         (403, "AccessDeniedException", 403),
@@ -337,7 +337,7 @@ async fn a_refusal_is_no_reason_for_new_credentials() {
         (424, "ModelErrorException", 424),
     ] {
         let provider = Scripted::answering(move |seen| match check(seen, CALLER) {
-            // Some providers quote what they were sent.
+            // Some providers quote what they received.
             Ok(()) => failed(status, error_type, "no: canary-session-1 canary-secret-1"),
             Err(why) => failed(500, "InvalidSignatureException", &why),
         })
@@ -350,7 +350,7 @@ async fn a_refusal_is_no_reason_for_new_credentials() {
 }
 
 #[tokio::test]
-async fn an_exception_before_the_first_event_lets_another_upstream_answer_unless_the_request_is_at_fault() {
+async fn early_exception_fails_over_unless_it_is_a_request_error() {
     for (name, status) in [
         ("throttlingException", 200),
         ("serviceUnavailableException", 200),
@@ -375,7 +375,7 @@ async fn an_exception_before_the_first_event_lets_another_upstream_answer_unless
 }
 
 #[tokio::test]
-async fn an_exception_within_a_stream_ends_it_with_its_error_in_each_protocol() {
+async fn mid_stream_exception_ends_the_stream_with_its_error() {
     let provider = Scripted::answering(|_| {
         let mut messages: Vec<Vec<u8>> = events()[..3].iter().map(chunk).collect();
         messages.push(exception("throttlingException", "slow down"));
@@ -398,7 +398,7 @@ async fn an_exception_within_a_stream_ends_it_with_its_error_in_each_protocol() 
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_or_is_damaged_is_an_error() {
+async fn truncated_or_damaged_binary_stream_is_an_error() {
     let whole: Vec<Vec<u8>> = events().iter().map(chunk).collect();
     let mut damaged = whole.clone();
     let last = damaged[3].len() - 1;
@@ -416,7 +416,7 @@ async fn a_stream_that_breaks_off_or_is_damaged_is_an_error() {
 }
 
 #[tokio::test]
-async fn an_api_key_works_at_the_same_paths() {
+async fn api_key_works_on_the_same_paths() {
     let provider = Scripted::answering(|seen| {
         assert_eq!(seen.header("authorization"), Some("Bearer api-key-canary"));
         let messages: Vec<Vec<u8>> = events().iter().map(chunk).collect();
@@ -433,7 +433,7 @@ async fn an_api_key_works_at_the_same_paths() {
 }
 
 #[tokio::test]
-async fn clients_learn_that_there_are_no_credentials_and_not_where_they_were_looked_for() {
+async fn missing_credentials_error_hides_the_sources_tried() {
     let provider = Scripted::start([vec![Step::Write(answer(200, "application/json", "{}"))]]).await;
     let server = in_front_of(vec![bedrock(&provider.url, with_variables([]))], MODEL).await;
     let (status, answer) = server.refused("/v1/messages", &request("/v1/messages", false)).await;

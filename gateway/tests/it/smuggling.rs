@@ -1,4 +1,4 @@
-//! Requests that two readers understand differently, and headers that carry others, byte for byte on raw sockets.
+//! Ambiguous requests and header injection, byte for byte over raw sockets.
 
 use std::time::Duration;
 
@@ -23,11 +23,11 @@ async fn start() -> (Server, Scripted) {
     (start_with(settings).await, scripted)
 }
 
-/// All that the gateway says to these bytes, until it closes the connection.
+/// Everything the gateway sends in response to these bytes, until it closes the connection.
 async fn said(server: &Server, bytes: &[u8]) -> String {
     let mut socket =
         TcpStream::connect(server.url.trim_start_matches("http://")).await.expect("a connection");
-    // The gateway may close before it has read all.
+    // The gateway may close before it has read everything.
     _ = socket.write_all(bytes).await;
     let mut said = Vec::new();
     let read = tokio::time::timeout(PATIENCE, socket.read_to_end(&mut said)).await;
@@ -40,7 +40,7 @@ fn statuses(said: &str) -> Vec<u16> {
     heads.filter_map(|(at, mark)| said[at + mark.len()..].get(..3)?.parse().ok()).collect()
 }
 
-/// A request of which a second one is a part, as another reader understands it.
+/// A request that contains a second one, as another parser would read it.
 fn smuggled() -> String {
     let body = question(false).to_string();
     format!(
@@ -57,13 +57,13 @@ fn head(more: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_body_whose_length_is_said_twice_or_wrongly_hides_no_second_request() {
+async fn ambiguous_body_length_smuggles_no_second_request() {
     let (server, scripted) = start().await;
     let body = question(false).to_string();
     let (length, size) = (body.len(), format!("{:x}", body.len()));
     let second = smuggled();
     let chunked = format!("{size}\r\n{body}\r\n0\r\n\r\n");
-    // A length that covers the second request, and chunks that end before it.
+    // A length that includes the second request, and chunks that end before it.
     let covering = chunked.len() + second.len();
     let mut heads = Vec::new();
     for coding in [
@@ -119,7 +119,7 @@ async fn a_body_whose_length_is_said_twice_or_wrongly_hides_no_second_request() 
         let said = said(&server, head(&told).as_bytes()).await;
         let statuses = statuses(&said);
         let asked = scripted.count() - before;
-        // At most the one request that is meant; what another reader would take for its body is not run as a second one.
+        // At most the one intended request arrives; what another parser would take for its body is not executed as a second one.
         assert!(asked <= 1 && statuses.len() <= 1, "{told:?}: {asked} requests, {statuses:?}");
         let one = statuses.first().copied();
         assert!(matches!(one, None | Some(200 | 400 | 408 | 411 | 413 | 501)), "{told:?}: {said}");
@@ -132,7 +132,7 @@ async fn a_body_whose_length_is_said_twice_or_wrongly_hides_no_second_request() 
 }
 
 #[tokio::test]
-async fn no_header_of_a_client_carries_another_to_the_client_or_to_an_upstream() {
+async fn header_injection_reaches_neither_client_nor_upstream() {
     let (server, scripted) = start().await;
     let body = question(false).to_string();
     let mark = "injected-canary";
@@ -173,7 +173,7 @@ async fn no_header_of_a_client_carries_another_to_the_client_or_to_an_upstream()
         assert!(statuses(&said).len() <= 1, "{header:?}: {said}");
         if scripted.count() > before {
             let seen = scripted.seen().pop().expect("a request");
-            // Of the listed header the value goes on, in which no line ends.
+            // The value of the listed header is forwarded as a single line.
             for (name, value) in
                 seen.headers.iter().filter(|(name, value)| format!("{name}{value}").contains(mark))
             {
@@ -196,7 +196,7 @@ async fn no_header_of_a_client_carries_another_to_the_client_or_to_an_upstream()
 }
 
 #[tokio::test]
-async fn a_request_line_of_another_form_is_refused_or_means_the_same() {
+async fn malformed_request_line_is_rejected_or_harmless() {
     let (server, scripted) = start().await;
     let body = question(false).to_string();
     let rest = format!(
@@ -233,7 +233,7 @@ async fn a_request_line_of_another_form_is_refused_or_means_the_same() {
         assert!(!said.contains(KEY), "{line:?}: {said}");
     }
     assert_eq!(scripted.count(), 0, "{:?}", scripted.seen().first());
-    // The form for proxies means the same, whatever host it names.
+    // The absolute form means the same, whatever host it names.
     said(
         &server,
         format!("POST http://127.0.0.1:1{CHAT} HTTP/1.1\r\nconnection: close\r\n{rest}").as_bytes(),

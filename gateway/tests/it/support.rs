@@ -1,4 +1,4 @@
-//! A gateway on a free port and a plain HTTP client, not our own one, to call it.
+//! A gateway on a free port, and a plain HTTP client instead of our own.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,11 +8,12 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-/// The key of every gateway here; it must appear in no answer.
+use crate::operator_api;
+
+/// The key of every gateway in these tests; no response may contain it.
 pub(crate) const KEY: &str = "gw-canary-4f2a";
 
-/// Every how many places of many a test tries: all where `GATEWRIGHT_EVERY_STEP` is set, as each night, and one of `few` after each
-/// change.
+/// Step width of exhaustive tests: 1 if `GATEWRIGHT_EVERY_STEP` is set, as in the nightly run, or else `few`.
 pub(crate) fn stride(few: usize) -> usize {
     if std::env::var_os("GATEWRIGHT_EVERY_STEP").is_some() { 1 } else { few }
 }
@@ -25,7 +26,7 @@ pub(crate) struct Server {
     _stop: oneshot::Sender<()>,
 }
 
-/// Starts a gateway with the defaults, but for quick videos.
+/// Starts a gateway with the defaults, except for fast videos.
 pub(crate) async fn start() -> Server {
     start_with(Config::default()).await
 }
@@ -34,9 +35,9 @@ pub(crate) async fn start_with(config: Config) -> Server {
     start_as(Config { video_time: Duration::from_millis(300), ..config }).await
 }
 
-/// As [`start_with`], videos taking the time that the configuration says.
+/// Like [`start_with`], but with the configured video time.
 pub(crate) async fn start_as(config: Config) -> Server {
-    // Another test of this process may have been first.
+    // Another test of this process may have installed it first.
     _ = rustls::crypto::ring::default_provider().install_default();
     let config = Config {
         listen: vec!["127.0.0.1:0".to_owned()],
@@ -75,7 +76,7 @@ impl Server {
         answer
     }
 
-    /// Posts and gives status and body.
+    /// Posts and returns status and body.
     pub(crate) async fn refused(&self, path: &str, body: &Value) -> (u16, Value) {
         read(self.post(path, body)).await
     }
@@ -94,19 +95,24 @@ pub(crate) async fn send(request: RequestBuilder) -> Response {
     request.send().await.expect("an answer")
 }
 
-/// Sends and reads a JSON body. No answer may hold the key.
+/// Sends and reads a JSON body. No response may contain the key.
 pub(crate) async fn read(request: RequestBuilder) -> (u16, Value) {
-    let response = send(request).await;
+    let (client, request) = request.build_split();
+    let request = request.expect("a request");
+    let (method, path) = (request.method().clone(), request.url().path().to_owned());
+    let response = client.execute(request).await.expect("an answer");
     let status = response.status().as_u16();
     assert!(response.headers().contains_key("x-request-id"));
     assert_eq!(response.headers()["x-content-type-options"], "nosniff");
     assert_eq!(response.headers()["content-type"], "application/json");
     let body = response.text().await.expect("a body");
     assert!(!body.contains(KEY), "{body}");
-    (status, serde_json::from_str(&body).expect("JSON"))
+    let body = serde_json::from_str(&body).expect("JSON");
+    operator_api::check_response(&method, &path, status, &body);
+    (status, body)
 }
 
-/// The files of a data folder, those of its folder of generated files among them.
+/// The files of a data folder, including generated files.
 pub(crate) fn files_of(data: &Path) -> Vec<PathBuf> {
     let entries = |folder: &Path| std::fs::read_dir(folder).expect("a folder");
     let all = entries(data).chain(entries(&data.join("files")));
@@ -136,7 +142,7 @@ pub(crate) fn events(text: &str) -> Vec<Event> {
         .collect()
 }
 
-/// Waits until a condition is true, for ten seconds.
+/// Waits up to ten seconds until a condition is true.
 pub(crate) async fn until(condition: impl Fn() -> bool) {
     for _ in 0..1000 {
         if condition() {

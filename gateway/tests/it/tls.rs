@@ -1,4 +1,4 @@
-//! Several addresses, TLS, and another configuration while the gateway serves.
+//! Multiple addresses, TLS, and reloads of a running gateway.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use tokio_rustls::client::TlsStream;
 
 use crate::support::KEY;
 
-/// Long enough for a busy machine; reached by no test that passes.
+/// Long enough for a busy machine; no passing test waits this long.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A gateway with a plain address and one with TLS.
+/// A gateway with a plain address and a TLS address.
 struct Secure {
     folder: tempfile::TempDir,
     config: Config,
@@ -79,7 +79,7 @@ impl Secure {
     }
 }
 
-/// Sends a request and reads until the gateway ends the connection.
+/// Sends a request and reads until the gateway closes the connection.
 async fn exchange(mut socket: impl AsyncReadWrite, request: &str) -> String {
     socket.write_all(request.as_bytes()).await.expect("sent");
     let mut bytes = Vec::new();
@@ -107,7 +107,7 @@ fn body(answer: &str) -> Value {
 
 /// 4 rule 4: URLs of files have the scheme that the client used.
 #[tokio::test]
-async fn both_addresses_serve_and_file_urls_have_their_scheme() {
+async fn plain_and_tls_addresses_serve_and_file_urls_keep_the_scheme() {
     let server = Secure::start(Config::default()).await;
     let image = json!({ "model": "image_model_1", "prompt": "a cat" }).to_string();
     let request = request("POST", "/v1/images/generations", &image);
@@ -121,14 +121,14 @@ async fn both_addresses_serve_and_file_urls_have_their_scheme() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_no_http_is_answered_with_a_body_over_tls_too() {
+async fn malformed_head_over_tls_gets_an_error_body() {
     let server = Secure::start(Config::default()).await;
     let answer = exchange(server.connect().await.expect("a handshake"), "no http at all\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("malformed_request"), "{answer}");
 }
 
 #[tokio::test]
-async fn a_handshake_that_nobody_finishes_gives_its_place_back() {
+async fn unfinished_handshake_frees_its_slot() {
     let header_timeout = Duration::from_millis(300);
     let server = Secure::start(Config { max_connections: 2, header_timeout, ..Config::default() }).await;
     let address = server.tls.trim_start_matches("https://");
@@ -144,7 +144,7 @@ async fn a_handshake_that_nobody_finishes_gives_its_place_back() {
 }
 
 #[tokio::test]
-async fn another_certificate_is_shown_from_the_next_handshake_on() {
+async fn reloaded_certificate_is_used_from_the_next_handshake() {
     let server = Secure::start(Config::default()).await;
     let before = server.connect().await.expect("a handshake");
     certify(server.folder.path());
@@ -154,7 +154,7 @@ async fn another_certificate_is_shown_from_the_next_handshake_on() {
     for open in [before, after] {
         body(&exchange(open, &request("GET", "/v1/models", "")).await);
     }
-    // A certificate that cannot be used leaves the one in use.
+    // An unusable certificate leaves the current one in use.
     std::fs::write(server.folder.path().join("key.pem"), "no key").expect("written");
     let error = server.control.reload(&server.config).expect_err("no key").to_string();
     assert!(error.contains("key.pem") && error.contains("no private key"), "{error}");
@@ -162,7 +162,7 @@ async fn another_certificate_is_shown_from_the_next_handshake_on() {
 }
 
 #[tokio::test]
-async fn a_reload_names_what_has_to_wait_for_a_start_and_refuses_what_makes_no_routes() {
+async fn reload_lists_settings_that_require_a_restart() {
     let server = Secure::start(Config::default()).await;
     let mut config = server.config.clone();
     config.models.push(ModelConfig::new("mine", "family_one", TargetConfig::new("simulator", "model-sol")));

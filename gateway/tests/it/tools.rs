@@ -43,7 +43,7 @@ fn documents(events: &[Event]) -> Vec<Value> {
     events.iter().filter(|event| event.data != "[DONE]").map(Event::json).collect()
 }
 
-/// What the client makes of a stream.
+/// The response that the client library assembles from a stream.
 fn whole(operation: &gatewright::operations::Operation, events: &[Event]) -> Value {
     let mut accumulator = gatewright::Accumulator::new(operation);
     for event in documents(events) {
@@ -53,7 +53,7 @@ fn whole(operation: &gatewright::operations::Operation, events: &[Event]) -> Val
 }
 
 #[tokio::test]
-async fn a_custom_tool_is_called_with_text_in_chat() {
+async fn custom_tool_is_called_with_text_in_chat() {
     let server = start().await;
     let forced = json!({ "type": "custom", "custom": { "name": "run_code" } });
     let tools = json!([function("other"), custom("run_code", &json!({ "type": "text" }))]);
@@ -79,7 +79,7 @@ async fn a_custom_tool_is_called_with_text_in_chat() {
 }
 
 #[tokio::test]
-async fn the_result_of_a_custom_tool_is_answered_in_chat() {
+async fn custom_tool_result_is_answered_in_chat() {
     let server = start().await;
     let body = json!({ "model": "model-sol", "messages": [
         { "role": "user", "content": "Use run_code" },
@@ -93,7 +93,7 @@ async fn the_result_of_a_custom_tool_is_answered_in_chat() {
 }
 
 #[tokio::test]
-async fn a_custom_tool_is_called_with_text_in_responses() {
+async fn custom_tool_is_called_with_text_in_responses() {
     let server = start().await;
     let tool = json!({ "type": "custom", "name": "run_code" });
     let body = response(
@@ -132,7 +132,7 @@ async fn a_custom_tool_is_called_with_text_in_responses() {
     let deltas: String = documents.iter().filter_map(|event| event["delta"].as_str()).collect();
     let done = documents.iter().find(|event| event["type"] == "response.custom_tool_call_input.done");
     assert_eq!((deltas.as_str(), &done.expect("the event")["input"]), (TOKEN, &json!(TOKEN)));
-    // The client makes the same of the events before the last, which has the response whole.
+    // The client assembles the same from the events before the last one, which repeats the response.
     let made = whole(&gatewright::operations::CREATE_RESPONSE, &events[..events.len() - 3]);
     assert_eq!(
         (&made["output"][0]["input"], &made["output"][0]["name"]),
@@ -146,7 +146,7 @@ async fn a_custom_tool_is_called_with_text_in_responses() {
 }
 
 #[tokio::test]
-async fn a_regular_grammar_is_kept_to() {
+async fn regex_grammar_is_respected() {
     let server = start().await;
     let format =
         json!({ "type": "grammar", "grammar": { "syntax": "regex", "definition": "[0-9]{4}|none" } });
@@ -160,7 +160,7 @@ async fn a_regular_grammar_is_kept_to() {
 }
 
 #[tokio::test]
-async fn allowed_tools_leave_some_to_choose_from() {
+async fn allowed_tools_restrict_the_choice() {
     let server = start().await;
     let tools =
         json!([function("get_time"), function("get_place"), custom("get_mood", &json!({ "type": "text" }))]);
@@ -190,7 +190,7 @@ async fn allowed_tools_leave_some_to_choose_from() {
 }
 
 #[tokio::test]
-async fn a_choice_of_what_is_not_there_is_refused() {
+async fn tool_choice_of_a_missing_tool_is_rejected() {
     let server = start().await;
     let tools = json!([function("a"), custom("b", &json!({ "type": "text" }))]);
     let choices = [
@@ -210,7 +210,7 @@ async fn a_choice_of_what_is_not_there_is_refused() {
 }
 
 #[tokio::test]
-async fn the_parameter_at_fault_is_named_as_the_member_that_is_missing() {
+async fn error_param_names_the_missing_member() {
     let server = start().await;
     let user = json!({ "role": "user", "content": "x" });
     let cases = [
@@ -253,7 +253,7 @@ async fn the_parameter_at_fault_is_named_as_the_member_that_is_missing() {
 }
 
 #[tokio::test]
-async fn results_and_calls_of_an_earlier_response_must_match_too() {
+async fn tool_outputs_must_match_calls_of_the_previous_response() {
     let server = start().await;
     let tools = json!([{ "type": "function", "name": "get_time" }]);
     let made = server.ask(RESPONSES, &response("Call get_time", &tools, &json!("required"))).await;
@@ -271,7 +271,7 @@ async fn results_and_calls_of_an_earlier_response_must_match_too() {
 }
 
 #[tokio::test]
-async fn a_grammar_may_be_as_long_as_a_pattern_and_a_longer_one_is_told_where_it_is() {
+async fn grammar_is_limited_to_the_pattern_length() {
     let server = start().await;
     for (length, fits) in [(512, true), (513, false)] {
         let grammar = json!({ "syntax": "regex", "definition": "a".repeat(length) });
@@ -308,7 +308,7 @@ async fn a_grammar_may_be_as_long_as_a_pattern_and_a_longer_one_is_told_where_it
 }
 
 #[tokio::test]
-async fn a_client_that_knows_functions_and_no_tools_gets_a_function_call_in_chat() {
+async fn legacy_functions_get_a_function_call_in_chat() {
     let server = start().await;
     let city =
         json!({ "type": "object", "properties": { "city": { "type": "string" } }, "required": ["city"] });

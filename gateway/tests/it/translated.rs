@@ -1,4 +1,4 @@
-//! Requests whose upstream speaks another protocol than the client: each client protocol at each kind of upstream.
+//! Requests whose upstream speaks another protocol than the client: each client protocol with each kind of upstream.
 
 use gatewright_gateway::{Config, ConfigFile, Kind, ModelConfig, TargetConfig, Thinking};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::upstreams::{Scripted, config, json_answer, question, stream, upstream
 const TOKEN: &str = "COMPAT-4c1d9e";
 const CHAT: &str = "/v1/chat/completions";
 
-/// A gateway with a model at an upstream of each kind, which is another gateway with the simulator.
+/// A gateway with one model per kind of upstream; the upstream is another gateway with the simulator.
 async fn hops() -> (Server, Server) {
     let behind = start().await;
     let url = &behind.url;
@@ -66,9 +66,9 @@ async fn each_client_protocol_reaches_each_kind_of_upstream() {
         assert_eq!((&answer["model"], &answer["stop_reason"]), (&json!(model), &json!("end_turn")));
         let body = json!({"model": model, "messages": [{"role": "user", "content": say}]});
         let counted = send(server.post("/v1/messages/count_tokens", &body)).await;
-        // An upstream that does not count is not taken for one that does.
+        // An upstream without token counting is not asked to count.
         let is_estimated = counted.headers().get("x-gatewright-estimated").is_some();
-        assert_eq!(is_estimated, kind != "messages" && kind != "gatewright", "{kind}");
+        assert_eq!(is_estimated, !["messages", "gatewright", "simulator"].contains(&kind), "{kind}");
         let answer: Value = counted.json().await.expect("JSON");
         assert!(answer["input_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{kind}: {answer}");
 
@@ -161,7 +161,7 @@ async fn tools_are_called_through_each_kind_of_upstream() {
         let arguments: Value =
             serde_json::from_str(call["function"]["arguments"].as_str().expect("text")).expect("JSON");
         assert!(arguments["city"].is_string(), "{kind}: {answer}");
-        // The result comes back.
+        // The tool result is sent back.
         let mut next = body.clone();
         let messages = next["messages"].as_array_mut().expect("messages");
         messages.push(choice["message"].clone());
@@ -173,7 +173,7 @@ async fn tools_are_called_through_each_kind_of_upstream() {
 }
 
 #[tokio::test]
-async fn what_an_upstream_has_no_words_for_is_told_or_refused() {
+async fn inexpressible_members_are_reported_or_rejected_if_strict() {
     let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "theirs",
         "content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn", "stop_sequence": null,
         "usage": {"input_tokens": 3, "output_tokens": 2}});
@@ -197,13 +197,13 @@ async fn what_an_upstream_has_no_words_for_is_told_or_refused() {
     let told = answer["error"]["message"].as_str().expect("a message");
     assert!(told.contains("/seed") && told.contains("/future"), "{answer}");
     assert_eq!(scripted.count(), 1);
-    // What can be said is not refused.
+    // A request without losses is not rejected.
     let (status, _) = read(server.post(CHAT, &question(false)).header("x-gatewright-strict", "true")).await;
     assert_eq!(status, 200);
 }
 
 #[tokio::test]
-async fn a_model_that_is_strict_refuses_what_would_be_lost_unless_the_request_says_otherwise() {
+async fn strict_model_rejects_losses_unless_the_request_overrides_it() {
     for speaks in Protocol::ALL {
         for client in Protocol::ALL.into_iter().filter(|client| speaks.spoken_for(*client) != *client) {
             let scripted = Scripted::answering(move |seen| {
@@ -237,16 +237,16 @@ async fn a_model_that_is_strict_refuses_what_would_be_lost_unless_the_request_sa
                 let allowed = asked(&body, Some("false")).await;
                 let dropped = allowed.headers().get("x-gatewright-dropped").map(http::HeaderValue::as_bytes);
                 assert_eq!((allowed.status().as_u16(), dropped), (200, Some(&b"/future"[..])), "{here}");
-                // What can be said is not refused.
+                // A request without losses is not rejected.
                 assert_eq!(asked(&plain, None).await.status(), 200, "{here}");
             }
         }
     }
 }
 
-/// Nothing is lost where both sides speak one protocol: what nobody knows passes.
+/// Between two sides of the same protocol nothing is lost: unknown members are relayed.
 #[tokio::test]
-async fn a_model_that_is_strict_passes_what_is_relayed_and_a_family_makes_its_models_strict() {
+async fn strict_model_relays_verbatim_and_inherits_from_its_family() {
     for (family, model, refused) in
         [("true", "", true), ("true", "strict = false", false), ("false", "strict = true", true)]
     {
@@ -272,7 +272,7 @@ async fn a_model_that_is_strict_passes_what_is_relayed_and_a_family_makes_its_mo
 }
 
 #[tokio::test]
-async fn a_model_that_takes_no_budget_is_told_an_effort() {
+async fn adaptive_model_gets_an_effort_instead_of_a_budget() {
     let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "theirs",
         "content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn", "stop_sequence": null,
         "usage": {"input_tokens": 3, "output_tokens": 2}});
@@ -283,14 +283,14 @@ async fn a_model_that_takes_no_budget_is_told_an_effort() {
     let mut body = question(false);
     body["reasoning_effort"] = json!("medium");
     let response = send(server.post(CHAT, &body)).await;
-    assert!(response.headers().get("x-gatewright-dropped").is_none(), "nothing is lost");
+    assert!(response.headers().get("x-gatewright-dropped").is_none(), "nothing is dropped");
     let sent = scripted.seen().swap_remove(0).json();
     assert_eq!(sent["thinking"], json!({"type": "adaptive"}), "{sent}");
     assert_eq!(sent["output_config"], json!({"effort": "medium"}), "{sent}");
 }
 
 #[tokio::test]
-async fn a_translated_stream_that_dies_ends_in_the_words_of_the_client() {
+async fn broken_translated_stream_ends_with_the_clients_error_event() {
     let event = |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().expect("a type"));
     let begun = event(json!({"type": "message_start", "message": {"id": "msg_1", "type": "message",
         "role": "assistant", "model": "theirs", "content": [], "stop_reason": null, "stop_sequence": null,
@@ -320,7 +320,7 @@ async fn a_translated_stream_that_dies_ends_in_the_words_of_the_client() {
 }
 
 #[tokio::test]
-async fn the_responses_protocol_is_translated_only_where_the_model_allows_it() {
+async fn responses_are_translated_only_if_the_model_allows_it() {
     let scripted = Scripted::start([]).await;
     let settings = config(vec![upstream("one", Kind::Chat, &scripted.url)]);
     let server = start_with(settings).await;

@@ -18,10 +18,10 @@ pub(crate) const UPSTREAM_KEY: &str = "sk-upstream-canary-77";
 pub(crate) enum Step {
     /// Writes these bytes.
     Write(Vec<u8>),
-    /// Writes these bytes again and again, until the connection ends from the other side.
+    /// Writes these bytes repeatedly until the gateway closes the connection.
     Endless(Vec<u8>),
     Pause(Duration),
-    /// Waits until the test closes it.
+    /// Waits until the test closes the gate.
     Gate(Arc<Semaphore>),
     /// Resets the connection.
     Reset,
@@ -31,7 +31,7 @@ pub(crate) enum Step {
     Hang,
 }
 
-/// A request as the upstream saw it.
+/// A request as the upstream received it.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) line: String,
@@ -53,15 +53,15 @@ impl Seen {
     }
 }
 
-/// What each request is answered with.
+/// How requests are answered.
 type Script = Arc<dyn Fn(&Seen) -> Vec<Step> + Send + Sync>;
 
-/// An upstream that answers each request with its next script, and from then on with the last one.
+/// An upstream that answers each request with its next script, and later ones with the last script.
 pub(crate) struct Scripted {
     pub(crate) url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
     next: Arc<Mutex<VecDeque<Vec<Step>>>>,
-    /// When connections ended from the other side while it hung.
+    /// When the gateway closed connections on which it hung.
     left: mpsc::UnboundedReceiver<Instant>,
 }
 
@@ -77,7 +77,7 @@ impl Scripted {
         Self { next, ..scripted.await }
     }
 
-    /// One that answers by what a request says, so that many can be asked at once.
+    /// An upstream whose answer depends on the request, so that concurrent requests are possible.
     pub(crate) async fn answering(script: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
@@ -95,7 +95,7 @@ impl Scripted {
         Self { url, seen, next: Arc::default(), left }
     }
 
-    /// The requests so far.
+    /// The requests received so far.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().expect("no panic").clone()
     }
@@ -104,17 +104,17 @@ impl Scripted {
         self.seen.lock().expect("no panic").len()
     }
 
-    /// What comes next.
+    /// Appends a script.
     pub(crate) fn then(&self, steps: Vec<Step>) {
         let mut next = self.next.lock().expect("no panic");
         next.clear();
         next.push_back(steps);
     }
 
-    /// When the gateway gave a connection up.
+    /// When the gateway abandoned a connection.
     pub(crate) async fn left(&mut self) -> Instant {
         let left = tokio::time::timeout(Duration::from_secs(5), self.left.recv()).await;
-        left.expect("the upstream was not given up").expect("it runs")
+        left.expect("the upstream was not cancelled").expect("it runs")
     }
 }
 
@@ -168,7 +168,7 @@ async fn serve(
                 }
                 Step::Close => return,
                 Step::Hang => {
-                    // The gateway sends nothing more: this ends with the connection.
+                    // The gateway sends nothing more: this returns when the connection closes.
                     _ = socket.read(&mut [0; 1]).await;
                     _ = left.send(Instant::now());
                     return;
@@ -217,15 +217,15 @@ pub(crate) fn json_answer(status: u16, body: &Value) -> Vec<Step> {
     vec![Step::Write(answer(status, "application/json", &body.to_string()))]
 }
 
-/// The head of a stream that ends with the connection.
+/// The head of a stream delimited by the end of the connection.
 pub(crate) const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
-/// A whole stream, after which the connection ends.
+/// A complete stream, after which the connection closes.
 pub(crate) fn stream(events: &str) -> Vec<Step> {
     vec![Step::Write(format!("{STREAM_HEAD}{events}").into()), Step::Close]
 }
 
-/// A message of the messages protocol.
+/// A response of the messages protocol.
 pub(crate) fn message() -> Value {
     json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-1", "stop_reason": "end_turn",
@@ -234,7 +234,7 @@ pub(crate) fn message() -> Value {
     })
 }
 
-/// The same as events.
+/// The same response as events.
 pub(crate) fn message_events() -> Vec<Value> {
     let mut begun = message();
     begun["content"] = json!([]);
@@ -260,7 +260,7 @@ pub(crate) fn completion(text: &str) -> Value {
     })
 }
 
-/// The events of the same as a stream, with the usage.
+/// The same completion as the events of a stream, with usage.
 pub(crate) fn chunks(texts: &[&str]) -> String {
     let chunk = |choices: Value, usage: Value| {
         let chunk = json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "theirs",
@@ -284,7 +284,7 @@ pub(crate) fn upstream(name: &str, kind: Kind, url: &str) -> UpstreamConfig {
     upstream
 }
 
-/// A model `mine` at these upstreams, tried in this order.
+/// A configuration with the model `mine` at these upstreams, tried in this order.
 pub(crate) fn config(upstreams: Vec<UpstreamConfig>) -> Config {
     let mut model =
         ModelConfig::new("mine", "family_one", TargetConfig::new(upstreams[0].name.clone(), "theirs"));

@@ -1,4 +1,4 @@
-//! Usage by key, model, upstream and day: what is recorded, when the store is away, and what budgets make of it (ours).
+//! Usage by key, model, upstream and day: recording, store outages, and budgets (ours).
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::upstreams::{self, Scripted, Step, json_answer, question, upstream};
 
 const ADMIN: &str = "gw-admin-canary-77";
 
-/// A gateway whose text models cost 1 for a million tokens read and 10 for a million written.
+/// A gateway whose text models cost 1 per million input tokens and 10 per million output tokens.
 async fn start(folder: Option<&Path>, config: Config) -> Server {
     let admin_key = Some(ApiKey::new(ADMIN).expect("a valid key"));
     let mut config = Config { admin_key, data: folder.map(Path::to_path_buf), ..config };
@@ -48,7 +48,7 @@ async fn usage(server: &Server, query: &str) -> Vec<Value> {
     report["usage"].as_array().expect("rows").clone()
 }
 
-/// The only row of a report, once it counts so many requests.
+/// The only row of a report, once it counts this many requests.
 async fn row_of(server: &Server, query: &str, requests: u64) -> Value {
     let begun = Instant::now();
     loop {
@@ -61,7 +61,7 @@ async fn row_of(server: &Server, query: &str, requests: u64) -> Value {
 }
 
 #[tokio::test]
-async fn an_answer_is_recorded_by_key_model_upstream_and_day_with_its_cost() {
+async fn usage_is_recorded_by_key_model_upstream_and_day_with_cost() {
     let server = start(None, Config::default()).await;
     let key = create(&server, json!({ "name": "ci" })).await;
     let (_, answer) = read(chat(&server, &key, false)).await;
@@ -82,7 +82,7 @@ async fn an_answer_is_recorded_by_key_model_upstream_and_day_with_its_cost() {
     let cost = f64::from(micros) / 1e6;
     assert!((row["cost"].as_f64().expect("an amount") - cost).abs() < 1e-9, "{row}");
     assert_eq!(row["day"].as_str().map(str::len), Some("2026-07-31".len()));
-    // Told apart by the model alone: one row, without the other names. Of another key: none.
+    // Grouped by model only: one row, without the other labels. Another key has none.
     let all = usage(&server, "by=model").await;
     assert_eq!((all.len(), &all[0]["key"], &all[0]["day"]), (1, &Value::Null, &Value::Null));
     assert_eq!(usage(&server, "key=nobody").await, Vec::<Value>::new());
@@ -90,7 +90,7 @@ async fn an_answer_is_recorded_by_key_model_upstream_and_day_with_its_cost() {
 }
 
 #[tokio::test]
-async fn a_stream_whose_client_leaves_is_recorded_as_an_estimate() {
+async fn aborted_stream_is_recorded_as_an_estimate() {
     let slow = Config { event_delay: Duration::from_millis(50), ..Config::default() };
     let server = start(None, slow).await;
     let key = create(&server, json!({ "name": "ci" })).await;
@@ -107,7 +107,7 @@ async fn a_stream_whose_client_leaves_is_recorded_as_an_estimate() {
 }
 
 #[tokio::test]
-async fn an_answer_whose_upstream_tells_no_usage_is_recorded_as_an_estimate() {
+async fn response_without_usage_is_recorded_as_an_estimate() {
     let message = json!({ "role": "assistant", "content": "x".repeat(400) });
     let answer =
         json!({ "model": "m", "choices": [{ "index": 0, "message": message, "finish_reason": "stop" }] });
@@ -123,7 +123,7 @@ async fn an_answer_whose_upstream_tells_no_usage_is_recorded_as_an_estimate() {
 }
 
 #[tokio::test]
-async fn a_question_about_tokens_takes_none_and_is_no_estimate() {
+async fn token_count_request_consumes_no_tokens() {
     let one = Scripted::start([json_answer(200, &json!({ "input_tokens": 7 }))]).await;
     let mut settings = upstreams::config(vec![upstream("one", Kind::Messages, &one.url)]);
     settings.upstreams.push(UpstreamConfig::new("embedded", Kind::Simulator, ""));
@@ -145,7 +145,7 @@ async fn a_question_about_tokens_takes_none_and_is_no_estimate() {
     }
 }
 
-/// Another process that has the database for itself.
+/// Another process that locks the database exclusively.
 async fn lock(folder: &Path) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(folder.join("gatewright.db"));
     let mut other = SqliteConnection::connect_with(&options).await.expect("a connection");
@@ -154,7 +154,7 @@ async fn lock(folder: &Path) -> SqliteConnection {
 }
 
 #[tokio::test]
-async fn a_locked_database_stops_no_request_and_every_request_is_counted_afterwards() {
+async fn locked_database_delays_no_request_and_loses_no_usage() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = Config { open_metrics: true, ..Config::default() };
     let server = start(Some(folder.path()), config).await;
@@ -175,14 +175,14 @@ async fn a_locked_database_stops_no_request_and_every_request_is_counted_afterwa
     let (counts, took): (Vec<u64>, Vec<_>) = [one, two, three, four].into_iter().unzip();
     let mut took = took.concat();
     took.sort_unstable();
-    // A request that waited for the store would take seconds, which is how long the store waits for the lock.
+    // A request that waited for the store would take seconds, as long as the store waits for the lock.
     assert!(took[90] < Duration::from_millis(500), "requests wait for the store: {took:?}");
     let metrics = send(server.bare(Method::GET, "/metrics")).await.text().await.expect("text");
     let waiting =
         metrics.lines().find(|line| line.starts_with("gatewright_usage_requests{state=\"waiting\"}"));
     assert_eq!(waiting, Some("gatewright_usage_requests{state=\"waiting\"} 100"), "{metrics}");
 
-    other.close().await.expect("the lock is given back");
+    other.close().await.expect("the lock is released");
     let row = row_of(&server, "key=ci", 100).await;
     let tokens =
         row["input_tokens"].as_u64().zip(row["output_tokens"].as_u64()).map(|(read, written)| read + written);
@@ -193,12 +193,12 @@ async fn a_locked_database_stops_no_request_and_every_request_is_counted_afterwa
 }
 
 #[tokio::test]
-async fn a_gateway_that_starts_while_the_database_is_locked_serves_and_reads_its_keys_later() {
+async fn gateway_started_with_a_locked_database_loads_keys_later() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = start(Some(folder.path()), Config::default()).await;
     let key = create(&server, json!({ "name": "ci" })).await;
     drop(server);
-    // Nobody can even read while this mode has the file.
+    // In this mode, other processes cannot even read the file.
     let options = SqliteConnectOptions::new()
         .filename(folder.path().join("gatewright.db"))
         .locking_mode(sqlx::sqlite::SqliteLockingMode::Exclusive)
@@ -208,10 +208,10 @@ async fn a_gateway_that_starts_while_the_database_is_locked_serves_and_reads_its
 
     let server = start(Some(folder.path()), Config::default()).await;
     assert_eq!(read(chat(&server, crate::support::KEY, false)).await.0, 200);
-    // It may be valid: nobody says that it is not.
+    // It may be valid, so the gateway doesn't call it invalid.
     let (status, refused) = read(chat(&server, &key, false)).await;
     assert_eq!((status, &refused["error"]["code"]), (503, &json!("server_is_overloaded")));
-    other.close().await.expect("the lock is given back");
+    other.close().await.expect("the lock is released");
     let begun = Instant::now();
     while send(chat(&server, &key, false)).await.status() != 200 {
         assert!(begun.elapsed() < Duration::from_secs(20), "the keys were not read");
@@ -220,7 +220,7 @@ async fn a_gateway_that_starts_while_the_database_is_locked_serves_and_reads_its
 }
 
 #[tokio::test]
-async fn usage_outlives_the_gateway_and_so_do_budgets() {
+async fn usage_and_budgets_survive_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = start(Some(folder.path()), Config::default()).await;
     let limits = json!({ "tokens_per_day": 1, "cost_per_month": 100.0 });
@@ -229,7 +229,7 @@ async fn usage_outlives_the_gateway_and_so_do_budgets() {
     let refused = async |server: &Server| {
         let response = send(chat(server, &key, false)).await;
         assert_eq!(response.status(), 429);
-        // Trying again soon is of no use.
+        // Retrying soon would not help.
         assert!(!response.headers().contains_key("retry-after"));
         assert_eq!(response.headers()["x-should-retry"], "false");
         let body: Value = serde_json::from_str(&response.text().await.expect("a body")).expect("JSON");
@@ -250,7 +250,7 @@ async fn usage_outlives_the_gateway_and_so_do_budgets() {
 }
 
 #[tokio::test]
-async fn a_budget_of_money_is_used_up_by_the_configured_prices() {
+async fn cost_budget_is_spent_at_the_configured_prices() {
     let server = start(None, Config::default()).await;
     let key = create(&server, json!({ "name": "ci", "limits": { "cost_per_day": 0.000_001 } })).await;
     assert_eq!(read(chat(&server, &key, false)).await.0, 200);
@@ -259,7 +259,7 @@ async fn a_budget_of_money_is_used_up_by_the_configured_prices() {
 }
 
 #[tokio::test]
-async fn tokens_of_answers_count_towards_the_limit_of_the_minute() {
+async fn response_tokens_count_towards_the_minute_limit() {
     let server = start(None, Config::default()).await;
     let key = create(&server, json!({ "name": "ci", "limits": { "tokens_per_minute": 20 } })).await;
     let header = |response: &reqwest::Response, name: &str| {
@@ -272,7 +272,7 @@ async fn tokens_of_answers_count_towards_the_limit_of_the_minute() {
         let response = send(chat(&server, &key, false)).await;
         (response.status(), header(&response, "x-ratelimit-remaining-tokens"), response)
     };
-    // One answer takes more than the minute allows, and leaves a debt.
+    // One answer takes more than the minute allows, which leaves a debt.
     let (status, remaining, response) = left().await;
     assert_eq!((status.as_u16(), remaining.as_str()), (429, "0"));
     assert!(response.headers().contains_key("retry-after"));
@@ -281,7 +281,7 @@ async fn tokens_of_answers_count_towards_the_limit_of_the_minute() {
 }
 
 #[tokio::test]
-async fn the_usage_of_the_last_requests_is_written_when_the_gateway_stops() {
+async fn last_usage_is_written_on_shutdown() {
     let folder = tempfile::tempdir().expect("a folder");
     _ = rustls::crypto::ring::default_provider().install_default();
     let key = ApiKey::new(crate::support::KEY).expect("a valid key");
@@ -310,7 +310,7 @@ async fn the_usage_of_the_last_requests_is_written_when_the_gateway_stops() {
 }
 
 #[tokio::test]
-async fn what_an_upstream_read_counts_though_the_client_leaves_before_its_answer() {
+async fn input_of_an_aborted_request_is_counted() {
     let failing = Scripted::start([json_answer(500, &json!({ "error": { "message": "no" } }))]).await;
     let hanging = Scripted::start([vec![Step::Hang]]).await;
     let mut config = upstreams::config(vec![
@@ -328,7 +328,7 @@ async fn what_an_upstream_read_counts_though_the_client_leaves_before_its_answer
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     asking.abort();
-    // The upstream that failed is not in the report.
+    // The failed upstream is not in the report.
     let row = row_of(&server, "key=ci", 1).await;
     let counts = [&row["complete"], &row["estimated"], &row["output_tokens"]].map(Value::as_u64);
     assert_eq!((&row["upstream"], counts), (&json!("hanging"), [Some(0), Some(1), Some(0)]), "{row}");

@@ -11,7 +11,7 @@ use crate::support::{Server, read, send, start};
 
 const PATH: &str = "/v1/videos/generations";
 
-/// Looks the task up until its state is final.
+/// Polls a task until its state is final.
 pub(crate) async fn finished(server: &Server, id: &Value) -> Value {
     let path = format!("{PATH}/{}", id.as_str().expect("an id"));
     for _ in 0..600 {
@@ -27,7 +27,7 @@ pub(crate) async fn finished(server: &Server, id: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_task_goes_from_processing_to_completed_with_a_playable_file() {
+async fn task_progresses_to_completed_with_a_playable_file() {
     let server = start().await;
     for (resolution, ratio, size) in [
         ("720p", "16:9", (1280, 720)),
@@ -39,7 +39,7 @@ async fn a_task_goes_from_processing_to_completed_with_a_playable_file() {
     ] {
         let body = json!({ "model": "video_model_1", "prompt": "a river", "duration": 3, "resolution": resolution, "aspect_ratio": ratio });
         let task = server.ask(PATH, &body).await;
-        // Section 3: submission answers with id, created, model, estimated_time and the state processing.
+        // Section 3: the submission returns id, created, model, estimated_time and the state processing.
         assert_eq!((&task["status"], &task["model"]), (&json!("processing"), &json!("video_model_1")));
         assert!(
             task["estimated_time"].as_u64().is_some_and(|seconds| seconds > 0) && task["created"].is_u64()
@@ -78,7 +78,7 @@ fn assert_playable(file: &[u8], (width, height): (u16, u16), seconds: u64) {
 }
 
 #[tokio::test]
-async fn defaults_are_those_of_2_6() {
+async fn video_defaults_match_section_2_6() {
     let server = start().await;
     let task = server.ask(PATH, &json!({ "model": "video_model_4", "prompt": "x" })).await;
     let output = finished(&server, &task["id"]).await["output"].clone();
@@ -86,8 +86,8 @@ async fn defaults_are_those_of_2_6() {
 }
 
 #[tokio::test]
-async fn a_marked_prompt_fails_with_a_message() {
-    // 7 rule 1; what makes a task fail is ours.
+async fn fail_marker_in_the_prompt_fails_the_task() {
+    // 7 rule 1; the fail marker is ours.
     let server = start().await;
     for (prompt, message) in [("a [fail] b", "failed"), ("[fail: out of paint]", "out of paint")] {
         let task = server.ask(PATH, &json!({ "model": "video_model_2", "prompt": prompt })).await;
@@ -100,7 +100,7 @@ async fn a_marked_prompt_fails_with_a_message() {
 }
 
 #[tokio::test]
-async fn limits_of_the_model_are_kept() {
+async fn model_limits_are_enforced() {
     // 2.9, 8: per-model maxima.
     let server = start().await;
     let body = json!({ "model": "video_model_4", "prompt": "x", "duration": 6, "resolution": "4k", "aspect_ratio": "2:1" });

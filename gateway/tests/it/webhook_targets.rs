@@ -1,5 +1,5 @@
-//! Where a notification may go: not into the gateway's own network, however its address is spelled, and not to where a
-//! receiver redirects.
+//! Webhook targets: not in the gateway's own network, however the address is spelled, and not where a
+//! receiver redirects to.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::support::{start, start_with};
 use crate::videos::finished;
 
 #[tokio::test]
-async fn no_spelling_of_an_address_inside_is_taken() {
+async fn internal_webhook_addresses_are_rejected_in_any_spelling() {
     let server = start().await;
     let inside = [
-        // Decimal, octal, hexadecimal and short forms of 127.0.0.1, and the end of a name.
+        // Decimal, octal, hexadecimal and short forms of 127.0.0.1, and names with a trailing dot.
         "127.0.0.1",
         "2130706433",
         "0x7f000001",
@@ -30,7 +30,7 @@ async fn no_spelling_of_an_address_inside_is_taken() {
         "LOCALHOST",
         "localhost.",
         "a.localhost",
-        // Fullwidth digits and circled ones, which browsers read as digits.
+        // Fullwidth and circled digits, which browsers accept as digits.
         "１２７.０.０.１",
         "①②⑦.⓪.⓪.①",
         "127。0。0。1",
@@ -104,7 +104,7 @@ async fn no_spelling_of_an_address_inside_is_taken() {
 }
 
 #[tokio::test]
-async fn a_redirect_of_a_receiver_is_not_followed_and_is_no_delivery() {
+async fn webhook_redirect_is_not_followed_and_is_retried() {
     const ATTEMPTS: usize = 5;
     let inside = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let target = inside.local_addr().expect("an address");
@@ -131,12 +131,12 @@ async fn a_redirect_of_a_receiver_is_not_followed_and_is_no_delivery() {
             }
         };
         tokio::select! {
-            // It is no acknowledgement: the receiver is asked again and again.
+            // A redirect is not an acknowledgement: the delivery is retried.
             all = tokio::time::timeout(Duration::from_mins(1), receiving) => all.expect("all attempts"),
             _ = inside.accept() => panic!("{status} was followed"),
         }
         finished(&server, &task["id"]).await;
     }
-    // What was connected to before the last attempt ended would wait to be accepted.
+    // Connections made before the end of the last attempt would be waiting in the backlog.
     assert!(tokio::time::timeout(Duration::from_millis(300), inside.accept()).await.is_err(), "followed");
 }

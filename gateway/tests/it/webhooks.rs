@@ -17,7 +17,7 @@ use crate::videos::finished;
 
 pub(crate) type Sent = (HeaderMap, Bytes);
 
-/// A receiver that turns the first `refusals` attempts away. Gives its address and what it got.
+/// A receiver that rejects the first `refusals` attempts. Returns its address and what it receives.
 pub(crate) async fn receiver(refusals: usize) -> (String, mpsc::UnboundedReceiver<Sent>) {
     let (sender, received) = mpsc::unbounded_channel();
     let left = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(refusals));
@@ -44,7 +44,7 @@ pub(crate) async fn receiver(refusals: usize) -> (String, mpsc::UnboundedReceive
 }
 
 #[tokio::test]
-async fn a_finished_task_is_posted_signed_and_tried_again() {
+async fn finished_task_is_posted_signed_and_retried() {
     let config = Config {
         allow_private_webhooks: true,
         webhook_backoff: Duration::from_millis(10),
@@ -67,7 +67,7 @@ async fn a_finished_task_is_posted_signed_and_tried_again() {
             assert_eq!((&record["id"], &record["status"]), (&task["id"], &json!(status)));
             ids.push(headers["webhook-id"].clone());
         }
-        // The same notification each time, and no more of it once acknowledged.
+        // The same notification each time, and none after the acknowledgement.
         assert!(ids.iter().all(|id| *id == ids[0]));
         assert!(tokio::time::timeout(Duration::from_millis(200), received.recv()).await.is_err());
         assert_eq!(finished(&server, &task["id"]).await["status"], status);
@@ -75,7 +75,7 @@ async fn a_finished_task_is_posted_signed_and_tried_again() {
 }
 
 #[tokio::test]
-async fn addresses_inside_are_refused_at_submission() {
+async fn internal_webhook_addresses_are_rejected_at_submission() {
     let server = start().await;
     for url in [
         "http://example.com/",
@@ -91,7 +91,7 @@ async fn addresses_inside_are_refused_at_submission() {
 }
 
 #[tokio::test]
-async fn many_notifications_of_a_receiver_that_does_not_answer_hold_few_connections() {
+async fn unresponsive_receiver_holds_a_bounded_number_of_connections() {
     const TASKS: usize = 60;
     const MAX_AT_ONCE: usize = 16;
     let config = Config { allow_private_webhooks: true, ..Config::default() };
@@ -102,14 +102,14 @@ async fn many_notifications_of_a_receiver_that_does_not_answer_hold_few_connecti
         let body = json!({ "model": "video_model_3", "prompt": "[fail]", "webhook_url": url });
         server.ask("/v1/videos/generations", &body).await;
     }
-    // Nobody is answered at first: no more connections come than may be held at once.
+    // At first, no attempt is answered: the number of connections is limited.
     let quiet = Duration::from_secs(1);
     let mut held = Vec::new();
     while let Ok(accepted) = tokio::time::timeout(quiet, listener.accept()).await {
         held.push(accepted.expect("a connection").0);
     }
     assert_eq!(held.len(), MAX_AT_ONCE);
-    // As each is answered, another comes, until all were told.
+    // Each answer admits another connection until all are delivered.
     let mut told = 0;
     while told < TASKS {
         let mut socket = match held.pop() {
@@ -121,5 +121,5 @@ async fn many_notifications_of_a_receiver_that_does_not_answer_hold_few_connecti
         socket.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.expect("answered");
         told += 1;
     }
-    assert!(tokio::time::timeout(quiet, listener.accept()).await.is_err(), "told once each");
+    assert!(tokio::time::timeout(quiet, listener.accept()).await.is_err(), "each is delivered once");
 }

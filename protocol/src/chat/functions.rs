@@ -43,7 +43,7 @@ pub(super) fn read(body: &mut Members, rest: &mut RemainingFields) -> Vec<Tool> 
             Ok(other) => ToolKind::Other(other.into_value()),
             Err(other) => ToolKind::Other(other),
         };
-        Tool { at: at.into(), kind, cache: None }
+        Tool { schema_at: format!("{at}/parameters").into(), at: at.into(), kind, cache: None }
     };
     functions.map(tool).collect()
 }

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_get_the_form_of_the_protocol() {
+    fn malformed_tool_calls_are_normalized() {
         let message = mended(json!({ "tool_calls": [
             { "function": { "name": "f", "arguments": { "a": [1] } } },
             { "id": null, "type": "function", "function": { "name": "f" } },
@@ -84,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn a_function_call_is_a_call_of_a_tool() {
+    fn function_call_becomes_a_tool_call() {
         let message = mended(json!({ "function_call": { "name": "f", "arguments": "{}" } }));
         let call = json!({ "type": "function", "function": { "name": "f", "arguments": "{}" }, "id": "" });
         assert_eq!(message, json!({ "tool_calls": [call] }));
     }
 
     #[test]
-    fn a_thought_among_the_content_is_one() {
+    fn thinking_content_becomes_reasoning_content() {
         let message = mended(json!({ "content": [
             { "type": "thinking", "thinking": [{ "type": "text", "text": "h" }, { "type": "text", "text": "m" }] },
             { "type": "text", "text": "Yes." },

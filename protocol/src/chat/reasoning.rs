@@ -129,8 +129,8 @@ fn read_detail(mut detail: Members, rest: &mut RemainingFields) -> Result<Though
     Ok(thought)
 }
 
-/// Joins the pieces of one summary and its proof. Hands back what is a thought of its own. `details`: the place of the
-/// details, which is used for thoughts joined from several.
+/// Joins the pieces of one summary and its proof. Returns the details that form thoughts of their own. `details`: the
+/// place of the details, which is used for thoughts joined from several.
 fn joined(parts: &mut [Part], thought: Thought, details: &str) -> Option<Thought> {
     let Some(Part { at, kind: PartKind::Thought(last), .. }) = parts.last_mut() else { return Some(thought) };
     if !last.summary || last.signature.is_some() || last.id != thought.id {
@@ -222,7 +222,7 @@ pub(super) fn write(
     }
     let mut list: Vec<Value> = Vec::new();
     let mut shown: Option<(&str, String)> = None;
-    // Next to details, shown text would be taken for a repetition.
+    // Next to details, shown text would be considered a repetition.
     let has_details = parts.iter().any(|part| match &part.kind {
         PartKind::Thought(thought) => writer.proof(thought.signature.as_ref()).is_some(),
         PartKind::Call(call) => writer.proof(call.signature.as_ref()).is_some(),

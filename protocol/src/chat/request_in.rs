@@ -178,6 +178,7 @@ fn read_format(format: Value, at: &str, rest: &mut RemainingFields) -> Format {
     let kind = Format::JsonSchema {
         name: schema.text("name"),
         description: schema.given("description", Members::text),
+        schema_at: schema.place("schema").into(),
         schema: schema.value("schema").unwrap_or_default(),
         strict: schema.given("strict", Members::flag),
     };

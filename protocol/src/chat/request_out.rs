@@ -101,7 +101,7 @@ fn format(given: &Located<Format>, writer: &mut RequestWriter<'_>) -> Option<Val
     let mut value = match &given.value {
         Format::Text => object([("type", "text".into())]),
         Format::JsonObject => object([("type", "json_object".into())]),
-        Format::JsonSchema { name, description, schema, strict } => {
+        Format::JsonSchema { name, description, schema, strict, .. } => {
             let name = name.as_deref().unwrap_or(ASSUMED_NAME);
             let mut inner = object([("name", name.into())]);
             insert(&mut inner, "description", description.as_ref().map(|text| text.value.as_str()));

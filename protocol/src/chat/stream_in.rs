@@ -157,7 +157,7 @@ impl StreamIn for ChatStreamReader {
             self.has_started = true;
             let text = |value: Value| if let Value::String(text) = value { Some(text) } else { None };
             let (id, model) = (text(chunk.id), text(chunk.model));
-            deltas.push(Delta::Started { id, model, created: chunk.created.as_u64() });
+            deltas.push(Delta::Started { id, model, created: chunk.created.as_u64(), service_tier: None });
         }
         if chunk.choices.iter().flatten().any(|choice| choice.finish_reason.is_string()) {
             deltas.extend(self.unread.take().map(Delta::Extra));

@@ -17,6 +17,7 @@ pub(crate) fn stream_out(context: ResponseContext) -> Box<dyn StreamOut> {
         id,
         created,
         model,
+        service_tier: None,
         include_usage,
         has_functions,
         usage: None,
@@ -29,6 +30,7 @@ struct ChatStreamWriter {
     id: String,
     created: u64,
     model: String,
+    service_tier: Option<String>,
     include_usage: bool,
     /// Whether the client uses functions instead of tools.
     has_functions: bool,
@@ -76,6 +78,8 @@ struct OutgoingChunk<'a> {
     /// If requested: null in all chunks but the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'a str>,
     /// In the chunk that ends a choice.
     #[serde(flatten)]
     beyond: Map<String, Value>,
@@ -127,11 +131,12 @@ impl ChoiceState {
 impl StreamOut for ChatStreamWriter {
     fn delta(&mut self, delta: Delta, bytes: &mut Vec<u8>) {
         match delta {
-            Delta::Started { id, created, .. } => {
+            Delta::Started { id, created, service_tier, .. } => {
                 // All chunks share one id: the first one.
                 if self.choices.is_empty() {
                     self.id = id.unwrap_or_else(|| std::mem::take(&mut self.id));
                     self.created = created.unwrap_or(self.created);
+                    self.service_tier = service_tier;
                 }
                 self.choice(0, bytes);
             }
@@ -207,7 +212,7 @@ impl StreamOut for ChatStreamWriter {
                 }
                 if self.include_usage {
                     let usage = self.usage.map_or(Value::Null, usage::write);
-                    // What came after the end of the choices, such as usage fields.
+                    // Fields that arrived after the end of the choices, such as usage fields.
                     let mut beyond = Map::new();
                     self.kept.add(&mut beyond);
                     frames::data(&OutgoingChunk { beyond, ..self.chunk(&[], Some(usage)) }, bytes);
@@ -239,6 +244,7 @@ impl ChatStreamWriter {
             model,
             choices,
             usage,
+            service_tier: self.service_tier.as_deref(),
             beyond: Map::new(),
         }
     }

@@ -15,7 +15,12 @@ pub(super) fn read_tool(tool: Value, at: String, rest: &mut RemainingFields) -> 
         Some("custom") if tool["custom"]["name"].is_string() => read_custom(tool, &at, rest),
         _ => (ToolKind::Other(tool), None),
     };
-    Tool { at: at.into(), kind, cache }
+    let within = match &kind {
+        ToolKind::Function { .. } => "/function/parameters",
+        ToolKind::Custom { .. } => "/custom/format/grammar",
+        ToolKind::Other(_) => "",
+    };
+    Tool { schema_at: format!("{at}{within}").into(), at: at.into(), kind, cache }
 }
 
 fn read_function(tool: Value, at: &str, rest: &mut RemainingFields) -> (ToolKind, Option<Located<Value>>) {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::conversation::Usage;
+use crate::usage_object::{UsageObject, counts_in};
 
 /// Fields of a `usage` that are read.
 pub(super) const KNOWN: [&str; 5] = [
@@ -13,28 +14,31 @@ pub(super) const KNOWN: [&str; 5] = [
     "completion_tokens_details",
 ];
 
-/// Reads a `usage`; `None`: it counts nothing.
-pub(super) fn read(usage: &Value) -> Option<Usage> {
-    let count = |value: &Value| value.as_u64();
-    let input = count(&usage["prompt_tokens"]);
-    let mut output = count(&usage["completion_tokens"]);
-    let reasoning = count(&usage["completion_tokens_details"]["reasoning_tokens"]);
-    // Some providers count reasoning separately from the completion: only the total reveals it.
-    if let (Some(input), Some(written), Some(reasoning), Some(total)) =
-        (input, output, reasoning, count(&usage["total_tokens"]))
-        && total > input.saturating_add(written)
-        && total == input.saturating_add(written).saturating_add(reasoning)
-    {
-        output = Some(written.saturating_add(reasoning));
-    }
-    let details = &usage["prompt_tokens_details"];
-    (input.is_some() || output.is_some()).then(|| Usage {
-        input,
-        output,
-        cached: count(&details["cached_tokens"]),
-        cache_write: count(&details["cache_write_tokens"]),
-        reasoning,
-    })
+/// Reads a `usage`; `None` if it has no counts.
+pub(super) fn read(usage: impl UsageObject) -> Option<Usage> {
+    let ([input, output, total], [read, written]) = usage.read(
+        ["prompt_tokens", "completion_tokens", "total_tokens"],
+        ["prompt_tokens_details", "completion_tokens_details"],
+    )?;
+    let [cached, cache_write] = counts_in(read, ["cached_tokens", "cache_write_tokens"]);
+    let [reasoning] = counts_in(written, ["reasoning_tokens"]);
+    let output = with_reasoning(input, output, reasoning, total);
+    (input.is_some() || output.is_some()).then_some(Usage { input, output, cached, cache_write, reasoning })
+}
+
+/// Some providers count reasoning separately from the completion: only the total reveals it.
+fn with_reasoning(
+    input: Option<u64>,
+    output: Option<u64>,
+    reasoning: Option<u64>,
+    total: Option<u64>,
+) -> Option<u64> {
+    let (Some(read), Some(written), Some(thought), Some(total)) = (input, output, reasoning, total) else {
+        return output;
+    };
+    let without = read.saturating_add(written);
+    let is_separate = total > without && total == without.saturating_add(thought);
+    Some(if is_separate { written.saturating_add(thought) } else { written })
 }
 
 /// Writes a `usage`.

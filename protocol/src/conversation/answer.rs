@@ -25,7 +25,7 @@ pub struct Answer {
     pub choices: Vec<Choice>,
     /// Token counts of all choices together. `None`: the provider reports none.
     pub usage: Option<Usage>,
-    /// The tier that served the request, in the words of chat and responses. `None`: not reported.
+    /// The tier that served the request, as chat and responses name it. `None`: not reported.
     pub service_tier: Option<String>,
     /// Fields without a neutral form, with their places in the provider's answer.
     pub extra: Vec<Located<Value>>,
@@ -111,11 +111,25 @@ pub struct Usage {
     pub reasoning: Option<u64>,
 }
 
+impl Usage {
+    /// These counts, and the earlier ones that they omit.
+    #[must_use]
+    pub fn or(self, before: Self) -> Self {
+        Self {
+            input: self.input.or(before.input),
+            output: self.output.or(before.output),
+            cached: self.cached.or(before.cached),
+            cache_write: self.cache_write.or(before.cache_write),
+            reasoning: self.reasoning.or(before.reasoning),
+        }
+    }
+}
+
 /// A piece of a stream. Pieces of one part are consecutive; a part ends where another begins or the choice
 /// ends.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delta {
-    /// Always the first delta.
+    /// The first delta, except for the usage of a prompt that is already counted.
     Started {
         /// The provider's id for the answer, if it gives one.
         id: Option<String>,
@@ -123,6 +137,8 @@ pub enum Delta {
         model: Option<String>,
         /// Unix time in seconds, if reported.
         created: Option<u64>,
+        /// The tier that serves the request, as chat and responses name it. `None`: it isn't known yet.
+        service_tier: Option<String>,
     },
     /// Text of the answer.
     Text {
@@ -291,7 +307,7 @@ impl Delta {
 /// A provider's error in neutral form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What went wrong. It decides the error code that the client gets.
+    /// The kind of failure. It determines the error code that the client gets.
     pub kind: FailureKind,
     /// The provider's message: untrusted text.
     pub message: String,
@@ -374,6 +390,6 @@ pub enum FailureKind {
     Timeout,
     /// The provider is temporarily unable to take requests.
     Overloaded,
-    /// The provider failed, or nothing says what went wrong.
+    /// The provider failed, or the cause is unknown.
     Server,
 }

@@ -23,7 +23,7 @@ pub(crate) fn answer_in(body: Value) -> Result<Answer, MalformedDocument> {
     if !body.peek("output")["message"]["content"].is_array() {
         return Err(malformed("/output/message/content is no list"));
     }
-    let usage = body.peek("usage").as_object().map(usage::read);
+    let usage = usage::read(body.peek("usage"));
     let mut rest = RemainingFields::default();
     let mut content = Content::default();
     if let Some(mut output) = body.members("output") {
@@ -86,7 +86,7 @@ impl Content {
         self.parts.push(Part { at: at.into(), kind, cache: None });
     }
 
-    /// Takes what a block holds; `None`: its kind is unknown.
+    /// Takes the content of a block; `None`: its kind is unknown.
     fn kind(&mut self, block: &mut Members, rest: &mut RemainingFields) -> Option<PartKind> {
         if let Some(text) = block.text("text") {
             return Some(PartKind::Text(text));

@@ -82,7 +82,7 @@ impl<'w, 'c> BlockWriter<'w, 'c> {
     fn tool_result(&mut self, result: &ToolResult) -> Value {
         let mut content = Vec::with_capacity(result.parts.len());
         for part in &result.parts {
-            // The cache point of a result stands behind it, in its message.
+            // A result can't contain cache points: its own cache point follows it in the message.
             self.writer.lose_cache(part.cache.as_ref());
             let portable = any_media::portable(part);
             any_media::lose_unsaid(&portable.kind, self.writer);
@@ -138,7 +138,7 @@ pub(super) fn text(text: &str) -> Value {
 /// The end of what a server should cache.
 pub(super) fn cache_point(mark: &Located<Value>) -> Value {
     let mut point = Map::from_iter([("type".to_owned(), "default".into())]);
-    // Five minutes are the default, and not every model takes another time.
+    // Five minutes are the default, and not every model accepts another time.
     if let Some("1h") = cache_marks::control(mark)["ttl"].as_str() {
         point.insert("ttl".to_owned(), "1h".into());
     }

@@ -25,8 +25,8 @@ pub(super) fn read(citation: &Value, span: Range<usize>) -> Option<Citation> {
     })
 }
 
-/// Whether a citation has only what is read, and locations in documents of the request, which mean nothing to another
-/// protocol.
+/// Whether a citation has only the fields that are read, and locations in documents of the request, which mean nothing to
+/// another protocol.
 pub(super) fn is_whole(citation: &Value) -> bool {
     let quotes = citation["sourceContent"].as_array().into_iter().flatten();
     has_only(citation, &["title", "sourceContent", "location"])

@@ -1,4 +1,4 @@
-//! What a model takes beyond what all models of the protocol do. Its server rejects the settings that it lacks.
+//! The optional features of models. Servers reject settings that a model does not support.
 
 /// Optional features of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_recognized_by_its_id_its_profile_and_its_arn() {
+    fn model_is_recognized_by_id_inference_profile_and_arn() {
         for (id, messages_settings, cache_points, result_status) in [
             ("anthropic.claude-sonnet-4-20250514-v1:0", true, true, true),
             ("us.anthropic.claude-sonnet-4-20250514-v1:0", true, true, true),

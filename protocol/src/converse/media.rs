@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::conversation::{Media, MediaSource};
 
-/// A media type, and the format that stands for it.
+/// A media type, and the corresponding format.
 type MediaFormat = (&'static str, &'static str);
 
 const IMAGES: [MediaFormat; 4] =
@@ -61,7 +61,7 @@ pub(super) fn audio(media: &Media) -> Option<Value> {
     Some(json!({ "audio": { "format": format, "source": source(media)? } }))
 }
 
-/// A video block; `None`: it is no video, or the protocol can't express it.
+/// A video block; `None`: it isn't a video, or the protocol can't express it.
 pub(super) fn video(media: &Media) -> Option<Value> {
     let format = format(media.media_type.as_deref()?, &VIDEOS)?;
     Some(json!({ "video": { "format": format, "source": source(media)? } }))
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn document_names_have_their_characters_and_differ() {
+    fn document_names_are_sanitized_and_unique() {
         let mut names = DocumentNames::default();
         let long = "n".repeat(300);
         for (given, expected, is_renamed) in [

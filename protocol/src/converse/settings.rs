@@ -1,4 +1,4 @@
-//! ConverseSettings of a request: limits, sampling, thinking, the format of the answer.
+//! Settings of a request: limits, sampling, thinking, the format of the answer.
 
 use serde_json::{Map, Number, Value, json};
 
@@ -112,12 +112,12 @@ impl ConverseSettings {
         }
         if !sequences.is_empty() {
             self.inference.insert("stopSequences".to_owned(), sequences.into());
-            // Which of them was reached. Servers ignore the path if their model doesn't say.
+            // Requests the stop sequence that was reached. Servers ignore the path if their model doesn't report it.
             self.request.insert("additionalModelResponseFieldPaths".to_owned(), json!(["/stop_sequence"]));
         }
     }
 
-    /// Writes the sampling parameters. `thinks`: with thinking, models accept hardly any of them.
+    /// Writes the sampling parameters. `thinks`: with thinking, models reject most of them.
     fn sampling(&mut self, conversation: &Conversation, thinks: bool, writer: &mut RequestWriter<'_>) {
         let sampling = &conversation.sampling;
         let is_possible =
@@ -210,7 +210,7 @@ fn is_metadata(text: &str) -> bool {
     text.len() <= MAX_METADATA_BYTES && text.bytes().all(is_right)
 }
 
-/// Reports the thinking that a model can't be asked for.
+/// Reports thinking settings that the model does not support.
 fn lose_thinking(conversation: &Conversation, writer: &mut RequestWriter<'_>) {
     let reasoning = &conversation.reasoning;
     let budget =

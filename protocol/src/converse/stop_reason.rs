@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::conversation::{FinishReason, Protocol};
 
-/// Field with what the client asked the server to add to its answer, and the stop sequence in it.
+/// The field with the data that a request asks the server to add to its answer, and the stop sequence in it.
 pub(super) const ADDITIONAL: &str = "additionalModelResponseFields";
 pub(super) const STOP_SEQUENCE: &str = "stop_sequence";
 

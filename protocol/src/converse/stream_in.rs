@@ -16,7 +16,7 @@ use crate::{MalformedDocument, StreamIn, citations};
 
 /// Maximum number of blocks that may be open at the same time, and of tool calls.
 const MAX_BLOCKS: usize = 1024;
-/// Maximum size of what is buffered of all open blocks: signatures, hidden reasoning, images and blocks of other kinds.
+/// Maximum size of the buffered data of all open blocks: signatures, hidden reasoning, images and blocks of other kinds.
 const MAX_BUFFERED_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reads a provider's stream.
@@ -33,7 +33,7 @@ struct Events {
     thoughts: u32,
     /// The blocks that have begun, by their index.
     open: BTreeMap<u64, Block>,
-    /// Size of what is buffered of them.
+    /// Size of their buffered data.
     buffered: usize,
     /// Characters of the text so far.
     length: usize,
@@ -90,7 +90,7 @@ impl StreamIn for Events {
             // A whole answer, in place of a stream.
             "" if event.contains_key("output") => {
                 self.is_over = true;
-                deltas.extend(pieces(super::answer_in(event.into())?));
+                deltas.extend(pieces(super::answer::answer_in(event.into())?));
             }
             // Unknown kinds of events carry nothing of the answer.
             _ => {}
@@ -128,7 +128,7 @@ impl Block {
 impl Events {
     fn start(&mut self, deltas: &mut Vec<Delta>) {
         if !std::mem::replace(&mut self.has_started, true) {
-            deltas.push(Delta::Started { id: None, model: None, created: None });
+            deltas.push(Delta::Started { id: None, model: None, created: None, service_tier: None });
         }
     }
 
@@ -142,7 +142,7 @@ impl Events {
         self.unread.unread(event, "", &OWN_OF_BLOCK);
         let mut start = match start {
             Some(Value::Object(start)) if !start.is_empty() => start,
-            // Its pieces say what it is.
+            // Its pieces determine its kind.
             _ => return Ok(()),
         };
         let image_type =
@@ -305,7 +305,7 @@ impl Events {
         thought
     }
 
-    /// Buffers a citation until its text is complete. One that isn't understood is emitted at once.
+    /// Buffers a citation until its text is complete. One that isn't understood is emitted immediately.
     fn cite(&mut self, at: u64, citation: Value, deltas: &mut Vec<Delta>) {
         let number = self.citations;
         self.citations += 1;
@@ -327,7 +327,7 @@ impl Events {
         }
     }
 
-    /// Counts what is buffered.
+    /// Counts the buffered bytes.
     fn reserve(&mut self, bytes: usize) -> Result<(), MalformedDocument> {
         self.buffered = self.buffered.saturating_add(bytes);
         if self.buffered <= MAX_BUFFERED_BYTES {
@@ -400,8 +400,10 @@ impl Events {
         if let Some(tier) = usage::tier(&event).filter(|tier| tier != "default") {
             self.unread.extra(Located::new(tier.into(), "/serviceTier/type"));
         }
+        if let Some(usage) = event.get("usage").and_then(usage::read) {
+            deltas.push(Delta::Usage(usage));
+        }
         if let Some(Value::Object(counted)) = event.shift_remove("usage") {
-            deltas.push(Delta::Usage(usage::read(&counted)));
             self.unread.unread(counted, "/usage", &usage::KNOWN);
         }
         self.unread.unread(event, "", &["metrics", "performanceConfig", "serviceTier", PADDING]);
@@ -427,7 +429,7 @@ fn index(event: &Map<String, Value>) -> u64 {
     event.get("contentBlockIndex").and_then(Value::as_u64).unwrap_or_default()
 }
 
-/// Takes a text. Anything else stays.
+/// Takes a text. A value of another type is left in place.
 fn take_text(object: &mut Map<String, Value>, name: &str) -> Option<String> {
     if !object.get(name)?.is_string() {
         return None;

@@ -28,7 +28,7 @@ fn question(content: Value) -> Value {
 }
 
 #[test]
-fn a_conversation_with_tools_is_written_as_blocks() {
+fn conversation_with_tools_is_written_as_blocks() {
     let call = json!({ "id": "c1", "type": "function", "function": { "name": "now", "arguments": "{\"zone\":\"UTC\"}" } });
     let outgoing = written(
         Protocol::Chat,
@@ -72,7 +72,7 @@ fn a_conversation_with_tools_is_written_as_blocks() {
 }
 
 #[test]
-fn media_are_bytes_or_objects_in_s3_and_a_url_is_reported() {
+fn media_are_bytes_or_s3_objects_and_urls_are_reported_as_dropped() {
     let image = |source: Value| json!({ "type": "image", "source": source });
     let pdf = json!({ "type": "base64", "media_type": "application/pdf", "data": "AA==" });
     let outgoing = written(
@@ -98,7 +98,7 @@ fn media_are_bytes_or_objects_in_s3_and_a_url_is_reported() {
 }
 
 #[test]
-fn thinking_top_k_and_cache_points_are_for_models_that_take_them() {
+fn thinking_top_k_and_cache_points_reach_only_supporting_models() {
     let mut request = question(
         json!([{ "type": "text", "text": "Hi", "cache_control": { "type": "ephemeral", "ttl": "1h" } }]),
     );
@@ -124,7 +124,7 @@ fn thinking_top_k_and_cache_points_are_for_models_that_take_them() {
 }
 
 #[test]
-fn a_choice_of_no_tool_leaves_the_tools_out_unless_some_were_called() {
+fn tool_choice_none_omits_tools_unless_some_were_called() {
     let tools = json!([{ "name": "now", "input_schema": { "type": "object" } }]);
     let mut request = question(json!("Hi"));
     (request["tools"], request["tool_choice"]) = (tools, json!({ "type": "none" }));
@@ -150,7 +150,7 @@ fn a_choice_of_no_tool_leaves_the_tools_out_unless_some_were_called() {
 }
 
 #[test]
-fn a_schema_of_the_answer_is_a_text_and_a_strict_tool_is_for_models_that_enforce_it() {
+fn response_schema_is_text_and_strict_reaches_only_enforcing_models() {
     let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"], "additionalProperties": false });
     let tool = json!({ "type": "function", "name": "now", "parameters": schema, "strict": true });
     let format = json!({ "type": "json_schema", "name": "n", "schema": schema, "strict": true });
@@ -227,7 +227,7 @@ fn context() -> ResponseContext {
 }
 
 #[test]
-fn an_answer_and_a_stream_say_the_same() {
+fn answer_and_stream_translate_identically() {
     let (whole, stream) = answer();
     let answer = Protocol::Converse.answer_in(whole).expect("an answer");
     let message = Protocol::Messages.answer_out(answer, &context());
@@ -266,7 +266,7 @@ fn an_answer_and_a_stream_say_the_same() {
 }
 
 #[test]
-fn a_whole_answer_stands_in_for_a_stream() {
+fn complete_answer_replaces_a_stream() {
     let (whole, stream) = answer();
     let bytes = Protocol::Converse.streamed(whole, context()).expect("events");
     let text = String::from_utf8(bytes).expect("text");
@@ -287,7 +287,7 @@ fn a_whole_answer_stands_in_for_a_stream() {
 }
 
 #[test]
-fn a_stream_without_its_end_is_broken_and_one_without_its_counts_is_not() {
+fn stream_requires_its_end_but_not_its_usage() {
     let (_, stream) = answer();
     let (mut reader, mut read) = (Protocol::Converse.stream_in(), Vec::new());
     for (name, data) in &stream[..stream.len() - 2] {
@@ -298,7 +298,7 @@ fn a_stream_without_its_end_is_broken_and_one_without_its_counts_is_not() {
 }
 
 #[test]
-fn errors_are_read_in_both_spellings_and_a_failed_model_is_no_bad_request() {
+fn errors_parse_in_both_spellings_and_model_errors_are_server_errors() {
     for (status, body, kind) in [
         (400, r#"{"message":"no"}"#, FailureKind::InvalidRequest),
         (403, r#"{"Message":"no"}"#, FailureKind::PermissionDenied),

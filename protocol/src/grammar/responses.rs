@@ -60,7 +60,7 @@ struct ResponsesGrammar {
 pub(super) fn read(events: &[TranscriptEvent], transcript: &mut Transcript) {
     let mut stream = ResponsesGrammar::default();
     for event in events {
-        // Optional, and after everything else.
+        // `[DONE]` is optional and comes after all other events.
         let EventData::Object(data) = &event.data else { continue };
         if event.name.as_deref() != data["type"].as_str() {
             transcript.fault("names_are_types", format!("{:?} is {}", event.name, data["type"]));
@@ -190,7 +190,7 @@ impl ResponsesGrammar {
     }
 }
 
-/// What a client understands of a finished item.
+/// Reads a finished item as a client does.
 fn say(item: &Value, cut: bool, transcript: &mut Transcript) {
     let kind = text(item, "type");
     match kind {

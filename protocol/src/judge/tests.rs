@@ -31,12 +31,12 @@ fn every_rule_refuses_and_takes(protocol: Protocol, base: &Value, cases: &[Case]
     for (index, (rule, wrong, right)) in cases.iter().enumerate() {
         let by = |body: &Value| judge_by(protocol, body, |it| it.name == *rule);
         let found = by(&request(wrong));
-        assert!(!found.is_empty(), "case {index}: {rule} takes {wrong}");
+        assert!(!found.is_empty(), "case {index}: {rule} accepts {wrong}");
         for finding in &found {
             assert_eq!(finding.rule, *rule);
         }
         assert_eq!(by(&request(right)), [], "case {index}: {rule} refuses {right}");
-        // What follows one rule follows the others.
+        // What satisfies one rule satisfies the others.
         assert_eq!(judge(protocol, &request(right)), [], "case {index}: {rule}");
     }
     let tried: BTreeSet<&str> = cases.iter().map(|(rule, ..)| *rule).collect();
@@ -46,7 +46,7 @@ fn every_rule_refuses_and_takes(protocol: Protocol, base: &Value, cases: &[Case]
 }
 
 #[test]
-fn a_request_is_an_object() {
+fn non_object_request_is_rejected() {
     let clients = [Protocol::Chat, Protocol::Responses, Protocol::Messages, Protocol::Native];
     for protocol in clients.into_iter().chain([Protocol::Converse]) {
         assert!(!judge(protocol, &json!([])).is_empty(), "{protocol:?}");

@@ -25,7 +25,7 @@ pub(crate) fn answer_in(body: Value) -> Result<Answer, MalformedDocument> {
     }
     let end = stop_reason::end(body.peek("stop_reason"), body.peek("stop_sequence"));
     let counted = body.peek("usage");
-    let usage = counted.is_object().then(|| usage::read(counted, Usage::default()));
+    let usage = usage::read(counted, Usage::default());
     let service_tier = usage::tier(counted);
     let mut rest = RemainingFields::default();
     let (citations, understood) = cited(body.peek("content"));

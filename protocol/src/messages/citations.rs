@@ -64,7 +64,7 @@ pub(super) fn write(citation: &Citation) -> Value {
             ("cited_text", quote.into()),
             ("url", url.as_str().into()),
             ("title", title.as_deref().into()),
-            // Only the provider has one, for its own use.
+            // Only the provider can create one, and only the provider reads it.
             ("encrypted_index", "".into()),
         ]),
         // The location in the document is unknown.
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_where_what_is_cited_begins_and_ends() {
+    fn text_is_split_at_citation_boundaries() {
         let expected = |pieces: &[(&str, usize)]| -> Vec<(String, usize)> {
             pieces.iter().map(|(text, count)| ((*text).to_owned(), *count)).collect()
         };

@@ -1,4 +1,4 @@
-//! Converts blocks that only this protocol has to what every protocol has: search results become text.
+//! Converts blocks that only this protocol has to kinds that every protocol has: search results become text.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ pub(crate) fn has_own_kinds(conversation: &Conversation) -> bool {
     })
 }
 
-/// Converts what only this protocol has to what every protocol has, where possible.
+/// Converts the kinds that only this protocol has to kinds that every protocol has, where possible.
 pub(crate) fn replace_own_kinds(conversation: &mut Conversation) {
     let replace = |part: &mut Part| {
         if let PartKind::Other(value) = &part.kind

@@ -132,9 +132,11 @@ fn format(object: &mut Members, name: &str, rest: &mut RemainingFields) -> Optio
     }
     let mut format = object.members(name)?;
     format.text("type");
+    let schema_at = format.place("schema").into();
     let schema = format.value("schema")?;
     rest.keep(format, &[]);
-    Some(Located::new(Format::JsonSchema { name: None, description: None, schema, strict: None }, at))
+    let format = Format::JsonSchema { name: None, description: None, schema, schema_at, strict: None };
+    Some(Located::new(format, at))
 }
 
 fn user(body: &mut Members, rest: &mut RemainingFields) -> Option<Located<String>> {

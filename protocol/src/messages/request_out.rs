@@ -100,7 +100,7 @@ fn write_stop(conversation: &Conversation, writer: &mut RequestWriter<'_>, body:
     }
 }
 
-/// Writes the sampling parameters. `thinks`: with thinking, providers accept hardly any of them.
+/// Writes the sampling parameters. `thinks`: with thinking, providers reject most of them.
 fn write_sampling(
     conversation: &Conversation,
     thinks: bool,

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_enforced_is_told_and_objects_are_closed() {
+    fn unenforced_keywords_move_to_descriptions_and_objects_are_closed() {
         let schema = json!({ "type": "object", "$schema": "x", "properties": {
             "score": { "type": "integer", "minimum": 1, "description": "How good." },
             "list": { "type": "array", "minItems": 2, "items": { "type": "object" } },
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_is_narrower_and_a_property_may_have_the_name_of_a_keyword() {
+    fn closing_a_map_narrows_it_and_properties_may_be_named_like_keywords() {
         let written = subset(&json!({ "type": "object", "additionalProperties": { "type": "string" } }));
         assert!(written.is_narrower);
         assert_eq!(written.schema["additionalProperties"], false);

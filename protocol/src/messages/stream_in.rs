@@ -12,7 +12,8 @@ use crate::{MalformedDocument, StreamIn, citations, failure};
 
 /// Maximum number of tool calls.
 const MAX_CALLS: u32 = 1024;
-/// Maximum size of what is buffered of a block until it ends: a signature, or the input of a block of another kind.
+/// Maximum size of the data of a block that is buffered until it ends: a signature, or the input of a block of another
+/// kind.
 const MAX_KEPT_BYTES: usize = 1024 * 1024;
 
 /// Fields of a message that are read, or mean nothing to another protocol.
@@ -121,7 +122,7 @@ impl StreamIn for MessagesStreamReader {
             "message_delta" => {
                 self.close(deltas);
                 if event.usage.is_object() {
-                    self.usage = usage::read(&event.usage, self.usage);
+                    self.usage = usage::read(&event.usage, self.usage).unwrap_or(self.usage);
                     deltas.push(Delta::Usage(self.usage));
                 }
                 let end = stop_reason::end(&event.delta.stop_reason, &event.delta.stop_sequence);
@@ -188,9 +189,9 @@ impl MessagesStreamReader {
         self.has_started = true;
         let id = take_text(&mut message, "id");
         let model = take_text(&mut message, "model");
-        deltas.push(Delta::Started { id, model, created: None });
+        deltas.push(Delta::Started { id, model, created: None, service_tier: None });
         if message["usage"].is_object() {
-            self.usage = usage::read(&message["usage"], self.usage);
+            self.usage = usage::read(&message["usage"], self.usage).unwrap_or(self.usage);
             deltas.push(Delta::Usage(self.usage));
         }
     }
@@ -311,7 +312,7 @@ impl MessagesStreamReader {
         deltas.push(Delta::Thought { choice: 0, thought, id: None, part: 0, text, summary: false });
     }
 
-    /// Buffers a citation until its text is complete. One of another kind is emitted at once.
+    /// Buffers a citation until its text is complete. One of another kind is emitted immediately.
     fn cite(&mut self, citation: Value, deltas: &mut Vec<Delta>) {
         if let InputBlock::Text(begin, citations) = &mut self.open
             && self.citations < citations::MOST

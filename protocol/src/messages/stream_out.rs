@@ -20,6 +20,7 @@ pub(crate) fn stream_out(context: ResponseContext) -> Box<dyn StreamOut> {
         calls: Vec::new(),
         end: None,
         usage: Usage::default(),
+        service_tier: None,
         refuses: false,
         kept: StreamExtra::default(),
     })
@@ -36,6 +37,7 @@ struct MessagesStreamWriter {
     calls: Vec<(u32, bool)>,
     end: Option<FinishReason>,
     usage: Usage,
+    service_tier: Option<String>,
     refuses: bool,
     kept: StreamExtra,
 }
@@ -56,8 +58,9 @@ enum OutputBlock {
 impl StreamOut for MessagesStreamWriter {
     fn delta(&mut self, delta: Delta, bytes: &mut Vec<u8>) {
         match delta {
-            Delta::Started { id, .. } => {
+            Delta::Started { id, service_tier, .. } => {
                 self.id = id.unwrap_or_else(|| std::mem::take(&mut self.id));
+                self.service_tier = service_tier;
                 self.start(bytes);
             }
             Delta::Text { choice: 0, text, .. } => self.text(&text, bytes),
@@ -137,6 +140,10 @@ impl MessagesStreamWriter {
             return;
         }
         self.has_started = true;
+        let mut usage = usage::write(self.usage);
+        if let Some(tier) = &self.service_tier {
+            usage["service_tier"] = usage::tier_word(tier).into();
+        }
         let message = json!({
             "id": self.id,
             "type": "message",
@@ -145,7 +152,7 @@ impl MessagesStreamWriter {
             "content": [],
             "stop_reason": null,
             "stop_sequence": null,
-            "usage": usage::write(self.usage),
+            "usage": usage,
         });
         frames::named("message_start", &json!({ "type": "message_start", "message": message }), bytes);
     }

@@ -61,7 +61,7 @@ fn words(budget: ThinkingBudget) -> Map<String, Value> {
     }
 }
 
-/// What to send for a request of another protocol.
+/// The thinking settings for a request of another protocol.
 #[derive(Default)]
 pub(crate) struct ThinkingPlan<'a> {
     /// `None`: no thinking.
@@ -70,7 +70,7 @@ pub(crate) struct ThinkingPlan<'a> {
     pub(crate) effort: Option<&'static str>,
     /// Approximate number of thinking tokens.
     pub(crate) tokens: u64,
-    /// What was requested but isn't possible.
+    /// The places of requested settings that aren't possible.
     pub(crate) lost: Vec<&'a JsonPointer>,
 }
 

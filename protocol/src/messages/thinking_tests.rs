@@ -22,7 +22,7 @@ fn by_effort(effort: &str, thinking: Thinking) -> (Value, Value, Value, Vec<Stri
 }
 
 #[test]
-fn an_effort_is_a_budget_or_stays_an_effort_as_the_model_takes_it() {
+fn effort_becomes_a_budget_or_stays_an_effort_by_model() {
     let budget = json!({ "type": "enabled", "budget_tokens": 8192 });
     let (none, adaptive) = (Vec::<String>::new(), json!({ "type": "adaptive" }));
     assert_eq!(
@@ -42,7 +42,7 @@ fn an_effort_is_a_budget_or_stays_an_effort_as_the_model_takes_it() {
 }
 
 #[test]
-fn a_model_that_takes_no_budget_thinks_as_the_request_says() {
+fn adaptive_model_ignores_effort_none_and_reports_unknown_effort() {
     let nothing = || (Value::Null, Value::Null, json!(1000));
     let (thinking, config, limit, lost) = by_effort("none", Thinking::Adaptive);
     assert_eq!((thinking, config, limit), nothing());
@@ -53,7 +53,7 @@ fn a_model_that_takes_no_budget_thinks_as_the_request_says() {
 }
 
 #[test]
-fn a_number_of_tokens_is_an_effort_for_a_model_that_takes_no_budget() {
+fn token_budget_becomes_an_effort_for_adaptive_models() {
     let asked = |config: Value| {
         let contents = json!([{ "parts": [{ "text": "x" }] }]);
         json!({ "contents": contents, "generationConfig": { "thinkingConfig": config } })
@@ -75,7 +75,7 @@ fn a_number_of_tokens_is_an_effort_for_a_model_that_takes_no_budget() {
 }
 
 #[test]
-fn a_forced_call_counts_more_than_thinking_in_either_way() {
+fn forced_tool_call_takes_precedence_over_thinking() {
     let request = json!({
         "messages": [{ "role": "user", "content": "x" }], "reasoning_effort": "high", "tool_choice": "required",
         "tools": [{ "type": "function", "function": { "name": "f" } }],
@@ -88,7 +88,7 @@ fn a_forced_call_counts_more_than_thinking_in_either_way() {
 }
 
 #[test]
-fn a_prefilled_answer_takes_precedence_over_thinking_also_before_instructions() {
+fn prefilled_answer_takes_precedence_over_thinking() {
     let user = json!({ "role": "user", "content": "x" });
     let begun = json!({ "role": "assistant", "content": "y" });
     let blank = json!({ "role": "user", "content": " " });

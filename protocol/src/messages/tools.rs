@@ -17,11 +17,11 @@ pub(super) fn read_tool(tool: Value, at: String, rest: &mut RemainingFields) -> 
         kind => kind == "custom",
     };
     if !is_function || !tool["name"].is_string() || !tool["input_schema"].is_object() {
-        return Tool { at: at.into(), kind: ToolKind::Other(tool), cache: None };
+        return other(at, tool);
     }
     let mut tool = match Members::read(tool, at.clone()) {
         Ok(tool) => tool,
-        Err(other) => return Tool { at: at.into(), kind: ToolKind::Other(other), cache: None },
+        Err(tool) => return other(at, tool),
     };
     let kind = ToolKind::Function {
         name: tool.text("name").unwrap_or_default(),
@@ -31,7 +31,11 @@ pub(super) fn read_tool(tool: Value, at: String, rest: &mut RemainingFields) -> 
     };
     let cache = tool.given("cache_control", Members::value);
     rest.keep(tool, &["type"]);
-    Tool { at: at.into(), kind, cache }
+    Tool { schema_at: format!("{at}/input_schema").into(), at: at.into(), kind, cache }
+}
+
+fn other(at: String, tool: Value) -> Tool {
+    Tool { schema_at: at.clone().into(), at: at.into(), kind: ToolKind::Other(tool), cache: None }
 }
 
 /// Takes the choice, and whether several tools may be called at once.

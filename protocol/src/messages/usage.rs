@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::conversation::Usage;
+use crate::usage_object::{UsageObject, counts_in};
 
 /// Fields of a `usage` that are read.
 pub(super) const KNOWN: [&str; 6] = [
@@ -14,23 +15,25 @@ pub(super) const KNOWN: [&str; 6] = [
     "service_tier",
 ];
 
-/// Reads a `usage`. Counts it lacks keep their previous value: in streams the input comes first and the output last.
-pub(super) fn read(usage: &Value, before: Usage) -> Usage {
-    let count = |name: &str| usage[name].as_u64();
-    let cached = count("cache_read_input_tokens").or(before.cached);
-    let cache_write = count("cache_creation_input_tokens").or(before.cache_write);
+/// Reads a `usage`. Counts it lacks keep their previous value: in streams the input comes first and the output last. None: it
+/// isn't an object.
+pub(super) fn read(usage: impl UsageObject, before: Usage) -> Option<Usage> {
+    let names = ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+    let ([input, output, cached, cache_write], [written]) = usage.read(names, ["output_tokens_details"])?;
+    let [reasoning] = counts_in(written, ["thinking_tokens"]);
+    // The protocol counts cached tokens separately.
     let elsewhere = |cached: Option<u64>, cache_write: Option<u64>| {
         cached.unwrap_or(0).saturating_add(cache_write.unwrap_or(0))
     };
     let known = before.input.map(|input| input.saturating_sub(elsewhere(before.cached, before.cache_write)));
-    let uncached = count("input_tokens").or(known);
-    Usage {
-        input: uncached.map(|input| input.saturating_add(elsewhere(cached, cache_write))),
-        output: count("output_tokens").or(before.output),
+    let (cached, cache_write) = (cached.or(before.cached), cache_write.or(before.cache_write));
+    Some(Usage {
+        input: input.or(known).map(|input| input.saturating_add(elsewhere(cached, cache_write))),
+        output: output.or(before.output),
         cached,
         cache_write,
-        reasoning: usage["output_tokens_details"]["thinking_tokens"].as_u64().or(before.reasoning),
-    }
+        reasoning: reasoning.or(before.reasoning),
+    })
 }
 
 /// Writes a `usage`.

@@ -6,8 +6,8 @@ use uuid::Uuid;
 use super::exact;
 use super::grounding::{self, CandidateText, GROUNDING};
 use super::parts::{Parts, SIGNATURE, part_in};
-use super::{MADE_ID, logprobs};
-use crate::conversation::{Answer, Choice, FinishReason, Part, PartKind, Protocol, Usage};
+use super::{MADE_ID, logprobs, usage};
+use crate::conversation::{Answer, Choice, FinishReason, Part, PartKind, Protocol};
 use crate::members::{Members, RemainingFields, object};
 use crate::{MalformedDocument, ResponseContext, citations, failure};
 
@@ -69,7 +69,7 @@ pub(crate) fn answer_in(mut body: Value) -> Result<Answer, MalformedDocument> {
         model: body["modelVersion"].as_str().map(str::to_owned),
         created: None,
         choices,
-        usage: usage_in(&body["usageMetadata"]),
+        usage: usage::read(&body["usageMetadata"]),
         ..Answer::default()
     };
     if let Ok(mut body) = Members::read(body, "") {
@@ -222,37 +222,6 @@ pub(super) fn end_out(end: &FinishReason) -> &str {
     }
 }
 
-/// Token counts. Thinking tokens are separate from the candidates' here, and part of the output in the neutral form.
-pub(super) fn usage_in(usage: &Value) -> Option<Usage> {
-    let count = |name: &str| usage[name].as_u64();
-    let sum = |first: Option<u64>, second: Option<u64>| match (first, second) {
-        (None, None) => None,
-        (first, second) => Some(first.unwrap_or(0).saturating_add(second.unwrap_or(0))),
-    };
-    let thoughts = count("thoughtsTokenCount");
-    usage.is_object().then(|| Usage {
-        input: sum(count("promptTokenCount"), count("toolUsePromptTokenCount")),
-        output: sum(count("candidatesTokenCount"), thoughts),
-        cached: count("cachedContentTokenCount"),
-        cache_write: None,
-        reasoning: thoughts,
-    })
-}
-
-pub(super) fn usage_out(usage: Usage) -> Value {
-    let mut written = Map::new();
-    let mut set = |name: &str, count: Option<u64>| {
-        written.extend(count.map(|count| (name.to_owned(), json!(count))));
-    };
-    let thoughts = usage.reasoning.unwrap_or(0);
-    set("promptTokenCount", usage.input);
-    set("candidatesTokenCount", usage.output.map(|output| output.saturating_sub(thoughts)));
-    set("totalTokenCount", Some(usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0))));
-    set("cachedContentTokenCount", usage.cached);
-    set("thoughtsTokenCount", usage.reasoning);
-    Value::Object(written)
-}
-
 /// Writes a client's response.
 pub(crate) fn answer_out(answer: Answer, context: &ResponseContext) -> Value {
     if answer.source == Protocol::Native {
@@ -277,7 +246,7 @@ pub(crate) fn answer_out(answer: Answer, context: &ResponseContext) -> Value {
         ("modelVersion", json!(context.model)),
         ("responseId", json!(answer.id.unwrap_or_else(|| context.id.clone()))),
     ]);
-    response.extend(answer.usage.map(|usage| ("usageMetadata".to_owned(), usage_out(usage))));
+    response.extend(answer.usage.map(|usage| ("usageMetadata".to_owned(), usage::write(usage))));
     Value::Object(response)
 }
 

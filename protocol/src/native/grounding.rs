@@ -213,7 +213,7 @@ mod tests {
     use crate::citations::MOST;
 
     #[test]
-    fn places_in_bytes_of_a_part_are_places_in_characters_of_the_text() {
+    fn byte_offsets_in_parts_convert_to_character_offsets_in_the_text() {
         let mut said = CandidateText::default();
         for part in [Some("aü"), None, Some("b©d")] {
             said.part(part);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn places_in_a_long_text_are_those_that_counting_gives() {
+    fn offsets_in_long_text_match_linear_counting() {
         let mut said = CandidateText::default();
         let text = "aü©🎈".repeat(STRIDE);
         let (first, second) = text.split_at(text.floor_char_boundary(STRIDE * 3 / 2));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_many_citations_repeat_are_written_within_a_bound() {
+    fn repeated_cited_text_is_bounded() {
         let mut said = CandidateText::default();
         said.part(Some(&"a".repeat(MAX_REPEATED)));
         let citations = vec![Citation { span: Some(0..MAX_REPEATED), ..Citation::default() }; MOST];
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn supports_of_nothing_are_bounded_too() {
+    fn supports_without_sources_are_bounded() {
         let chunks = json!([{ "web": { "uri": "https://a.example" } }]);
         let supports = |count: usize| json!(vec![json!({ "segment": { "endIndex": 1 } }); count]);
         let said = CandidateText::default();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn all_candidates_of_an_answer_share_the_bound_of_their_citations() {
+    fn candidates_share_the_citation_limit() {
         let (mut left, mut count, mut kept) = (MOST, 0, 0);
         for _ in 0..128 {
             let metadata = json!({ "groundingChunks": [{ "web": { "uri": "a" } }],
@@ -280,11 +280,11 @@ mod tests {
             kept += rest.into_extra().len();
         }
         assert_eq!((count, left), (480, 20));
-        assert_eq!(kept, 126 * 2 + 126, "what exceeds the bound stays");
+        assert_eq!(kept, 126 * 2 + 126, "citations over the limit stay");
     }
 
     #[test]
-    fn a_source_that_is_cited_more_often_than_the_bound_stays_as_it_is() {
+    fn source_cited_over_the_limit_is_left_unconverted() {
         let chunks = json!([{ "web": { "uri": "https://a.example" } }]);
         let supports = |count: usize| json!([{ "segment": {}, "groundingChunkIndices": vec![0; count] }]);
         let said = CandidateText::default();

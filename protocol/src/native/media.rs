@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_reaches_the_other_protocols_in_the_usual_alphabet() {
+    fn base64url_data_is_converted_to_standard_base64() {
         for (given, expected) in [("-_8", Some("+/8=")), ("+/8=", None), ("AA", Some("AA==")), ("!", None)] {
             assert_eq!(standard(given).as_deref(), expected, "{given}");
         }

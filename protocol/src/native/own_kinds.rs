@@ -1,4 +1,4 @@
-//! Converts what only this protocol has to what every protocol has: media next to a function's response.
+//! Converts the kinds that only this protocol has to kinds that every protocol has: media next to a function's response.
 
 use serde_json::Value;
 

@@ -9,8 +9,8 @@ use super::parts::{SIGNATURE, part_in};
 use super::schema::json_schema;
 use crate::MalformedDocument;
 use crate::conversation::{
-    Conversation, Format, Located, Part, PartKind, Protocol, Reasoning, Role, Sampling, ThinkingBudget, Tool,
-    ToolChoice, ToolKind, Turn,
+    Conversation, Format, JsonPointer, Located, Part, PartKind, Protocol, Reasoning, Role, Sampling,
+    ThinkingBudget, Tool, ToolChoice, ToolKind, Turn,
 };
 use crate::members::{Members, RemainingFields};
 
@@ -98,23 +98,32 @@ fn format(config: &mut Members, rest: &mut RemainingFields) -> Option<Located<Fo
     let kind = config.peek("responseMimeType").as_str();
     let is_json = kind == Some("application/json");
     let is_clear = config.peek("responseSchema").is_null() || config.peek("responseJsonSchema").is_null();
-    if !is_clear || kind.is_some_and(|kind| !is_json && kind != "text/plain" && kind != ENUM) {
+    if kind.is_some_and(|kind| !["", "application/json", "text/plain", ENUM].contains(&kind)) {
+        return other_format(config);
+    }
+    if !is_clear || kind == Some("") {
         return None;
     }
     if kind == Some(ENUM) {
-        return one_of(config, rest);
+        return one_of(config, rest).or_else(|| other_format(config));
     }
-    let of_schema = |schema| Format::JsonSchema { name: None, description: None, schema, strict: None };
+    let of_schema = |schema, at: &JsonPointer| Format::JsonSchema {
+        name: None,
+        description: None,
+        schema,
+        schema_at: at.clone(),
+        strict: None,
+    };
     if config.peek("responseJsonSchema").is_object() {
         keep_kind(config, rest);
         let schema = config.given("responseJsonSchema", Members::value)?;
-        return Some(Located::new(of_schema(schema.value), schema.at));
+        return Some(Located::new(of_schema(schema.value, &schema.at), schema.at));
     }
     if config.peek("responseSchema").is_object() {
         keep_kind(config, rest);
         let older = config.given("responseSchema", Members::value)?;
         rest.keep_own(older.value.clone(), older.at.clone());
-        return Some(Located::new(of_schema(json_schema(older.value)), older.at));
+        return Some(Located::new(of_schema(json_schema(older.value), &older.at), older.at));
     }
     let kind = config.given("responseMimeType", Members::text)?;
     Some(Located::new(if is_json { Format::JsonObject } else { Format::Text }, kind.at))
@@ -135,6 +144,12 @@ fn one_of(config: &mut Members, rest: &mut RemainingFields) -> Option<Located<Fo
     Some(Located::new(Format::OneOf(words), at))
 }
 
+/// A media type that is unknown, or lacks its schema.
+fn other_format(config: &mut Members) -> Option<Located<Format>> {
+    let kind = config.given("responseMimeType", Members::text)?;
+    Some(Located::new(Format::Other(kind.value.into()), kind.at))
+}
+
 /// With a schema, the media type adds nothing.
 fn keep_kind(config: &mut Members, rest: &mut RemainingFields) {
     if let Some(kind) = config.given("responseMimeType", Members::text) {
@@ -149,7 +164,7 @@ fn tools(root: &mut Members, rest: &mut RemainingFields) -> Vec<Tool> {
         let mut tool = match Members::read(value, &*at) {
             Ok(tool) => tool,
             Err(value) => {
-                tools.push(Tool { at: at.into(), kind: ToolKind::Other(value), cache: None });
+                tools.push(other(at, value));
                 continue;
             }
         };
@@ -157,19 +172,25 @@ fn tools(root: &mut Members, rest: &mut RemainingFields) -> Vec<Tool> {
         let is_empty = declared.is_none();
         for (index, value) in declared.unwrap_or_default().into_iter().enumerate() {
             let at = format!("{at}/functionDeclarations/{index}");
+            let is_older = value["parametersJsonSchema"].is_null();
             let kind = match Members::read(value, &*at) {
                 Ok(function) => declaration(function, rest),
                 Err(value) => ToolKind::Other(value),
             };
-            tools.push(Tool { at: at.into(), kind, cache: None });
+            let member = if is_older { "parameters" } else { "parametersJsonSchema" };
+            tools.push(Tool { schema_at: format!("{at}/{member}").into(), at: at.into(), kind, cache: None });
         }
         // Tools of other kinds may come with functions.
         let others = tool.into_value();
         if is_empty || others.as_object().is_some_and(|others| !others.is_empty()) {
-            tools.push(Tool { at: at.into(), kind: ToolKind::Other(others), cache: None });
+            tools.push(other(at, others));
         }
     }
     tools
+}
+
+fn other(at: String, tool: Value) -> Tool {
+    Tool { schema_at: at.clone().into(), at: at.into(), kind: ToolKind::Other(tool), cache: None }
 }
 
 fn declaration(mut function: Members, rest: &mut RemainingFields) -> ToolKind {
@@ -208,7 +229,8 @@ fn tool_choice(root: &mut Members, rest: &mut RemainingFields) -> Option<Located
                     Err(names) => ToolChoice::Allowed { names, required: true },
                 },
             }),
-            _ => None,
+            Some("" | "MODE_UNSPECIFIED" | "VALIDATED") | None => None,
+            Some(unknown) => Some(ToolChoice::Other(unknown.into())),
         };
         if choice.is_some() {
             calling.text("mode");

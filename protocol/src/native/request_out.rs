@@ -76,7 +76,7 @@ fn contents(turns: &[Turn], writer: &mut RequestWriter<'_>, body: &mut Map<Strin
             has_begun = true;
             continue;
         }
-        // It moves to the beginning, wherever the client wrote it.
+        // The instruction moves to the beginning, wherever the client wrote it.
         if has_begun {
             writer.lose(format!("{}/role", turn.at));
         }
@@ -91,7 +91,7 @@ fn contents(turns: &[Turn], writer: &mut RequestWriter<'_>, body: &mut Map<Strin
     while let Some(turn) = turns.next() {
         let mut parts = Parts::default();
         parts_out(turn, &mut parts, writer);
-        // All results for a model turn belong together, and so does everything the model said.
+        // All results for a model turn form one content, and so do all parts of the model.
         while let Some(next) = turns.next_if(|next| next.role == turn.role && turn.role != Role::User) {
             parts_out(next, &mut parts, writer);
         }
@@ -266,6 +266,7 @@ fn tool_choice(conversation: &Conversation, writer: &mut RequestWriter<'_>, body
             ToolChoice::Required => ("ANY", &[]),
             ToolChoice::Function(name) | ToolChoice::Custom(name) => ("ANY", std::slice::from_ref(name)),
             ToolChoice::Allowed { names, required: true } => ("ANY", names),
+            ToolChoice::Other(Value::String(mode)) if writer.is_same() => (mode, &[]),
             ToolChoice::Allowed { .. } | ToolChoice::Other(_) => {
                 writer.lose(conversation.tool_choice.as_ref().map_or("".into(), |choice| choice.at.clone()));
                 ("", &[])
@@ -349,6 +350,7 @@ fn format(conversation: &Conversation, writer: &mut RequestWriter<'_>, config: &
                 writer.lose(description.at.clone());
             }
         }
+        Format::Other(Value::String(kind)) if writer.is_same() => set("responseMimeType", json!(kind)),
         Format::OneOf(_) | Format::Other(_) => writer.lose(at.clone()),
     }
 }

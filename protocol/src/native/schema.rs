@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_older_form_says_the_same_in_json_schema() {
+    fn openapi_style_schema_converts_to_json_schema() {
         let older = json!({ "type": "OBJECT", "propertyOrdering": ["a"], "required": ["a"], "properties": {
             "a": { "type": "STRING", "nullable": true, "enum": ["x"], "format": "enum", "example": "x" },
             "type": { "type": "ARRAY", "items": { "type": "INTEGER", "minimum": 1 } },

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_survives_a_client_that_writes_another_alphabet() {
+    fn wrapped_signature_survives_base64url_reencoding() {
         for (signature, redacted) in [("A+/=", false), ("ü", true), ("", false)] {
             let wrapped = wrapped(signature, redacted);
             let sent_back = BASE64_URL_SAFE_NO_PAD.encode(BASE64_STANDARD.decode(&wrapped).expect("base64"));
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_of_the_protocol_stay_as_they_are() {
+    fn native_signatures_are_not_unwrapped() {
         for signature in ["", "CgYBAgMEBQY=", "Z3ctc2ln", "gw-signature:x", "ü", "Z3ctc2lnbmF0dXJlOv8="] {
             assert_eq!(unwrapped(signature), None, "{signature}");
         }

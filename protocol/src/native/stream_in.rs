@@ -4,12 +4,10 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::answer::{
-    Ids, MAX_CANDIDATES, OWN_OF_CANDIDATE, end_in, is_blocked, is_result, parts_in, usage_in,
-};
+use super::answer::{Ids, MAX_CANDIDATES, OWN_OF_CANDIDATE, end_in, is_blocked, is_result, parts_in};
 use super::grounding::{self, CandidateText};
-use super::logprobs;
 use super::media::medium_out;
+use super::{logprobs, usage};
 use crate::conversation::{Delta, FinishReason, Input, Located, PartKind, Protocol, Thought};
 use crate::members::{Members, RemainingFields};
 use crate::provider_extra::StreamExtra;
@@ -24,7 +22,7 @@ pub(super) struct NativeStreamReader {
     tokens: Option<u64>,
     /// How many more citations may be emitted.
     citations_left: usize,
-    /// What the neutral form can't represent.
+    /// Data that the neutral form can't represent.
     extra: StreamExtra,
     is_ended: bool,
 }
@@ -91,7 +89,7 @@ impl StreamIn for NativeStreamReader {
         if is_blocked(&document) {
             self.finish(0, FinishReason::Filtered, deltas);
         }
-        if let Some(usage) = usage_in(&document["usageMetadata"]) {
+        if let Some(usage) = usage::read(&document["usageMetadata"]) {
             let tokens = usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0));
             // Every document reports it, and it only grows.
             if self.tokens.is_none_or(|told| tokens > told) {
@@ -124,6 +122,7 @@ impl NativeStreamReader {
                 id: document["responseId"].as_str().map(str::to_owned),
                 model: document["modelVersion"].as_str().map(str::to_owned),
                 created: None,
+                service_tier: None,
             });
         }
     }

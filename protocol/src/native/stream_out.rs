@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::answer::{MAX_CANDIDATES, candidate, end_of, end_out, usage_out};
+use super::answer::{MAX_CANDIDATES, candidate, end_of, end_out};
 use super::grounding::{self, CandidateText, GROUNDING};
-use super::logprobs;
 use super::parts::Parts;
+use super::{logprobs, usage};
 use crate::conversation::{
     Citation, Delta, Failure, FailureKind, FinishReason, Input, PartKind, Protocol, Thought, ToolCall, Usage,
 };
@@ -226,7 +226,7 @@ impl NativeStreamWriter {
             Value::Object(candidate)
         });
         let mut document = self.document(candidates.collect());
-        document.extend(self.usage.map(|usage| ("usageMetadata".to_owned(), usage_out(usage))));
+        document.extend(self.usage.map(|usage| ("usageMetadata".to_owned(), usage::write(usage))));
         self.kept.add(&mut document);
         frames::data(&document, bytes);
     }

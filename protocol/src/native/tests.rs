@@ -6,11 +6,11 @@ use super::*;
 use crate::conversation::{Conversation, PartKind, ToolCall, ToolResult};
 
 fn read(request: &Value) -> Conversation {
-    request_in(request.clone(), "m", false).expect("a request")
+    request_in::request_in(request.clone(), "m", false).expect("a request")
 }
 
 #[test]
-fn results_without_ids_answer_the_calls_of_their_name_in_order() {
+fn results_without_ids_match_calls_by_name_in_order() {
     let call = |name: &str| json!({ "functionCall": { "name": name } });
     let result = |name: &str| json!({ "functionResponse": { "name": name, "response": {} } });
     let conversation = read(&json!({ "contents": [
@@ -30,7 +30,7 @@ fn results_without_ids_answer_the_calls_of_their_name_in_order() {
 }
 
 #[test]
-fn a_result_is_a_result_under_every_role_that_clients_write() {
+fn function_response_is_a_result_under_any_role() {
     for role in ["user", "function", "tool"] {
         let conversation = read(&json!({ "contents": [
             { "role": "user", "parts": [{ "text": "Weather?" }] },

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::citations::{ANNOTATIONS, ResponsesCitations};
 use super::own_kinds::{NAMESPACE, namespace_of};
-use super::{REDACTED, as_they_were};
+use super::{REDACTED, as_they_were, usage};
 use crate::conversation::{
     Answer, Choice, FinishReason, Input, Media, MediaSource, Part, PartKind, Protocol, Thought, ToolCall,
     Usage,
@@ -14,7 +14,8 @@ use crate::{ResponseContext, citations};
 
 /// Writes a client's response.
 pub(crate) fn answer_out(answer: Answer, context: &ResponseContext) -> Value {
-    let record = ResponseEnvelope::new(context, answer.id.as_deref(), answer.created);
+    let record = ResponseEnvelope::new(context, answer.id.as_deref(), answer.created)
+        .served_by(answer.service_tier.as_deref());
     let mut choice = answer.choices.into_iter().next().unwrap_or_default();
     citations::clamp(&mut choice);
     let end = choice.end.take().unwrap_or(FinishReason::Stop);
@@ -23,11 +24,7 @@ pub(crate) fn answer_out(answer: Answer, context: &ResponseContext) -> Value {
         Protocol::Responses => as_they_were::items(choice.parts, choice.logprobs),
         _ => items(choice, &end, &record),
     };
-    let mut response = record.response(&end, output, answer.usage);
-    if let Some(tier) = answer.service_tier {
-        response.insert("service_tier".to_owned(), json!(tier));
-    }
-    Value::Object(response)
+    Value::Object(record.response(&end, output, answer.usage))
 }
 
 /// The items of an answer of another protocol.
@@ -215,6 +212,14 @@ impl ResponseEnvelope {
         Self { id, repeated }
     }
 
+    /// `tier`: the one that serves the request, if known.
+    pub(super) fn served_by(mut self, tier: Option<&str>) -> Self {
+        if let Some(tier) = tier {
+            self.repeated.insert("service_tier".to_owned(), json!(tier));
+        }
+        self
+    }
+
     /// The id of an item by its position: the same in whole answers and streams.
     pub(super) fn item_id(&self, kind: &str, index: usize) -> String {
         format!("{kind}_{}_{index}", self.id.strip_prefix("resp_").unwrap_or(&self.id))
@@ -251,23 +256,8 @@ impl ResponseEnvelope {
         }
         set("output", output.into());
         if let Some(usage) = usage {
-            set("usage", usage_out(usage));
+            set("usage", usage::write(usage));
         }
         response
     }
-}
-
-fn usage_out(usage: Usage) -> Value {
-    let or_none = |tokens: Option<u64>| tokens.unwrap_or(0);
-    let (input, output) = (or_none(usage.input), or_none(usage.output));
-    json!({
-        "input_tokens": input,
-        "input_tokens_details": {
-            "cached_tokens": or_none(usage.cached),
-            "cache_write_tokens": or_none(usage.cache_write),
-        },
-        "output_tokens": output,
-        "output_tokens_details": { "reasoning_tokens": or_none(usage.reasoning) },
-        "total_tokens": input.saturating_add(output),
-    })
 }

@@ -4,9 +4,8 @@ use serde_json::Value;
 
 use super::citations::{ANNOTATIONS, is_whole, read_annotation};
 use super::request_in::texts;
-use crate::conversation::{
-    Answer, Choice, FinishReason, Input, Part, PartKind, Protocol, Thought, ToolCall, Usage,
-};
+use super::usage;
+use crate::conversation::{Answer, Choice, FinishReason, Input, Part, PartKind, Protocol, Thought, ToolCall};
 use crate::members::{Members, RemainingFields};
 use crate::{MalformedDocument, citations, failure};
 
@@ -78,7 +77,7 @@ pub(crate) fn answer_in(mut body: Value) -> Result<Answer, MalformedDocument> {
         model: body["model"].as_str().map(str::to_owned),
         created: created(&body),
         choices: vec![choice],
-        usage: usage_in(&body["usage"]),
+        usage: usage::read(&body["usage"]),
         service_tier: body["service_tier"].as_str().map(str::to_owned),
         ..Answer::default()
     };
@@ -225,14 +224,4 @@ pub(super) fn end_in(response: &Value, parts: &[Part]) -> FinishReason {
     } else {
         FinishReason::Stop
     }
-}
-
-pub(super) fn usage_in(usage: &Value) -> Option<Usage> {
-    usage.is_object().then(|| Usage {
-        input: usage["input_tokens"].as_u64(),
-        output: usage["output_tokens"].as_u64(),
-        cached: usage["input_tokens_details"]["cached_tokens"].as_u64(),
-        cache_write: usage["input_tokens_details"]["cache_write_tokens"].as_u64(),
-        reasoning: usage["output_tokens_details"]["reasoning_tokens"].as_u64(),
-    })
 }

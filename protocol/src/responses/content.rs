@@ -152,7 +152,7 @@ fn is_element(at: &str) -> bool {
 /// Writes a part; reports what can't be expressed.
 fn part_out(part: &Part, role: Role, writer: &mut RequestWriter<'_>) -> Option<Value> {
     let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
-    // For other media, what is written below says more.
+    // Only for audio: for other media, the code below reports more precisely.
     if !writer.is_same() && matches!(part.kind, PartKind::Audio(_)) {
         media::lose_unsaid(&part.kind, writer);
     }

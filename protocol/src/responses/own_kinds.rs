@@ -1,11 +1,11 @@
-//! Converts what only this protocol has to what every protocol has: namespaced tools become functions, and shell and
-//! patch calls become function calls with their results.
+//! Converts kinds that only this protocol has to kinds that every protocol has: namespaced tools become functions, and
+//! shell and patch calls become function calls with their results.
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::request_in::tool_kind;
+use super::request_in::{tool_at, tool_kind};
 use crate::conversation::{
     Conversation, Input, Part, PartKind, Tool, ToolCall, ToolChoice, ToolKind, ToolResult,
 };
@@ -27,7 +27,7 @@ pub(crate) fn has_own_kinds(conversation: &Conversation) -> bool {
         || conversation.extra.iter().any(|given| given.at.ends_with("/namespace"))
 }
 
-/// Converts what only this protocol has to what every protocol has, where possible.
+/// Converts the kinds that only this protocol has to kinds that every protocol has, where possible.
 pub(crate) fn replace_own_kinds(conversation: &mut Conversation) {
     let mut rest = RemainingFields::default();
     let mut tools = Vec::with_capacity(conversation.tools.len());
@@ -103,7 +103,7 @@ fn expand(tool: Tool, tools: &mut Vec<Tool>, rest: &mut RemainingFields) {
         if let ToolKind::Function { name, .. } | ToolKind::Custom { name, .. } = &mut kind {
             *name = within(namespace, name);
         }
-        tools.push(Tool { at: at.into(), kind, cache: None });
+        tools.push(tool_at(at, kind));
     }
 }
 
@@ -112,7 +112,7 @@ fn declare(declared: Value, item: &str, tools: &mut Vec<Tool>, rest: &mut Remain
     for (index, value) in declared.into_iter().enumerate() {
         let at = format!("{item}/tools/{index}");
         let kind = read(value, &at, rest);
-        expand(Tool { at: at.into(), kind, cache: None }, tools, rest);
+        expand(tool_at(at, kind), tools, rest);
     }
 }
 
@@ -190,7 +190,7 @@ mod tests {
     use crate::conversation::Protocol;
 
     #[test]
-    fn calls_of_the_shell_and_tools_of_namespaces_reach_every_protocol() {
+    fn shell_calls_and_namespaced_tools_reach_every_protocol() {
         let request = json!({
             "model": "m",
             "tools": [{ "type": "namespace", "name": "files", "tools": [

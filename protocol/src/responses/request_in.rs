@@ -106,6 +106,7 @@ fn format_of(mut format: Members, rest: &mut RemainingFields) -> Format {
         Some("json_schema") if format.peek("schema").is_object() => Format::JsonSchema {
             name: format.text("name"),
             description: format.given("description", Members::text),
+            schema_at: format.place("schema").into(),
             schema: format.value("schema").unwrap_or_default(),
             strict: format.given("strict", Members::flag),
         },
@@ -125,9 +126,18 @@ fn tools(root: &mut Members, rest: &mut RemainingFields) -> Vec<Tool> {
                 Ok(tool) => tool_kind(tool, rest),
                 Err(tool) => ToolKind::Other(tool),
             };
-            Tool { at: at.into(), kind, cache: None }
+            tool_at(at, kind)
         })
         .collect()
+}
+
+pub(super) fn tool_at(at: String, kind: ToolKind) -> Tool {
+    let within = match &kind {
+        ToolKind::Function { .. } => "/parameters",
+        ToolKind::Custom { .. } => "/format",
+        ToolKind::Other(_) => "",
+    };
+    Tool { schema_at: format!("{at}{within}").into(), at: at.into(), kind, cache: None }
 }
 
 pub(super) fn tool_kind(mut tool: Members, rest: &mut RemainingFields) -> ToolKind {

@@ -120,7 +120,7 @@ fn set_hints(conversation: &Conversation, set: &mut impl FnMut(&str, Value)) {
     }
 }
 
-/// What a client of another protocol implies.
+/// Sets the fields that requests of other protocols imply.
 fn set_for_others(conversation: &Conversation, set: &mut impl FnMut(&str, Value)) {
     // The other protocols have no way to retrieve a stored response.
     set("store", json!(false));
@@ -292,7 +292,7 @@ fn thought_item(thought: &Thought, part: &Part, writer: &mut RequestWriter<'_>) 
         writer.lose(part.at.clone());
         return None;
     }
-    // What they show of a thought is a summary. They reject its text.
+    // Providers show a thought as a summary, and reject its text.
     let is_summary = thought.summary || !writer.is_same();
     let (name, kind) = if is_summary { ("summary", "summary_text") } else { ("content", "reasoning_text") };
     let texts: Vec<Value> = thought.text.iter().map(|text| json!({ "type": kind, "text": text })).collect();
@@ -341,7 +341,7 @@ fn format_out(format: &Format, assumed: Option<&str>) -> Option<Map<String, Valu
     Some(match format {
         Format::Text => object([("type", json!("text"))]),
         Format::JsonObject => object([("type", json!("json_object"))]),
-        Format::JsonSchema { name, description, schema, strict } => {
+        Format::JsonSchema { name, description, schema, strict, .. } => {
             let mut format = object([("type", json!("json_schema"))]);
             if let Some(name) = name.as_deref().or(assumed) {
                 format.insert("name".to_owned(), json!(name));

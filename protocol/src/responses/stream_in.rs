@@ -6,8 +6,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::answer_in::{OWN, OWN_OF_USAGE, created, end_in, item_in, usage_in};
+use super::answer_in::{OWN, OWN_OF_USAGE, created, end_in, item_in};
 use super::citations::{is_whole, read_annotation};
+use super::usage;
 use crate::conversation::{Choice, Citation, Delta, FinishReason, Input, Located, PartKind, Protocol};
 use crate::members::RemainingFields;
 use crate::provider_extra::StreamExtra;
@@ -16,8 +17,8 @@ use crate::{MalformedDocument, StreamIn, citations, failure};
 /// Maximum number of items in a stream.
 const MAX_ITEMS: usize = 10_000;
 
-/// Reads the events of a stream. What a provider omits from its deltas is taken from the event that ends the item or the
-/// response: some only send whole items.
+/// Reads the events of a stream. Data that a provider omits from its deltas is taken from the event that ends the item or
+/// the response: some only send whole items.
 #[derive(Default)]
 pub(super) struct ResponsesStreamReader {
     is_started: bool,
@@ -116,7 +117,7 @@ impl StreamIn for ResponsesStreamReader {
         if event.response.is_object() {
             self.start(&event.response, deltas);
         }
-        // What other events say is known from their item's end.
+        // The unread fields of other events are repeated at the end of their item.
         if event.response.is_object() || event.item.is_object() || is_piece(&kind) {
             self.unread.unread(std::mem::take(&mut event.unread), "", &[]);
         }
@@ -153,6 +154,7 @@ impl ResponsesStreamReader {
                 id: response["id"].as_str().map(str::to_owned),
                 model: response["model"].as_str().map(str::to_owned),
                 created: created(response),
+                service_tier: None,
             });
         }
     }
@@ -396,7 +398,7 @@ impl ResponsesStreamReader {
         }
         deltas.extend(self.unread.take().map(Delta::Extra));
         deltas.push(Delta::Ended { choice: 0, end });
-        deltas.extend(usage_in(&response["usage"]).map(Delta::Usage));
+        deltas.extend(usage::read(&response["usage"]).map(Delta::Usage));
         deltas.push(Delta::Done);
         Ok(())
     }

@@ -92,11 +92,14 @@ impl StreamOut for ResponsesStreamWriter {
         if self.is_ended {
             return;
         }
-        let (id, created) = match &delta {
-            Delta::Started { id, created, .. } => (id.as_deref(), *created),
-            _ => (None, None),
-        };
-        self.start(id, created, bytes);
+        match &delta {
+            Delta::Started { id, created, service_tier, .. } => {
+                self.start(id.as_deref(), *created, service_tier.as_deref(), bytes);
+            }
+            // The tokens of the prompt may be known before.
+            Delta::Usage(_) => {}
+            _ => self.start(None, None, None, bytes),
+        }
         if let Delta::Text { text, .. }
         | Delta::Refusal { text, .. }
         | Delta::Thought { text, .. }
@@ -149,7 +152,7 @@ impl StreamOut for ResponsesStreamWriter {
         if std::mem::replace(&mut self.is_ended, true) {
             return;
         }
-        self.start(None, None, bytes);
+        self.start(None, None, None, bytes);
         let code = failure.code.as_deref().unwrap_or(failure::code_of(failure.kind).code);
         let mut response = self.record().begun();
         response.insert("status".to_owned(), json!("failed"));
@@ -177,9 +180,16 @@ impl ResponsesStreamWriter {
         }
     }
 
-    fn start(&mut self, id: Option<&str>, created: Option<u64>, bytes: &mut Vec<u8>) {
+    fn start(
+        &mut self,
+        id: Option<&str>,
+        created: Option<u64>,
+        service_tier: Option<&str>,
+        bytes: &mut Vec<u8>,
+    ) {
         if self.record.is_none() {
-            let begun = self.record.insert(ResponseEnvelope::new(&self.context, id, created)).begun();
+            let record = ResponseEnvelope::new(&self.context, id, created).served_by(service_tier);
+            let begun = self.record.insert(record).begun();
             self.of_response("response.created", begun.clone(), bytes);
             self.of_response("response.in_progress", begun, bytes);
         }

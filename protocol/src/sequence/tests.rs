@@ -31,7 +31,7 @@ fn sequenced(deltas: Vec<Delta>) -> Vec<Delta> {
 }
 
 #[test]
-fn a_single_call_streams_as_it_comes() {
+fn single_call_streams_without_delay() {
     let (mut sequence, mut out) = (DeltaSequence::default(), Vec::new());
     for delta in [call(0, "a", "f"), input(0, "{\"x\""), input(0, ":1}")] {
         let before = out.len();
@@ -42,7 +42,7 @@ fn a_single_call_streams_as_it_comes() {
 }
 
 #[test]
-fn calls_whose_pieces_alternate_come_one_after_the_other() {
+fn interleaved_calls_are_serialized() {
     let out = sequenced(vec![
         call(0, "a", "f"),
         call(1, "b", "g"),
@@ -66,7 +66,7 @@ fn calls_whose_pieces_alternate_come_one_after_the_other() {
 }
 
 #[test]
-fn text_between_the_pieces_of_a_call_follows_it() {
+fn text_within_a_call_is_deferred_until_after_it() {
     let out = sequenced(vec![
         text("so"),
         call(0, "a", "f"),
@@ -89,7 +89,7 @@ fn text_between_the_pieces_of_a_call_follows_it() {
 }
 
 #[test]
-fn a_call_waits_for_its_name_and_one_that_never_gets_it_is_left_out() {
+fn call_waits_for_its_name_and_nameless_call_is_dropped() {
     let out = sequenced(vec![
         call(0, "a", ""),
         input(0, "{}"),
@@ -110,13 +110,13 @@ fn a_call_waits_for_its_name_and_one_that_never_gets_it_is_left_out() {
 }
 
 #[test]
-fn calls_are_numbered_by_those_that_are_told() {
+fn delivered_calls_are_numbered_consecutively() {
     let out = sequenced(vec![call(0, "", ""), call(7, "b", "g"), input(7, "{}"), ended(FinishReason::Stop)]);
     assert_eq!(out, [call(0, "b", "g"), input(0, "{}"), ended(FinishReason::ToolCalls)]);
 }
 
 #[test]
-fn a_call_without_arguments_has_empty_ones() {
+fn call_without_arguments_gets_an_empty_object() {
     let out =
         sequenced(vec![call(0, "a", "f"), input(0, " "), call(1, "b", "g"), ended(FinishReason::ToolCalls)]);
     assert_eq!(
@@ -133,7 +133,7 @@ fn a_call_without_arguments_has_empty_ones() {
 }
 
 #[test]
-fn no_two_calls_have_one_id_and_none_has_an_empty_one() {
+fn duplicate_and_empty_call_ids_are_replaced() {
     let out =
         sequenced(vec![call(0, "a", "f"), done(0), call(1, "a", "f"), done(1), call(2, "", "f"), done(2)]);
     let ids: Vec<&str> = out
@@ -145,7 +145,7 @@ fn no_two_calls_have_one_id_and_none_has_an_empty_one() {
 }
 
 #[test]
-fn what_comes_after_the_end_of_a_choice_is_told_before_the_last_word() {
+fn deltas_after_a_choice_ends_precede_done() {
     let out = sequenced(vec![ended(FinishReason::Stop), text("more"), call(0, "a", "f"), Delta::Done]);
     assert_eq!(
         out,
@@ -154,7 +154,7 @@ fn what_comes_after_the_end_of_a_choice_is_told_before_the_last_word() {
 }
 
 #[test]
-fn a_stream_that_breaks_down_tells_what_is_whole_and_no_half_of_a_call() {
+fn failed_stream_delivers_no_further_partial_calls() {
     let failure = || Delta::Failed(Failure::new(FailureKind::Server, "no"));
     let half = vec![call(0, "a", "f"), input(0, "{"), call(1, "b", "g"), done(1), text("x"), failure()];
     assert_eq!(sequenced(half), [call(0, "a", "f"), input(0, "{"), failure()]);
@@ -166,7 +166,7 @@ fn a_stream_that_breaks_down_tells_what_is_whole_and_no_half_of_a_call() {
 }
 
 #[test]
-fn what_waits_is_counted_until_it_is_told() {
+fn held_bytes_are_counted_until_delivered() {
     let (mut sequence, mut out) = (DeltaSequence::default(), Vec::new());
     for delta in [call(0, "a", "f"), call(1, "b", "g"), input(1, &"x".repeat(1000)), text(&"y".repeat(1000))]
     {
@@ -179,7 +179,7 @@ fn what_waits_is_counted_until_it_is_told() {
 }
 
 #[test]
-fn an_end_that_the_request_is_to_blame_for_is_no_failure_of_the_provider() {
+fn finish_reason_caused_by_the_request_is_an_invalid_request() {
     let kind_of = |word: &str| {
         let end =
             FinishReason::Failed { source: crate::conversation::Protocol::Native, word: word.to_owned() };

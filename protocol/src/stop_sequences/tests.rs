@@ -38,7 +38,7 @@ fn through(stops: &mut StopSequences, pieces: impl IntoIterator<Item = Delta>) -
 }
 
 #[test]
-fn a_stream_ends_where_a_sequence_is_complete() {
+fn stream_ends_at_a_stop_sequence() {
     let mut both = stops(&["END", "\n\n"]);
     let pieces = [
         text("one E"),
@@ -55,7 +55,7 @@ fn a_stream_ends_where_a_sequence_is_complete() {
 }
 
 #[test]
-fn the_beginning_of_a_sequence_is_given_out_once_it_is_none() {
+fn partial_match_is_released_when_it_fails() {
     let mut stop = stops(&["ENDE"]);
     let mut first = vec![text("an END")];
     stop.deltas(&mut first);
@@ -67,7 +67,7 @@ fn the_beginning_of_a_sequence_is_given_out_once_it_is_none() {
 }
 
 #[test]
-fn each_choice_is_searched_for_itself() {
+fn choices_are_searched_independently() {
     let other = |text: &str| Delta::Text { choice: 1, text: text.to_owned(), logprobs: None };
     let mut stop = stops(&["ab"]);
     let out = through(&mut stop, [text("xa"), other("b"), text("b"), other("c")]);
@@ -75,7 +75,7 @@ fn each_choice_is_searched_for_itself() {
 }
 
 #[test]
-fn log_probabilities_go_with_their_text() {
+fn logprobs_stay_with_their_text() {
     let piece = |text: &str| Delta::Text {
         choice: 0,
         text: text.to_owned(),
@@ -88,7 +88,7 @@ fn log_probabilities_go_with_their_text() {
 }
 
 #[test]
-fn a_whole_answer_ends_where_a_sequence_is_complete() {
+fn complete_answer_ends_at_a_stop_sequence() {
     let part = |kind| Part { at: "".into(), kind, cache: None };
     let said = |text: &str| part(PartKind::Text(text.to_owned()));
     let citation = |end: usize| Citation { span: Some(0..end), ..Citation::default() };
@@ -111,7 +111,7 @@ fn a_whole_answer_ends_where_a_sequence_is_complete() {
 }
 
 #[test]
-fn a_sequence_may_span_consecutive_texts_of_a_whole_answer_as_it_does_in_a_stream() {
+fn stop_sequence_may_span_consecutive_texts() {
     let part = |kind| Part { at: "".into(), kind, cache: None };
     let said = |text: &str| part(PartKind::Text(text.to_owned()));
     let ended = |parts: Vec<Part>| {
@@ -127,7 +127,7 @@ fn a_sequence_may_span_consecutive_texts_of_a_whole_answer_as_it_does_in_a_strea
 }
 
 #[test]
-fn what_is_not_searched_for_is_reported() {
+fn unsearchable_stop_sequences_are_reported() {
     let given = |(index, text): (usize, String)| Located::new(text, format!("/stop/{index}"));
     let texts = [String::new(), "x".repeat(MAX_SEQUENCE_BYTES + 1)];
     let many = (0..=MAX_SEQUENCES).map(|number| format!("stop {number}"));
@@ -144,7 +144,7 @@ proptest! {
 
     /// However a text is split into pieces, it ends where the whole text first contains a sequence.
     #[test]
-    fn pieces_end_where_the_whole_does(
+    fn chunking_does_not_change_where_text_stops(
         sequences in prop::collection::vec("[ab]{1,4}", 1..4),
         pieces in prop::collection::vec("[abä]{0,3}", 0..12),
     ) {

@@ -59,7 +59,7 @@ fn every_answer(
 }
 
 #[test]
-fn any_answer_comes_back_as_it_was() {
+fn any_answer_round_trips_unchanged() {
     every_answer(&PROTOCOLS, |source, _, document, answer| {
         let mut back = source.answer_out(answer.clone(), &response_context("m"));
         let mut document = document.clone();
@@ -90,7 +90,7 @@ fn one_list_of_tokens(response: &mut Value) -> Vec<Value> {
 }
 
 #[test]
-fn nothing_of_an_answer_is_lost_in_silence() {
+fn no_answer_content_is_lost_silently() {
     every_answer(&TARGETS, |source, folder, document, answer| {
         for (target, other) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
             let written = target.answer_out(answer.clone(), &response_context("m"));
@@ -181,7 +181,7 @@ pub(super) fn repeats_a_thought(document: &Value, at: &str) -> bool {
 }
 
 #[test]
-fn a_response_that_failed_is_no_answer_and_its_error_is_told() {
+fn failed_response_is_an_error_with_its_message() {
     let error = json!({ "code": "server_error", "message": "broken" });
     let failed = [
         (Protocol::Responses, json!({ "id": "resp_1", "status": "failed", "error": error, "output": [] })),
@@ -199,7 +199,7 @@ fn told(source: Protocol, target: Protocol, document: &Value) -> Value {
 }
 
 #[test]
-fn members_that_are_not_known_are_told_wherever_they_stand() {
+fn unknown_members_are_reported_at_any_depth() {
     let text = |annotations: Value| json!({ "choices": [{ "message": { "content": "x", "annotations": annotations } }] });
     let odd = json!({ "type": "output_audio", "logprobs": [{ "token": "x" }] });
     let response = json!({
@@ -243,7 +243,7 @@ fn members_that_are_not_known_are_told_wherever_they_stand() {
 }
 
 #[test]
-fn citations_beside_one_of_an_unknown_kind_are_carried() {
+fn known_citations_survive_next_to_an_unknown_kind() {
     let citations = json!([{ "type": "web_search_result_location", "url": "a" }, { "type": "of_tomorrow" }]);
     let message = json!({ "content": [{ "type": "text", "text": "x", "citations": citations }] });
     let told = told(Protocol::Messages, Protocol::Chat, &message);
@@ -252,7 +252,7 @@ fn citations_beside_one_of_an_unknown_kind_are_carried() {
 }
 
 #[test]
-fn citations_without_a_text_are_told_beside_the_answer() {
+fn citations_without_text_are_reported_as_extra() {
     let annotations = json!([{ "type": "url_citation", "url_citation": { "url": "a" } }]);
     let message = json!({ "content": null, "annotations": annotations });
     let chat = json!({ "choices": [{ "message": message }] });
@@ -263,7 +263,7 @@ fn citations_without_a_text_are_told_beside_the_answer() {
 }
 
 #[test]
-fn the_name_of_a_file_is_told_where_the_file_has_a_form_and_its_name_has_none() {
+fn file_name_unsupported_by_the_target_is_reported() {
     let source = json!({ "type": "base64", "media_type": "application/pdf", "data": "AA==" });
     let message = json!({ "content": [{ "type": "document", "source": source, "title": "Notes" }] });
     let told = told(Protocol::Messages, Protocol::Native, &message);
@@ -272,7 +272,7 @@ fn the_name_of_a_file_is_told_where_the_file_has_a_form_and_its_name_has_none() 
 }
 
 #[test]
-fn the_end_of_a_candidate_is_told_at_its_place_whatever_its_index() {
+fn unknown_finish_reason_is_reported_by_position_not_index() {
     let candidates = json!([{ "index": 1, "finishReason": "ONE" }, { "index": 0, "finishReason": "NONE" }]);
     let document = json!({ "candidates": candidates });
     let extra = told(Protocol::Native, Protocol::Chat, &document)["provider_extra"].take();

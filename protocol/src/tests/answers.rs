@@ -144,7 +144,7 @@ pub(super) fn cut(answer: &Answer, size: usize) -> Vec<Delta> {
         text.chars().collect::<Vec<_>>().chunks(size).map(String::from_iter).collect()
     };
     let (id, model) = (answer.id.clone(), answer.model.clone());
-    let mut deltas = vec![Delta::Started { id, model, created: answer.created }];
+    let mut deltas = vec![Delta::Started { id, model, created: answer.created, service_tier: None }];
     let choice = 0;
     for part in &answer.choices[0].parts {
         match &part.kind {
@@ -208,7 +208,7 @@ pub(super) fn every_answer(test: impl Fn(Protocol, Answer, usize) -> Result<(), 
 }
 
 #[test]
-fn any_answer_says_the_same_in_every_protocol() {
+fn any_answer_is_equivalent_in_every_protocol() {
     every_answer(|protocol, answer, _| {
         let told = Told::by(&answer).within(protocol);
         let document = protocol.answer_out(answer, &response_context("m"));
@@ -220,7 +220,7 @@ fn any_answer_says_the_same_in_every_protocol() {
 }
 
 #[test]
-fn a_stream_says_what_the_whole_answer_says_however_it_is_cut() {
+fn stream_is_equivalent_to_the_answer_however_it_is_split() {
     every_answer(|protocol, answer, size| {
         let told = Told::by(&answer).within(protocol);
         let stream = written(protocol, &cut(&answer, size));
@@ -233,7 +233,7 @@ fn a_stream_says_what_the_whole_answer_says_however_it_is_cut() {
 
 /// Servers that front others report errors in the chat format, whatever the protocol of the stream.
 #[test]
-fn an_error_without_a_type_ends_a_stream_of_every_protocol() {
+fn untyped_error_ends_streams_of_every_protocol() {
     let events = serde_json::json!([{ "data": { "error": { "message": "broken" } } }]);
     for (protocol, _) in PROTOCOLS {
         let deltas = deltas(protocol, &events).expect("an end");

@@ -45,7 +45,7 @@ fn cited(protocol: Protocol, answer: Value) -> usize {
 }
 
 #[test]
-fn citations_of_an_answer_of_many_parts_are_written_within_the_bound() {
+fn citations_across_many_parts_are_bounded() {
     let texts = vec!["a"; 4_000];
     for (protocol, folder) in PROTOCOLS {
         assert!(cited(protocol, sourced(&texts)) <= MOST, "{folder}");
@@ -56,7 +56,7 @@ fn citations_of_an_answer_of_many_parts_are_written_within_the_bound() {
 }
 
 #[test]
-fn empty_parts_do_not_repeat_the_citations_beside_them() {
+fn empty_parts_do_not_repeat_citations() {
     let mut ending = vec![""; 4_000];
     ending[0] = "a";
     let mut beginning = vec![""; 4_000];
@@ -70,7 +70,7 @@ fn empty_parts_do_not_repeat_the_citations_beside_them() {
 }
 
 #[test]
-fn results_of_a_providers_tools_are_told_as_they_are_however_many() {
+fn provider_tool_results_are_passed_through_in_any_number() {
     let result = |index: u32| json!({ "type": "tool_result", "tool_use_id": "t", "odd": index });
     let content: Vec<Value> = (0..100_000).map(result).collect();
     let Answer { choices, extra, own, .. } =
@@ -80,11 +80,11 @@ fn results_of_a_providers_tools_are_told_as_they_are_however_many() {
     for (part, block) in parts.iter().zip(&content) {
         assert!(matches!(&part.kind, PartKind::Other(value) if value == block), "{part:?}");
     }
-    assert!(extra.iter().chain(&own).all(|given| !given.at.contains("/odd")), "they are told twice");
+    assert!(extra.iter().chain(&own).all(|given| !given.at.contains("/odd")), "they are reported twice");
 }
 
 #[test]
-fn citations_of_unknown_kinds_are_not_kept_until_their_block_ends() {
+fn unknown_citations_are_not_buffered_until_block_end() {
     let start = json!({ "data": { "type": "content_block_start",
         "content_block": { "type": "text", "citations": [{ "type": "odd", "of": "the start" }] } } });
     let odd = json!({ "data": { "type": "content_block_delta",
@@ -99,7 +99,7 @@ fn citations_of_unknown_kinds_are_not_kept_until_their_block_ends() {
 }
 
 #[test]
-fn a_place_beyond_all_numbers_is_none() {
+fn overflowing_citation_offset_is_dropped() {
     let delta = |item: u32, text: &str| json!({ "data": { "type": "response.output_text.delta", "output_index": item, "delta": text } });
     let annotation = json!({ "type": "url_citation", "url": "u", "start_index": 0, "end_index": u64::MAX });
     let content = json!([{ "type": "output_text", "text": "x", "annotations": [annotation] }]);
@@ -116,7 +116,7 @@ fn a_place_beyond_all_numbers_is_none() {
 }
 
 #[test]
-fn a_result_of_the_providers_own_function_is_told_in_streams_too() {
+fn provider_function_results_are_passed_through_in_streams() {
     let result = json!({ "functionResponse": { "name": "f", "response": { "value": 7 } } });
     let document = json!({ "candidates": [{ "content": { "parts": [result] }, "finishReason": "STOP" }] });
     let read = deltas(Protocol::Native, &json!([{ "data": document }])).expect("a stream");
@@ -128,7 +128,7 @@ fn a_result_of_the_providers_own_function_is_told_in_streams_too() {
 }
 
 #[test]
-fn unknown_members_of_events_are_told_at_the_end_of_a_translated_stream() {
+fn unknown_event_members_are_reported_at_stream_end() {
     let chat = json!([
         { "data": { "id": "c", "future": "F1", "choices": [{ "index": 0, "odd": "F2",
             "delta": { "role": "assistant", "content": "x", "future": { "a/b": "F3" } } }] } },
@@ -167,7 +167,7 @@ fn unknown_members_of_events_are_told_at_the_end_of_a_translated_stream() {
 }
 
 #[test]
-fn unknown_members_of_events_are_bounded_however_many() {
+fn unknown_event_members_are_bounded() {
     let chunk = |number: u32| {
         json!({ "data": { "same": number, format!("odd-{number}"): "x".repeat(100_000),
             "choices": [{ "index": 0, "delta": { "content": "x" } }] } })

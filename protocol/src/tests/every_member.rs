@@ -82,7 +82,7 @@ fn decided(lost: &Lost, decided: &[(&str, &str)]) {
 }
 
 #[test]
-fn no_member_of_a_request_is_lost_in_silence() {
+fn no_request_member_is_lost_silently() {
     let (schemas, mut lost, mut count) = (Schemas::read(), Lost::new(), 0);
     for (source, folder) in PROTOCOLS {
         for probe in schemas.probes(schemas_of(source).0, &context(source)) {
@@ -108,7 +108,7 @@ fn no_member_of_a_request_is_lost_in_silence() {
 }
 
 #[test]
-fn no_member_of_an_answer_is_lost_in_silence() {
+fn no_answer_member_is_lost_silently() {
     let (schemas, mut lost, mut count) = (Schemas::read(), Lost::new(), 0);
     for (source, folder) in PROTOCOLS {
         for probe in schemas.probes(schemas_of(source).1, &Value::Null) {

@@ -45,7 +45,7 @@ fn results(conversation: &Conversation) -> Vec<(Option<&str>, &str)> {
 }
 
 #[test]
-fn a_result_belongs_to_the_last_call_of_its_function() {
+fn function_result_matches_the_latest_call_of_its_function() {
     let user = json!({ "role": "user", "content": "Hi" });
     let messages =
         json!([user, call("f"), result("f", "1"), call("g"), result("g", "2"), call("f"), result("f", "3")]);
@@ -63,7 +63,7 @@ fn a_result_belongs_to_the_last_call_of_its_function() {
 }
 
 #[test]
-fn a_result_without_a_call_is_refused_with_its_place() {
+fn function_result_without_a_call_is_rejected_with_its_pointer() {
     let user = json!({ "role": "user", "content": "Hi" });
     for messages in [
         json!([user, result("f", "1")]),
@@ -78,7 +78,7 @@ fn a_result_without_a_call_is_refused_with_its_place() {
 }
 
 #[test]
-fn one_function_is_called_at_a_time_where_the_protocol_can_say_so() {
+fn legacy_functions_disable_parallel_calls_where_supported() {
     let conversation = conversation(&request(&json!([{ "role": "user", "content": "Hi" }])));
     let said = |protocol: Protocol, at: &str| {
         let outgoing = protocol.request_out(&conversation, DEFAULTS);
@@ -102,7 +102,7 @@ fn called(id: &str, name: &str, arguments: &str) -> Part {
 }
 
 #[test]
-fn an_answer_calls_a_function_and_loses_no_further_call() {
+fn answer_uses_function_call_and_keeps_further_calls() {
     for (source, _) in PROTOCOLS {
         let answer = |parts: Vec<Part>| {
             let choice = Choice {
@@ -127,7 +127,7 @@ fn an_answer_calls_a_function_and_loses_no_further_call() {
 }
 
 #[test]
-fn a_stream_calls_a_function() {
+fn stream_uses_function_call_deltas() {
     let mut writer = Protocol::Chat.stream_out(client());
     let mut bytes = Vec::new();
     let call = |id: &str, name: &str| Delta::Call {
@@ -164,7 +164,7 @@ fn a_stream_calls_a_function() {
 }
 
 #[test]
-fn functions_beside_tools_are_tools() {
+fn functions_given_with_tools_are_treated_as_tools() {
     let mut both = request(&json!([{ "role": "user", "content": "Hi" }]));
     assert!(has_functions(&conversation(&both)));
     both["tools"] = json!([{ "type": "function", "function": { "name": "t" } }]);

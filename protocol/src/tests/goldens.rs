@@ -9,7 +9,7 @@ use super::{DEFAULTS, PROTOCOLS, cases, deltas, events, response_context, stream
 use crate::conversation::Delta;
 
 #[test]
-fn requests_come_back_as_they_were_and_reach_the_other_protocols() {
+fn requests_round_trip_and_translate_as_recorded() {
     for (source, folder) in PROTOCOLS {
         for case in cases(folder, "requests") {
             let (name, request) = (case["name"].as_str().expect("a name"), &case["request"]);
@@ -29,7 +29,7 @@ fn requests_come_back_as_they_were_and_reach_the_other_protocols() {
 }
 
 #[test]
-fn answers_come_back_as_they_were_and_reach_the_other_protocols() {
+fn answers_round_trip_and_translate_as_recorded() {
     for (source, folder) in PROTOCOLS {
         for case in cases(folder, "answers") {
             let name = case["name"].as_str().expect("a name");
@@ -64,13 +64,13 @@ fn meaning(deltas: &[Delta]) -> Vec<&Delta> {
 }
 
 #[test]
-fn streams_come_back_with_the_same_meaning_and_reach_the_other_protocols() {
+fn streams_round_trip_and_translate_as_recorded() {
     for (source, folder) in PROTOCOLS {
         for case in cases(folder, "streams") {
             let name = case["name"].as_str().expect("a name");
             let read = deltas(source, &case["events"]).expect(name);
             let mut text = read.iter().fold(String::new(), |mut text, delta| {
-                writeln!(text, "{delta:?}").expect("memory takes all");
+                writeln!(text, "{delta:?}").expect("writing to memory succeeds");
                 text
             });
             for (target, other) in PROTOCOLS {
@@ -79,7 +79,7 @@ fn streams_come_back_with_the_same_meaning_and_reach_the_other_protocols() {
                     let again = deltas(source, &events(&stream)).expect(name);
                     assert_eq!(meaning(&again), meaning(&read), "{folder}: {name}");
                 }
-                write!(text, "\n--- {other}\n{stream}").expect("memory takes all");
+                write!(text, "\n--- {other}\n{stream}").expect("writing to memory succeeds");
             }
             insta::assert_snapshot!(format!("stream_{folder}_{name}"), text);
         }

@@ -17,11 +17,11 @@ fn is_complete(deltas: &[Delta]) -> bool {
 }
 
 #[test]
-fn a_stream_that_ends_before_its_answer_is_malformed() {
+fn truncated_stream_is_malformed() {
     for (protocol, folder) in PROTOCOLS {
         for case in cases(folder, "streams") {
             let events = case["events"].as_array().expect("events");
-            let whole = deltas(protocol, &case["events"]).expect("a good stream");
+            let whole = deltas(protocol, &case["events"]).expect("a valid stream");
             if !is_complete(&whole) {
                 continue;
             }
@@ -42,15 +42,15 @@ fn a_stream_that_ends_before_its_answer_is_malformed() {
 }
 
 #[test]
-fn nothing_follows_the_end_of_a_stream() {
+fn events_after_the_end_of_a_stream_are_ignored() {
     for (protocol, folder) in PROTOCOLS {
         for case in cases(folder, "streams") {
             let events = case["events"].as_array().expect("events");
             let twice = Value::from([events.clone(), events.clone()].concat());
-            let once = deltas(protocol, &case["events"]).expect("a good stream");
+            let once = deltas(protocol, &case["events"]).expect("a valid stream");
             if case["name"] != "a_provider_that_is_careless" && case["name"] != "a_tool_of_the_provider" {
                 assert_eq!(
-                    deltas(protocol, &twice).expect("a good stream"),
+                    deltas(protocol, &twice).expect("a valid stream"),
                     once,
                     "{folder}: {}",
                     case["name"]
@@ -61,7 +61,7 @@ fn nothing_follows_the_end_of_a_stream() {
 }
 
 #[test]
-fn what_is_no_event_of_the_protocol_is_malformed_or_ignored() {
+fn invalid_events_are_malformed_or_ignored() {
     let odd =
         ["{", "null", "7", "[]", "\"x\"", "{\"choices\": 1}", "{\"type\": 7}", "\u{0}", "{\"type\":\"x\"}"];
     for (protocol, folder) in PROTOCOLS {
@@ -76,7 +76,7 @@ fn what_is_no_event_of_the_protocol_is_malformed_or_ignored() {
 }
 
 #[test]
-fn calls_without_end_are_refused() {
+fn too_many_calls_or_choices_are_rejected() {
     let chat: Vec<Value> = (0..5_000)
         .map(|index| {
             let call = json!({ "index": index, "id": format!("c{index}"), "function": { "name": "f" } });
@@ -94,7 +94,7 @@ fn calls_without_end_are_refused() {
 
 /// A packet may be up to 64 MiB: comparing all of its proofs with all of its calls would take hours.
 #[test]
-fn proofs_and_calls_without_end_in_one_packet_are_refused() {
+fn too_many_proofs_and_calls_in_one_packet_are_rejected() {
     let proof =
         |number: u32| json!({ "type": "reasoning.encrypted", "id": format!("p{number}"), "data": "d" });
     let call =
@@ -108,7 +108,7 @@ fn proofs_and_calls_without_end_in_one_packet_are_refused() {
 }
 
 #[test]
-fn items_and_candidates_without_end_are_refused() {
+fn too_many_items_or_candidates_are_rejected() {
     let items: Vec<Value> = (0..20_000)
         .map(|index| json!({ "data": { "type": "response.output_item.added", "output_index": index, "item": {} } }))
         .collect();
@@ -118,7 +118,7 @@ fn items_and_candidates_without_end_are_refused() {
 }
 
 #[test]
-fn pieces_of_calls_that_are_mixed_fail_where_no_word_can_tell_them_apart() {
+fn interleaved_calls_fail_where_the_protocol_cannot_express_them() {
     let call = |call| Delta::Call {
         choice: 0,
         call,
@@ -147,7 +147,7 @@ fn pieces_of_calls_that_are_mixed_fail_where_no_word_can_tell_them_apart() {
 }
 
 #[test]
-fn a_block_without_end_is_refused() {
+fn oversized_block_is_rejected() {
     let start = json!({ "data": { "type": "content_block_start", "content_block": { "type": "thinking" } } });
     let piece = json!({ "data": { "type": "content_block_delta",
         "delta": { "type": "signature_delta", "signature": "x".repeat(100_000) } } });

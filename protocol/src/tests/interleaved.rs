@@ -44,7 +44,7 @@ const ORDER: [&str; 6] = [
 ];
 
 #[test]
-fn a_whole_answer_comes_back_in_its_order() {
+fn complete_answer_keeps_the_order_of_its_parts() {
     let answer = json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": blocks(),
         "stop_reason": "tool_use", "stop_sequence": null, "usage": { "input_tokens": 1, "output_tokens": 1 } });
     let answer = Protocol::Messages.answer_in(answer).expect("an answer");
@@ -79,7 +79,7 @@ fn collected(events: &Value) -> Value {
 }
 
 #[test]
-fn a_stream_comes_back_in_its_order() {
+fn stream_keeps_the_order_of_its_parts() {
     let mut stream = vec![json!({ "type": "message_start", "message": { "id": "msg_1", "model": "m" } })];
     for (index, block) in blocks().as_array().into_iter().flatten().enumerate() {
         let mut begun = block.clone();
@@ -112,7 +112,7 @@ fn a_stream_comes_back_in_its_order() {
 }
 
 #[test]
-fn thoughts_without_a_place_come_first() {
+fn thoughts_without_a_usable_index_come_first() {
     let detail = |index: Option<u64>| {
         let mut detail = json!({ "type": "reasoning.text", "text": "a", "signature": "c2ln" });
         if let Some(index) = index {

@@ -128,14 +128,14 @@ fn translated(source: Protocol, target: Protocol, model: &str, legal: &Legal) ->
 }
 
 #[test]
-fn a_legal_request_is_legal_in_every_other_protocol_and_says_the_same() {
+fn legal_requests_stay_legal_and_equivalent_in_every_protocol() {
     every_pair(&PROTOCOLS, &TARGETS, &plan::plans(), |source, target, plan| {
         translated(source, target, "m", &requests::write(source, &plan))
     });
 }
 
 #[test]
-fn a_legal_request_is_legal_for_models_of_converse_that_take_more_settings() {
+fn legal_requests_stay_legal_for_feature_rich_converse_models() {
     for model in ["us.anthropic.claude-sonnet-4-20250514-v1:0", "amazon.nova-pro-v1:0"] {
         every_pair(&PROTOCOLS, &TARGETS[4..], &plan::plans(), |source, target, plan| {
             translated(source, target, model, &requests::write(source, &plan))
@@ -198,7 +198,7 @@ fn told(source: Protocol, target: Protocol, answer: &streams::Answer) -> Wrong {
 }
 
 #[test]
-fn a_careless_stream_comes_out_whole_and_in_order_in_every_protocol() {
+fn sloppy_streams_are_complete_and_ordered_in_every_protocol() {
     every_pair(&TARGETS, &PROTOCOLS, &streams::answers(), |source, target, answer| {
         told(source, target, &answer)
     });

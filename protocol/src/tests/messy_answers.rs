@@ -38,7 +38,7 @@ impl Read {
             }
         }
         for (call, input) in read.calls.iter_mut().zip(inputs) {
-            call.1 = serde_json::from_str(&input).unwrap_or_else(|_| panic!("{input} is no JSON"));
+            call.1 = serde_json::from_str(&input).unwrap_or_else(|_| panic!("{input} is not JSON"));
         }
         read
     }
@@ -78,7 +78,7 @@ fn piece(index: impl Into<Value>, id: &str, name: &str, arguments: impl Into<Val
 }
 
 #[test]
-fn calls_whose_pieces_alternate_reach_every_client_whole() {
+fn interleaved_calls_reach_every_client_complete() {
     let pieces = [
         piece(0, "a", "f", ""),
         piece(1, "b", "g", ""),
@@ -96,7 +96,7 @@ fn calls_whose_pieces_alternate_reach_every_client_whole() {
 }
 
 #[test]
-fn a_name_may_come_late_and_a_call_that_never_gets_one_is_left_out() {
+fn late_call_name_is_awaited_and_nameless_call_is_dropped() {
     let late = [piece(0, "a", "", "{}"), piece(0, "", "f", ""), end("tool_calls")];
     for read in Read::of_chat(&late) {
         assert_eq!(read.calls(), [("f", &json!({}))]);
@@ -108,7 +108,7 @@ fn a_name_may_come_late_and_a_call_that_never_gets_one_is_left_out() {
 }
 
 #[test]
-fn arguments_may_be_an_object_or_nothing() {
+fn arguments_may_be_an_object_or_null() {
     let none = json!({ "index": 1, "id": "b", "function": null });
     let pieces = [
         piece(0, "a", "f", json!({ "x": [1] })),
@@ -122,7 +122,7 @@ fn arguments_may_be_an_object_or_nothing() {
 }
 
 #[test]
-fn calls_are_told_apart_whatever_numbers_and_ids_they_have() {
+fn calls_with_repeated_or_invalid_indices_and_ids_are_distinguished() {
     let expected = [("f", &json!({ "x": 1 })), ("g", &json!({ "y": 2 }))];
     for (first, second) in [
         // Same index, no ids.
@@ -159,7 +159,7 @@ fn calls_are_told_apart_whatever_numbers_and_ids_they_have() {
 }
 
 #[test]
-fn what_comes_after_the_reason_of_the_end_is_part_of_the_answer() {
+fn deltas_after_finish_reason_are_part_of_the_answer() {
     let pieces = [
         json!({ "index": 0, "delta": { "content": "Hel" }, "finish_reason": "stop" }),
         delta(json!({ "content": "lo." })),
@@ -173,7 +173,7 @@ fn what_comes_after_the_reason_of_the_end_is_part_of_the_answer() {
 }
 
 #[test]
-fn thoughts_in_a_list_and_calls_of_the_old_form_are_read() {
+fn listed_thoughts_and_legacy_function_calls_are_parsed() {
     let thought = json!([{ "type": "thinking", "thinking": [{ "type": "text", "text": "hm" }] }]);
     let pieces = [
         delta(json!({ "content": thought })),
@@ -189,14 +189,14 @@ fn thoughts_in_a_list_and_calls_of_the_old_form_are_read() {
 }
 
 #[test]
-fn half_of_a_call_before_the_end_marker_is_a_broken_stream() {
+fn partial_call_before_done_is_a_truncated_stream() {
     let stream = |arguments: &str, finish: Value| {
         let function = json!({ "name": "f", "arguments": arguments });
         let delta = json!({ "tool_calls": [{ "index": 0, "id": "c1", "function": function }] });
         let chunk = json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] });
         deltas(Protocol::Chat, &json!([{ "data": chunk }, { "data": "[DONE]" }]))
     };
-    let cut = stream(r#"{"city":"Par"#, Value::Null).expect_err("half of a call");
+    let cut = stream(r#"{"city":"Par"#, Value::Null).expect_err("a partial call");
     assert!(cut.to_string().contains("before its answer was complete"), "{cut}");
     for arguments in ["", "{}", r#"{"city":"Paris"}"#] {
         stream(arguments, Value::Null).expect(arguments);
@@ -208,7 +208,7 @@ fn half_of_a_call_before_the_end_marker_is_a_broken_stream() {
 }
 
 #[test]
-fn half_a_character_in_a_stream_becomes_a_mark() {
+fn lone_surrogate_in_a_stream_is_replaced() {
     let chunk = |text: &str| {
         let data = format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]}}"#);
         json!({ "data": data })
@@ -219,7 +219,7 @@ fn half_a_character_in_a_stream_becomes_a_mark() {
 }
 
 #[test]
-fn a_provider_that_broke_down_gives_no_plain_end() {
+fn provider_failure_is_not_a_normal_finish() {
     for (protocol, stream) in [
         (
             Protocol::Chat,
@@ -242,7 +242,7 @@ fn a_provider_that_broke_down_gives_no_plain_end() {
 }
 
 #[test]
-fn the_end_of_a_whole_answer_agrees_with_its_calls() {
+fn finish_reason_of_a_complete_answer_matches_its_calls() {
     let answer = |stop_reason: Value, calls: bool| {
         let mut content = vec![json!({ "type": "text", "text": "Done." })];
         content.extend(calls.then(|| json!({ "type": "tool_use", "id": "a", "name": "f", "input": {} })));
@@ -259,7 +259,7 @@ fn the_end_of_a_whole_answer_agrees_with_its_calls() {
 }
 
 #[test]
-fn a_picture_in_a_stream_is_an_item() {
+fn streamed_image_becomes_an_image_generation_item() {
     let parts = json!([{ "text": "Here:" }, { "inlineData": { "mimeType": "image/png", "data": "AAAA" } }]);
     let stream =
         json!([{ "data": { "candidates": [{ "content": { "parts": parts }, "finishReason": "STOP" }] } }]);
@@ -273,7 +273,7 @@ fn a_picture_in_a_stream_is_an_item() {
 }
 
 #[test]
-fn a_stream_whose_second_choice_alone_is_told_ends_its_first_one_for_clients_of_chat() {
+fn unstarted_first_choice_is_finished_for_chat_clients() {
     let candidate = json!({ "index": 1, "content": { "parts": [{ "text": "Hi" }] }, "finishReason": "STOP" });
     let told =
         deltas(Protocol::Native, &json!([{ "data": { "candidates": [candidate] } }])).expect("a stream");
@@ -288,10 +288,10 @@ fn a_stream_whose_second_choice_alone_is_told_ends_its_first_one_for_clients_of_
 }
 
 #[test]
-fn chunks_have_the_id_of_the_first_though_the_provider_tells_its_own_later() {
+fn late_provider_id_does_not_change_the_chunk_id() {
     let told = [
         Delta::Text { choice: 0, text: "Hi".to_owned(), logprobs: None },
-        Delta::Started { id: Some("theirs".to_owned()), model: None, created: Some(9) },
+        Delta::Started { id: Some("theirs".to_owned()), model: None, created: Some(9), service_tier: None },
         Delta::Ended { choice: 0, end: FinishReason::Stop },
         Delta::Done,
     ];
@@ -301,7 +301,7 @@ fn chunks_have_the_id_of_the_first_though_the_provider_tells_its_own_later() {
 }
 
 #[test]
-fn calls_before_a_stop_sequence_are_made_by_clients_of_chat() {
+fn calls_before_a_stop_sequence_finish_with_tool_calls() {
     let told = [
         Delta::Call {
             choice: 0,

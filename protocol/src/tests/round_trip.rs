@@ -45,7 +45,7 @@ fn every_request(test: impl Fn(Protocol, &str, &Value, &Conversation) -> Result<
 }
 
 #[test]
-fn any_request_comes_back_as_it_was() {
+fn any_request_round_trips_unchanged() {
     every_request(|source, _, request, conversation| {
         let back = source.request_out(conversation, DEFAULTS);
         prop_assert_eq!(&back.body, request);
@@ -56,7 +56,7 @@ fn any_request_comes_back_as_it_was() {
 
 /// Found by the fuzz target.
 #[test]
-fn what_is_none_comes_back_where_it_was() {
+fn empty_and_invalid_members_round_trip_in_place() {
     let chat = json!({ "model": "m", "messages": [{ "role": "tool", "tool_call_id": "", "content": "x" }] });
     let function = json!({ "functionDeclarations": [{ "name": "f" }] });
     let native = json!({ "contents": [{ "parts": [{ "text": "x" }] }], "tools": ["a", {}, function, "b"] });
@@ -79,7 +79,7 @@ fn what_is_none_comes_back_where_it_was() {
 }
 
 #[test]
-fn nothing_of_a_request_is_lost_in_silence() {
+fn no_request_content_is_lost_silently() {
     every_request(|source, _, request, conversation| {
         let choice = conversation.tool_choice.as_ref().map(|choice| &choice.value);
         let own: Vec<&str> = conversation.own.iter().map(|given| &*given.at).collect();

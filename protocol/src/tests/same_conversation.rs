@@ -152,6 +152,7 @@ fn bare(mut conversation: Conversation) -> Conversation {
     conversation.turns.iter_mut().for_each(bare_turn);
     for tool in &mut conversation.tools {
         tool.at = JsonPointer::default();
+        tool.schema_at = JsonPointer::default();
         assert!(matches!(tool.kind, ToolKind::Function { .. }));
     }
     conversation.stop.iter_mut().for_each(nowhere);
@@ -180,23 +181,23 @@ fn bare_part(part: &mut Part) {
 }
 
 #[test]
-fn the_same_conversation_in_every_protocol_is_the_same_neutral_conversation() {
+fn equivalent_requests_parse_to_the_same_conversation() {
     let [(_, first), rest @ ..] = requests();
-    let first = bare(Protocol::Chat.request_in(first, "m", true).expect("a good request"));
+    let first = bare(Protocol::Chat.request_in(first, "m", true).expect("a valid request"));
     for (protocol, request) in rest {
-        let other = bare(protocol.request_in(request, "m", true).expect("a good request"));
+        let other = bare(protocol.request_in(request, "m", true).expect("a valid request"));
         assert_eq!(other, first, "{protocol:?}");
     }
 }
 
 #[test]
-fn the_same_conversation_reaches_a_provider_in_the_same_words() {
+fn equivalent_requests_are_written_identically() {
     for (target, folder) in PROTOCOLS {
         let written: Vec<Value> = requests()
             .into_iter()
             .filter(|(source, _)| *source != target)
             .map(|(source, request)| {
-                let conversation = source.request_in(request, "m", true).expect("a good request");
+                let conversation = source.request_in(request, "m", true).expect("a valid request");
                 let outgoing = target.request_out(&conversation, DEFAULTS);
                 assert!(outgoing.dropped.is_empty(), "{source:?} to {folder}: {:?}", outgoing.dropped);
                 outgoing.body
@@ -287,7 +288,13 @@ fn format() -> impl Strategy<Value = Format> {
     let several = json!({ "type": "object", "properties": { "cities": { "type": "array", "items": city },
         "note": { "type": ["string", "null"], "description": "a \"note\"" } } });
     let schema = select(vec![json!({ "type": "object" }), city, several]);
-    schema.prop_map(|schema| Format::JsonSchema { name: None, description: None, schema, strict: None })
+    schema.prop_map(|schema| Format::JsonSchema {
+        name: None,
+        description: None,
+        schema,
+        schema_at: JsonPointer::default(),
+        strict: None,
+    })
 }
 
 /// Conversations that every protocol can express, plus a response format, stop sequences and an effort.
@@ -394,7 +401,12 @@ fn conversations() -> impl Strategy<Value = Conversation> {
             Conversation {
                 model: "m".to_owned(),
                 turns,
-                tools: vec![Tool { at: JsonPointer::default(), kind, cache: None }],
+                tools: vec![Tool {
+                    at: JsonPointer::default(),
+                    kind,
+                    schema_at: JsonPointer::default(),
+                    cache: None,
+                }],
                 tool_choice: choice.map(|choice| Located::new(choice, "")),
                 max_tokens: Some(Located::new(most, "")),
                 ..Conversation::default()
@@ -430,7 +442,7 @@ fn read(protocol: Protocol, body: &Value) -> Result<Conversation, TestCaseError>
 }
 
 #[test]
-fn any_wish_is_the_same_in_every_protocol_that_can_say_it() {
+fn supported_settings_round_trip_in_every_protocol() {
     // With a token budget, half of the tokens are reserved for the answer: this is for models that take an effort level.
     let defaults = Defaults { thinking: Thinking::Adaptive, ..DEFAULTS };
     every_conversation(&conversations_with_wishes(), |protocol, mut conversation| {
@@ -472,7 +484,7 @@ fn any_wish_is_the_same_in_every_protocol_that_can_say_it() {
 }
 
 #[test]
-fn any_conversation_says_the_same_in_every_protocol() {
+fn any_conversation_is_equivalent_in_every_protocol() {
     every_conversation(&conversations(), |protocol, conversation| {
         // Omitting a part shifts what is next to it: whitespace-only texts have tests of their own.
         let is_blank = |part: &Part| matches!(&part.kind, PartKind::Text(text) if !text.is_empty() && text.trim().is_empty());

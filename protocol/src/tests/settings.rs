@@ -20,7 +20,7 @@ fn sent(source: Protocol, target: Protocol, request: Value) -> (Value, Vec<Strin
 }
 
 #[test]
-fn a_server_that_takes_one_system_message_gets_all_instructions_in_it() {
+fn instructions_are_merged_for_single_system_message_servers() {
     let server = Capabilities { roles: Roles::SystemFirst, ..Capabilities::MOST };
     let request = json!({ "instructions": "Be brief.", "input": [
         { "role": "developer", "content": "No tools." },
@@ -39,7 +39,7 @@ fn a_server_that_takes_one_system_message_gets_all_instructions_in_it() {
 }
 
 #[test]
-fn a_limit_has_the_name_and_the_least_value_that_the_server_takes() {
+fn token_limit_uses_the_servers_name_and_minimum() {
     let request = json!({ "max_tokens": 8, "messages": [{ "role": "user", "content": "q" }] });
     let newer = Capabilities { token_limit: TokenLimit::MaxCompletionTokens, ..Capabilities::MOST };
     let (body, _) = sent_to(Messages, Chat, request.clone(), newer);
@@ -51,7 +51,7 @@ fn a_limit_has_the_name_and_the_least_value_that_the_server_takes() {
 }
 
 #[test]
-fn a_server_gets_no_reasoning_and_no_stream_options_that_it_refuses() {
+fn unsupported_reasoning_and_stream_options_are_not_sent() {
     let server = Capabilities { reasoning_content: false, stream_options: false, ..Capabilities::MOST };
     let request = json!({ "max_tokens": 8, "stream": true, "messages": [
         { "role": "user", "content": "q" },
@@ -66,7 +66,7 @@ fn a_server_gets_no_reasoning_and_no_stream_options_that_it_refuses() {
 }
 
 #[test]
-fn a_choice_goes_with_its_tool() {
+fn tool_choice_is_dropped_with_its_tool() {
     let forced = json!({ "max_tokens": 64, "messages": [{ "role": "user", "content": "q" }],
         "tools": [{ "type": "web_search_1", "name": "web_search" }, { "name": "f", "input_schema": {} }],
         "tool_choice": { "type": "tool", "name": "web_search" } });
@@ -86,7 +86,7 @@ fn a_choice_goes_with_its_tool() {
 }
 
 #[test]
-fn one_of_temperature_and_top_p_reaches_the_messages_protocol() {
+fn messages_protocol_gets_either_temperature_or_top_p() {
     let messages = json!([{ "role": "user", "content": "q" }]);
     for (temperature, kept, dropped) in [(0.2, "temperature", "/top_p"), (1.0, "top_p", "/temperature")] {
         let request = json!({ "messages": messages, "temperature": temperature, "top_p": 0.9 });
@@ -97,7 +97,7 @@ fn one_of_temperature_and_top_p_reaches_the_messages_protocol() {
 }
 
 #[test]
-fn thinking_is_asked_for_as_the_model_takes_it() {
+fn thinking_settings_are_translated_for_the_target() {
     let asked = |thinking: Value| json!({ "max_tokens": 4000, "thinking": thinking, "messages": [{ "role": "user", "content": "q" }] });
     let (body, dropped) = sent(Messages, Responses, asked(json!({ "type": "disabled" })));
     assert_eq!((&body["reasoning"], &body["include"]), (&Value::Null, &Value::Null));
@@ -129,7 +129,7 @@ fn thinking_is_asked_for_as_the_model_takes_it() {
 }
 
 #[test]
-fn a_proof_reaches_its_maker_alone_and_a_call_without_one_says_so() {
+fn proof_reaches_only_its_maker_and_unproven_calls_skip_validation() {
     let history = |proof: &str| {
         json!({ "max_tokens": 4000, "thinking": { "type": "enabled", "budget_tokens": 2000 }, "messages": [
             { "role": "user", "content": "q" },
@@ -176,7 +176,7 @@ fn a_proof_reaches_its_maker_alone_and_a_call_without_one_says_so() {
 }
 
 #[test]
-fn the_proof_of_a_call_beside_it_is_one_of_the_native_protocol() {
+fn chat_extra_content_signature_becomes_a_native_signature() {
     let call = json!({ "id": "c", "type": "function", "function": { "name": "f", "arguments": "{}" },
         "extra_content": { "google": { "thought_signature": "AAAA" } } });
     let request = json!({ "messages": [
@@ -192,7 +192,7 @@ fn the_proof_of_a_call_beside_it_is_one_of_the_native_protocol() {
 }
 
 #[test]
-fn both_spellings_of_native_members_are_read_at_every_depth() {
+fn native_members_parse_in_both_spellings_at_any_depth() {
     let request = json!({ "contents": [{ "parts": [
         { "file_data": { "file_uri": "https://e.example/a.pdf", "mime_type": "application/pdf" } },
         { "text": "q" },
@@ -204,7 +204,7 @@ fn both_spellings_of_native_members_are_read_at_every_depth() {
 }
 
 #[test]
-fn media_of_other_forms_are_what_they_are() {
+fn media_are_translated_by_their_actual_type() {
     let user = |part: Value| json!({ "messages": [{ "role": "user", "content": [part] }] });
     let file = user(json!({ "type": "file", "file": { "filename": "a.pdf", "file_data": "JVBERi0xLjQK" } }));
     let source = json!({ "type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQK" });
@@ -230,7 +230,7 @@ fn media_of_other_forms_are_what_they_are() {
 }
 
 #[test]
-fn a_search_result_and_a_document_of_blocks_are_text_to_others() {
+fn search_results_and_block_documents_become_text_elsewhere() {
     let blocks = json!([{ "type": "text", "text": "found" }]);
     let request = json!({ "max_tokens": 64, "messages": [{ "role": "user", "content": [
         { "type": "search_result", "source": "https://e.example", "title": "T", "content": blocks },
@@ -244,7 +244,7 @@ fn a_search_result_and_a_document_of_blocks_are_text_to_others() {
 }
 
 #[test]
-fn a_result_of_white_space_is_a_result_that_says_something() {
+fn white_space_result_becomes_a_placeholder() {
     let result = |said: &str| {
         let call =
             json!({ "id": "c1", "type": "function", "function": { "name": "now", "arguments": "{}" } });
@@ -259,14 +259,14 @@ fn a_result_of_white_space_is_a_result_that_says_something() {
 }
 
 #[test]
-fn numbers_that_the_native_protocol_has_no_room_for_are_its_greatest() {
+fn numbers_over_the_native_maximum_are_clamped() {
     let request = json!({ "max_tokens": u64::MAX, "messages": [{ "role": "user", "content": "x" }] });
     let (body, _) = sent(Messages, Native, request);
     assert_eq!(body["generationConfig"]["maxOutputTokens"], i32::MAX);
 }
 
 #[test]
-fn a_request_of_which_nothing_is_left_still_says_something_to_chat() {
+fn empty_translated_request_gets_a_placeholder_message() {
     let (body, dropped) = sent(Responses, Chat, json!({ "input": [{ "type": "mcp", "server_label": "s" }] }));
     assert_eq!(body["messages"], json!([{ "role": "user", "content": "…" }]));
     assert_eq!(dropped, ["/input/0"]);

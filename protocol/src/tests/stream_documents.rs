@@ -60,7 +60,7 @@ fn every_stream(sources: &[(Protocol, &'static str)], test: impl Fn(&Stream) -> 
 }
 
 #[test]
-fn any_stream_amounts_to_its_whole_answer() {
+fn any_stream_accumulates_to_its_complete_answer() {
     every_stream(&TARGETS, |Stream { source, document, deltas, .. }| {
         let mut answer = source
             .answer_in(document.clone())
@@ -78,7 +78,7 @@ fn any_stream_amounts_to_its_whole_answer() {
 }
 
 #[test]
-fn any_stream_comes_back_with_the_same_meaning() {
+fn any_stream_round_trips_with_the_same_meaning() {
     every_stream(&PROTOCOLS, |Stream { source, deltas: read, .. }| {
         let stream = written(*source, read);
         let again = deltas(*source, &events(&stream))
@@ -108,7 +108,7 @@ fn any_stream_comes_back_with_the_same_meaning() {
 
 /// A stream's thoughts reach another protocol like those of the whole answer, each with its proof (decision 0032).
 #[test]
-fn any_thought_of_a_stream_is_the_thought_of_the_whole_answer_in_every_protocol() {
+fn streamed_thoughts_equal_the_answers_thoughts_in_every_protocol() {
     every_stream(&TARGETS, |Stream { source, document, deltas: read, .. }| {
         let fail = |malformed: MalformedDocument| TestCaseError::fail(malformed.to_string());
         let answer = source.answer_in(document.clone()).map_err(fail)?;
@@ -140,7 +140,7 @@ fn any_thought_of_a_stream_is_the_thought_of_the_whole_answer_in_every_protocol(
 }
 
 #[test]
-fn nothing_of_a_stream_is_lost_in_silence() {
+fn no_stream_content_is_lost_silently() {
     every_stream(&TARGETS, |Stream { source, folder, document, deltas: read }| {
         // Several answers share places in their events, and the last value is reported (decision 0048).
         if ["choices", "candidates"].into_iter().any(|name| list(&document[name]).count() > 1) {
@@ -202,7 +202,7 @@ const SILENT: &[(&str, &str)] = &[
 
 /// What a stream reports next to the answer to a client of another protocol.
 fn told(source: Protocol, target: Protocol, events: &Value) -> Value {
-    beside(&written(target, &deltas(source, events).expect("a good stream")))
+    beside(&written(target, &deltas(source, events).expect("a valid stream")))
 }
 
 /// What a stream reports next to the answer.
@@ -217,7 +217,7 @@ fn beside(stream: &str) -> Value {
 }
 
 #[test]
-fn a_stream_tells_the_word_for_its_end_that_another_word_stands_for() {
+fn unknown_finish_reason_is_reported_in_translated_streams() {
     let cases = [
         (Protocol::Chat, "finish_reason", "later", "/choices/0/finish_reason"),
         (Protocol::Native, "finishReason", "LATER", "/candidates/0/finishReason"),
@@ -247,7 +247,7 @@ fn a_stream_tells_the_word_for_its_end_that_another_word_stands_for() {
 }
 
 #[test]
-fn a_stream_tells_the_tier_that_served_it_and_members_of_what_was_counted() {
+fn service_tier_and_unknown_usage_members_are_reported_in_streams() {
     let usage = json!({ "input_tokens": 1, "output_tokens": 1, "service_tier": "priority" });
     let messages = json!([
         { "data": { "type": "message_start", "message": { "usage": usage } } },
@@ -263,7 +263,7 @@ fn a_stream_tells_the_tier_that_served_it_and_members_of_what_was_counted() {
 }
 
 #[test]
-fn a_stream_of_chat_tells_of_its_tokens_what_is_not_of_the_text() {
+fn chat_stream_reports_refusal_logprobs() {
     let logprobs = json!({ "content": [{ "token": "x", "logprob": -1 }], "refusal": [{ "token": "no" }] });
     let choice = json!({ "delta": { "content": "x" }, "logprobs": logprobs, "finish_reason": "stop" });
     let events = json!([{ "data": { "choices": [choice] } }]);
@@ -283,14 +283,14 @@ fn chat_events(given: &[Value]) -> Value {
 /// The thoughts in a chat stream with these details.
 fn of_details(details: &[Value]) -> Vec<Delta> {
     let given: Vec<Value> = details.iter().map(|detail| json!({ "reasoning_details": [detail] })).collect();
-    let read = deltas(Protocol::Chat, &chat_events(&given)).expect("a good stream");
+    let read = deltas(Protocol::Chat, &chat_events(&given)).expect("a valid stream");
     read.into_iter()
         .filter(|delta| matches!(delta, Delta::Thought { .. } | Delta::ThoughtSigned { .. }))
         .collect()
 }
 
 #[test]
-fn a_stream_of_chat_tells_of_its_details_what_is_not_known() {
+fn chat_stream_reports_unknown_reasoning_details() {
     let later = json!({ "type": "reasoning.later", "image": "x" });
     let given = [
         json!({ "reasoning_details": [{ "type": "reasoning.text", "text": "I ", "index": 3, "sure": 1, "a/b": 1 }] }),
@@ -305,12 +305,13 @@ fn a_stream_of_chat_tells_of_its_details_what_is_not_known() {
         });
         assert_eq!(told(Protocol::Chat, target, &chat_events(&given)), all, "{target:?}");
     }
-    let same = written(Protocol::Chat, &deltas(Protocol::Chat, &chat_events(&given)).expect("a good stream"));
+    let same =
+        written(Protocol::Chat, &deltas(Protocol::Chat, &chat_events(&given)).expect("a valid stream"));
     assert!(same.contains(&format!("\"reasoning_details\":[{later}]")), "{same}");
 }
 
 #[test]
-fn a_proof_of_a_call_that_began_before_is_told() {
+fn late_proof_of_a_call_is_reported() {
     let call = json!({ "index": 0, "id": "c1", "function": { "name": "now", "arguments": "{}" } });
     let proof = json!({ "type": "reasoning.encrypted", "data": "late", "id": "c1", "index": 2 });
     let given = [json!({ "tool_calls": [call] }), json!({ "reasoning_details": [proof] })];
@@ -320,14 +321,14 @@ fn a_proof_of_a_call_that_began_before_is_told() {
 
 /// Some providers send an empty list of details with each piece of text.
 #[test]
-fn a_thought_beside_no_details_is_read() {
+fn reasoning_with_empty_details_is_parsed() {
     let given = [json!({ "reasoning": "I think.", "reasoning_details": [] })];
-    let read = deltas(Protocol::Chat, &chat_events(&given)).expect("a good stream");
+    let read = deltas(Protocol::Chat, &chat_events(&given)).expect("a valid stream");
     assert!(read.iter().any(|delta| matches!(delta, Delta::Thought { text, .. } if text == "I think.")));
 }
 
 #[test]
-fn pieces_of_details_belong_together_by_their_numbers_and_ids() {
+fn reasoning_details_are_joined_by_index_and_id() {
     let (choice, summary) = (0, true);
     let piece = |thought: u32, id: Option<&str>, part: u32, text: &str| {
         let (id, text) = (id.map(str::to_owned), text.to_owned());
@@ -364,7 +365,7 @@ fn pieces_of_details_belong_together_by_their_numbers_and_ids() {
 
 /// A summary and its proof form one thought, whichever protocols they come from and go to.
 #[test]
-fn the_proof_of_a_summary_stays_with_it_from_and_to_every_protocol() {
+fn summary_keeps_its_proof_between_all_protocols() {
     let item = |texts: Value, proof: Value| json!({ "type": "reasoning", "id": "rs_1", "summary": texts, "encrypted_content": proof });
     let whole = item(json!([{ "type": "summary_text", "text": "I think." }]), json!("s1"));
     let piece = json!({ "type": "response.reasoning_summary_text.delta", "delta": "I think." });
@@ -400,10 +401,10 @@ fn the_proof_of_a_summary_stays_with_it_from_and_to_every_protocol() {
         (Protocol::Native, native),
     ];
     for (source, events_in) in sources {
-        let read = deltas(source, &events_in).expect("a good stream");
+        let read = deltas(source, &events_in).expect("a valid stream");
         for (target, other) in PROTOCOLS {
             let stream = written(target, &read);
-            let again = deltas(target, &events(&stream)).expect("a good stream");
+            let again = deltas(target, &events(&stream)).expect("a valid stream");
             let thoughts: Vec<&Delta> = again
                 .iter()
                 .filter(|delta| matches!(delta, Delta::Thought { .. } | Delta::ThoughtSigned { .. }))
@@ -422,14 +423,14 @@ fn the_proof_of_a_summary_stays_with_it_from_and_to_every_protocol() {
 
 /// A reasoning item without text is a thought of its own, even next to one without a proof; so is the proof of a call.
 #[test]
-fn a_proof_does_not_move_to_another_thought() {
+fn proof_does_not_move_to_another_thought() {
     let texts = json!([{ "type": "summary_text", "text": "I think." }]);
     let shown = json!({ "type": "reasoning", "id": "rs_1", "summary": texts });
     let hidden = json!({ "type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "s2" });
     let events_in = json!([
         { "data": { "type": "response.completed", "response": { "output": [shown, hidden] } } },
     ]);
-    let read = deltas(Protocol::Responses, &events_in).expect("a good stream");
+    let read = deltas(Protocol::Responses, &events_in).expect("a valid stream");
     let numbers = |read: &[Delta]| -> Vec<u32> {
         let number = |delta: &Delta| match delta {
             Delta::Thought { thought, .. } | Delta::ThoughtSigned { thought, .. } => Some(*thought),
@@ -439,7 +440,7 @@ fn a_proof_does_not_move_to_another_thought() {
     };
     for (target, other) in PROTOCOLS {
         let stream = written(target, &read);
-        let again = deltas(target, &events(&stream)).expect("a good stream");
+        let again = deltas(target, &events(&stream)).expect("a valid stream");
         assert_eq!(numbers(&again), [0, 1], "{other}: {stream}");
     }
 
@@ -447,20 +448,20 @@ fn a_proof_does_not_move_to_another_thought() {
     let parts = json!([{ "text": "I think.", "thought": true }, call]);
     let events_in =
         json!([{ "data": { "candidates": [{ "content": { "parts": parts }, "finishReason": "STOP" }] } }]);
-    let read = deltas(Protocol::Native, &events_in).expect("a good stream");
+    let read = deltas(Protocol::Native, &events_in).expect("a valid stream");
     for target in [Protocol::Messages, Protocol::Responses] {
         let stream = written(target, &read);
-        let again = deltas(target, &events(&stream)).expect("a good stream");
+        let again = deltas(target, &events(&stream)).expect("a valid stream");
         assert_eq!(numbers(&again), [0, 1], "{target:?}: {stream}");
     }
 }
 
 #[test]
-fn a_citation_of_a_stream_is_carried_and_its_unknown_members_are_told() {
+fn streamed_citation_is_translated_and_its_unknown_members_reported() {
     let annotation = json!({ "type": "url_citation", "url_citation": { "url": "a", "score": 1 } });
     let delta = json!({ "content": "x", "annotations": [annotation] });
     let events = json!([{ "data": { "choices": [{ "delta": delta, "finish_reason": "stop" }] } }]);
-    let read = deltas(Protocol::Chat, &events).expect("a good stream");
+    let read = deltas(Protocol::Chat, &events).expect("a valid stream");
     assert!(read.iter().any(|delta| matches!(delta, Delta::Citation { .. })), "{read:?}");
     let extra = told(Protocol::Chat, Protocol::Messages, &events);
     assert_eq!(extra["/choices/0/delta/annotations/0"], annotation);
@@ -468,7 +469,7 @@ fn a_citation_of_a_stream_is_carried_and_its_unknown_members_are_told() {
 
 /// Some providers send whole items only.
 #[test]
-fn an_annotation_of_an_unknown_kind_is_told_of_an_item_without_pieces() {
+fn unknown_annotation_of_a_complete_item_is_reported() {
     let annotations = json!([{ "type": "file_citation", "file_id": "f" }]);
     let content = json!([{ "type": "output_text", "text": "x", "annotations": annotations }]);
     let item = json!({ "type": "message", "content": content });

@@ -5,7 +5,7 @@ use crate::conversation::{Delta, PartKind, Usage};
 use crate::grammar;
 
 #[test]
-fn a_document_in_place_of_a_stream_says_the_same() {
+fn document_returned_for_a_stream_is_equivalent() {
     for (protocol, folder) in PROTOCOLS {
         let mut tried = 0;
         for case in cases(folder, "answers") {

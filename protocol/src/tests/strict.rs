@@ -31,7 +31,7 @@ fn refused(source: Protocol, name: &str, request: &Value) -> Option<Vec<String>>
 }
 
 #[test]
-fn legal_requests_of_the_vectors_are_legal_in_every_protocol() {
+fn legal_vector_requests_are_legal_in_every_protocol() {
     let mut all = Vec::new();
     for (source, folder) in PROTOCOLS {
         let mut count = 0;
@@ -48,7 +48,7 @@ fn legal_requests_of_the_vectors_are_legal_in_every_protocol() {
 }
 
 #[test]
-fn legal_documents_made_at_random_are_legal_in_every_protocol() {
+fn random_legal_requests_are_legal_in_every_protocol() {
     let sources = [
         (Protocol::Chat, documents::chat()),
         (Protocol::Responses, documents::responses()),
@@ -77,7 +77,7 @@ fn faults(target: Protocol, name: &str, stream: &str) -> Vec<String> {
 }
 
 #[test]
-fn streams_of_the_vectors_keep_the_grammar_of_every_protocol() {
+fn vector_streams_follow_the_grammar_of_every_protocol() {
     let mut all = Vec::new();
     for (source, folder) in PROTOCOLS {
         for case in cases(folder, "streams") {
@@ -92,7 +92,7 @@ fn streams_of_the_vectors_keep_the_grammar_of_every_protocol() {
 }
 
 #[test]
-fn any_answer_cut_anywhere_keeps_the_grammar_of_every_protocol() {
+fn any_split_answer_follows_the_grammar_of_every_protocol() {
     answers::every_answer(|protocol, answer, size| {
         let stream = written(protocol, &answers::cut(&answer, size));
         let found = faults(protocol, "an answer", &stream);
@@ -102,7 +102,7 @@ fn any_answer_cut_anywhere_keeps_the_grammar_of_every_protocol() {
 }
 
 #[test]
-fn any_answer_that_fails_anywhere_keeps_the_grammar_and_says_so() {
+fn answer_failing_anywhere_follows_the_grammar_and_reports_failure() {
     let failure = Failure::new(FailureKind::Server, "broken");
     answers::every_answer(|protocol, answer, size| {
         let deltas = answers::cut(&answer, size);

@@ -24,7 +24,7 @@ fn kinds(messages: &Value) -> Vec<String> {
 }
 
 #[test]
-fn what_stands_before_or_between_results_follows_them() {
+fn content_around_results_is_moved_after_them() {
     let request = json!({
         "model": "m", "max_tokens": 64,
         "messages": [
@@ -53,7 +53,7 @@ fn what_stands_before_or_between_results_follows_them() {
 }
 
 #[test]
-fn several_results_of_one_call_become_one_with_all_their_parts() {
+fn multiple_results_of_one_call_are_merged() {
     let call = json!({ "id": "c", "type": "function", "function": { "name": "f", "arguments": "{}" } });
     let result = |text: &str| json!({ "role": "tool", "tool_call_id": "c", "content": text });
     let request = json!({ "model": "m", "messages": [
@@ -72,7 +72,7 @@ fn several_results_of_one_call_become_one_with_all_their_parts() {
 }
 
 #[test]
-fn a_result_goes_to_the_nearest_call_of_its_id() {
+fn result_matches_the_nearest_call_with_its_id() {
     let call = |id: &str, arguments: &str| json!({ "type": "function_call", "call_id": id, "name": "f", "arguments": arguments });
     let output = |text: &str| json!({ "type": "function_call_output", "call_id": "x", "output": text });
     let request = json!({ "model": "m", "input": [
@@ -92,7 +92,7 @@ fn a_result_goes_to_the_nearest_call_of_its_id() {
 }
 
 #[test]
-fn ids_and_names_that_the_target_refuses_are_rewritten_alike_everywhere() {
+fn invalid_ids_and_names_are_rewritten_consistently() {
     let name = "n".repeat(80);
     let request = json!({
         "model": "m",
@@ -122,7 +122,7 @@ fn ids_and_names_that_the_target_refuses_are_rewritten_alike_everywhere() {
 }
 
 #[test]
-fn a_custom_tool_becomes_a_function_of_one_text_where_the_target_has_none() {
+fn custom_tool_becomes_a_text_function_where_unsupported() {
     let request = json!({
         "model": "m",
         "tools": [{ "type": "custom", "name": "patch", "description": "Patches.",
@@ -152,7 +152,7 @@ fn a_custom_tool_becomes_a_function_of_one_text_where_the_target_has_none() {
 }
 
 #[test]
-fn a_conversation_that_conforms_is_not_copied() {
+fn conforming_conversation_is_not_copied() {
     let request = json!({
         "model": "m",
         "messages": [

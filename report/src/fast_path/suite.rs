@@ -44,7 +44,7 @@ fn is_of(kind: &str, instance: &Json) -> bool {
 /// The checkers never accept an invalid instance, and accept most valid ones. They never accept an object with members
 /// that the schema does not name, nor anything written in a rare way: long integers, URIs with a query, leap seconds.
 #[test]
-fn generated_checkers_are_sure_of_valid_instances_only() {
+fn generated_checkers_accept_only_valid_instances() {
     let names = Names::of(&Json::Null).expect("no schema of the suite has words of a deployment");
     let (mut tests, mut invalid, mut valid, mut sure) = (0, 0, 0, 0);
     let mut wrong = Vec::new();

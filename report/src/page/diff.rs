@@ -32,6 +32,7 @@ impl Diff {
                     (turns("worse", "Worse", &self.worse))
                     (words("otherwise", "Fails for another reason", &self.fails_otherwise))
                     (turns("hidden", "Failed before, not run now", &self.hidden))
+                    (turns("not-run", "Passed before, not run now", &self.not_run))
                     (words("models", "Answered by another model", &self.other_model))
                     (timings("slower", "Slower", &self.slower, &together(&self.thresholds.words())))
                     (timings("faster", "Faster", &self.faster, &together(&self.thresholds.words())))
@@ -46,6 +47,7 @@ impl Diff {
             ("worse", self.worse.len()),
             ("fails for another reason", self.fails_otherwise.len()),
             ("failed before, not run now", self.hidden.len()),
+            ("passed before, not run now", self.not_run.len()),
             ("another model", self.other_model.len()),
             ("slower", self.slower.len()),
             ("faster", self.faster.len()),

@@ -6,12 +6,14 @@ use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::bar::{bar, results};
+use super::protocols::section;
 use super::{check_name, code, facts, page, shown, shown_lines, status, text, time, together};
 use crate::causes::{Cause, causes};
 use crate::evidence::{Assertion, Evidence, EvidenceFile};
 use crate::finding::counted;
 use crate::matrix::{Headline, Matrix, Row, model_name, participle, tally};
 use crate::model::{Check, CheckError, CheckId, Report, Status, Usage};
+use crate::protocols::ProtocolReport;
 use crate::words;
 
 /// Characters that stay unescaped in the path of a link.
@@ -32,17 +34,39 @@ const MAX_PAGE_CHECKS: usize = 10_000;
 /// assert!(html(&report, &[]).starts_with("<!DOCTYPE html>"));
 /// ```
 pub fn html(report: &Report, evidence: &[EvidenceFile]) -> String {
+    page_of(report, evidence, None)
+}
+
+/// Like [`html()`], with a section of the additional checks.
+///
+/// ```
+/// use gatewright_report::{ProtocolReport, Report, html_with_protocols};
+///
+/// fn write(report: &Report, protocols: &ProtocolReport) -> std::io::Result<()> {
+///     std::fs::write("report.html", html_with_protocols(report, &[], protocols))
+/// }
+/// ```
+pub fn html_with_protocols(report: &Report, evidence: &[EvidenceFile], protocols: &ProtocolReport) -> String {
+    page_of(report, evidence, Some(protocols))
+}
+
+fn page_of(report: &Report, evidence: &[EvidenceFile], protocols: Option<&ProtocolReport>) -> String {
     let left_out = report.checks.len().saturating_sub(MAX_PAGE_CHECKS);
     if left_out == 0 {
-        return html_of(report, report, evidence);
+        return html_of(report, report, evidence, protocols);
     }
     let mut drawn = report.clone();
     drawn.checks.truncate(MAX_PAGE_CHECKS);
-    html_of(report, &drawn, evidence)
+    html_of(report, &drawn, evidence, protocols)
 }
 
 /// `drawn`: the report with only the checks that are shown.
-fn html_of(report: &Report, drawn: &Report, evidence: &[EvidenceFile]) -> String {
+fn html_of(
+    report: &Report,
+    drawn: &Report,
+    evidence: &[EvidenceFile],
+    protocols: Option<&ProtocolReport>,
+) -> String {
     let left_out = report.checks.len() - drawn.checks.len();
     let mut of_cell: HashMap<(CheckId, Option<&str>), VecDeque<usize>> = HashMap::new();
     for (place, EvidenceFile { evidence, .. }) in evidence.iter().enumerate() {
@@ -88,6 +112,7 @@ fn html_of(report: &Report, drawn: &Report, evidence: &[EvidenceFile]) -> String
                         ul { @for file in unclaimed.values() { li { (link(file)) } } }
                     }
                 }
+                @if let Some(protocols) = protocols { (section(protocols)) }
                 section aria-labelledby="run" { h2 #run { "Run" } (run(report)) }
             }
         },

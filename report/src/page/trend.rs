@@ -44,6 +44,9 @@ const MAX_LISTED: usize = 50;
 /// Width of a report's column in the pictures, and the height of a picture, in the pictures' own units.
 const COLUMN: u64 = 10;
 const HEIGHT: u64 = 100;
+/// Width of a column on the page, in CSS pixels, as long as all columns fit: of a chart, and of a cell's strip.
+const CHART_COLUMN_PX: usize = 24;
+const STRIP_COLUMN_PX: usize = 8;
 
 /// Reports over time, for a page. Keeps a few numbers per report, for at most [`MAX_TREND_REPORTS`] reports, and at
 /// most 1000 code points of an endpoint, name or date.
@@ -299,9 +302,10 @@ fn passes(points: &[&Point]) -> Markup {
     let words = last.counts.map(|(status, count)| format!("{count} {}", participle(status))).join(", ");
     figure(
         "Results",
+        "",
         &format!("{} checks", most(&columns)),
         &format!("Results of {} reports; newest: {words}", points.len()),
-        points.len(),
+        points,
         &stacked(points, &columns, &classes),
         &html! {
             @for (class, (status, count)) in classes.iter().zip(last.counts) {
@@ -321,9 +325,10 @@ fn tokens(points: &[&Point]) -> Markup {
     }
     figure(
         "Tokens",
+        "",
         &format!("{} tokens", most(&columns)),
         &format!("Tokens of {} reports; newest: {} in, {} out", points.len(), last[0], last[1]),
-        points.len(),
+        points,
         &stacked(points, &columns, &classes),
         &html! {
             @for ((class, name), count) in classes.iter().zip(["input", "output"]).zip(last) {
@@ -379,9 +384,10 @@ fn times(points: &[&Point]) -> Markup {
     }
     figure(
         "Times",
-        &format!("{} (median across the models of a report)", time(most)),
+        "Median across the models of a report.",
+        &time(most),
         &format!("Times of {} reports, up to {}", points.len(), time(most)),
-        points.len(),
+        points,
         &html! {
             @for (index, (_, curve)) in curves.iter().enumerate() {
                 path class={ "curve curve" (index) } d=(path(curve, most)) vector-effect="non-scaling-stroke"
@@ -441,8 +447,8 @@ fn history(points: &[&Point]) -> Markup {
                             th scope="row" { (check_name(*id)) }
                             td { (shown(model_name(*model))) }
                             td {
-                                svg.bar viewBox={ "0 0 " (width) " 10" } preserveAspectRatio="none" aria-hidden="true"
-                                    focusable="false" {
+                                svg.strip viewBox={ "0 0 " (width) " 10" } width=(points.len() * STRIP_COLUMN_PX)
+                                    preserveAspectRatio="none" aria-hidden="true" focusable="false" {
                                     @for (index, result) in results.iter().enumerate() {
                                         @if let Some(result) = result {
                                             (tick(index, *result))
@@ -525,24 +531,45 @@ fn list(points: &[&Point]) -> Markup {
     }
 }
 
-/// A picture with its name above and a legend of its colors below, with the newest value of each.
+/// A picture with its name and a note above, its scale on the left, the dates of the oldest and the newest report below, and
+/// a legend of its colors with the newest value of each. top: the value of the full height. points: a column each.
 fn figure(
     name: &str,
+    note: &str,
     top: &str,
     description: &str,
-    columns: usize,
+    points: &[&Point],
     content: &Markup,
     keys: &Markup,
 ) -> Markup {
     html! {
         h3 { (name) }
-        p.soft { "Full height: " (top) "." }
+        @if !note.is_empty() { p.soft { (note) } }
         figure {
-            svg.chart viewBox={ "0 0 " (columns as u64 * COLUMN) " " (HEIGHT) } role="img" aria-label=(description)
-                preserveAspectRatio="none" { (content) }
+            div.plot {
+                div.scale aria-hidden="true" { span { (top) } span { "0" } }
+                div.columns {
+                    svg.chart viewBox={ "0 0 " (points.len() as u64 * COLUMN) " " (HEIGHT) }
+                        width=(points.len() * CHART_COLUMN_PX) role="img" aria-label=(description)
+                        preserveAspectRatio="none" { (content) }
+                    (dates(points))
+                }
+            }
             figcaption { ul.keys { (keys) } }
         }
     }
+}
+
+/// The dates below the first and the last column; with the time of day if it was one day.
+fn dates(points: &[&Point]) -> Markup {
+    const DAY: usize = "2026-07-31".len();
+    const MINUTE: usize = "2026-07-31T10:00".len();
+    let [first, .., last] = points else { return html! {} };
+    let label =
+        |point: &Point, length| point.generated_at.chars().take(length).collect::<String>().replace('T', " ");
+    let is_one_day = label(first, DAY) == label(last, DAY);
+    let length = if is_one_day { MINUTE } else { DAY };
+    html! { div.dates { @for point in [first, last] { span { (shown(&label(point, length))) } } } }
 }
 
 /// Like `key`, for a curve.

@@ -1,4 +1,5 @@
-//! Scanners of formats and lengths: they accept what is usual, and never anything that the schema's validator rejects.
+//! Scanners of formats and lengths: they accept the usual notations, and never anything that the schema's validator
+//! rejects.
 
 /// Whether a text as written, with valid escapes, has this many code points.
 #[inline]

@@ -25,7 +25,7 @@ fn texts(mut judge: impl FnMut(&[u8])) {
 }
 
 #[test]
-fn plain_bytes_end_at_the_first_that_a_string_cannot_hold_wherever_it_stands() {
+fn plain_length_stops_at_the_first_special_byte_at_any_offset() {
     texts(|text| {
         let special = |byte: &u8| matches!(byte, ..b' ' | b'"' | b'\\');
         assert_eq!(plain_length(text), text.iter().position(special).unwrap_or(text.len()), "{text:?}");
@@ -33,7 +33,7 @@ fn plain_bytes_end_at_the_first_that_a_string_cannot_hold_wherever_it_stands() {
 }
 
 #[test]
-fn words_end_at_the_first_quotation_mark_wherever_it_stands() {
+fn word_ends_at_the_first_quotation_mark_at_any_offset() {
     texts(|text| {
         let document = [b"\"", text].concat();
         let end = text.iter().position(|byte| *byte == b'"');
@@ -42,7 +42,7 @@ fn words_end_at_the_first_quotation_mark_wherever_it_stands() {
 }
 
 #[test]
-fn texts_are_what_another_parser_reads_whatever_stands_where() {
+fn strings_match_another_parser() {
     let mut sound = 0;
     texts(|text| {
         let document = [b"\"", text].concat();
@@ -60,7 +60,7 @@ fn texts_are_what_another_parser_reads_whatever_stands_where() {
 }
 
 #[test]
-fn spaces_are_counted_up_to_the_first_other_byte_wherever_it_stands() {
+fn leading_spaces_are_counted_at_any_offset() {
     texts(|text| {
         assert_eq!(spaces(text), text.iter().take_while(|byte| **byte == b' ').count(), "{text:?}");
     });
@@ -68,7 +68,7 @@ fn spaces_are_counted_up_to_the_first_other_byte_wherever_it_stands() {
 
 /// A fraction of zeros keeps the value an integer; a floating-point parser agrees.
 #[test]
-fn integers_may_have_a_fraction_of_zeros_and_no_other() {
+fn integers_may_have_only_a_zero_fraction() {
     let written = ["1.0", "0.0", "-0.0", "-2.00", "300.000000000000000000", "7"];
     let integers = [1, 0, 0, -2, 300, 7];
     for (text, integer) in written.iter().zip(integers) {

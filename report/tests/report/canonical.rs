@@ -39,7 +39,7 @@ fn canonical_form_of_every_vector_is_equivalent_and_idempotent() {
 
 #[test]
 fn invalid_json_has_no_canonical_form_and_the_verdict_gives_the_position() {
-    let outcome = Validator::default().canonical(b"{\n  \"a\": 1,}").expect_err("no JSON");
+    let outcome = Validator::default().canonical(b"{\n  \"a\": 1,}").expect_err("not JSON");
     assert_eq!((outcome.violations[0].rule, outcome.violations[0].line), ("syntax", 2));
 }
 

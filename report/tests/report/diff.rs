@@ -25,6 +25,11 @@ fn every_change_of_a_result_has_its_list() {
         full.checks[2].status = status;
         full
     };
+    let left_out = || {
+        let mut full = with(Skip);
+        full.checks[2].reason = Some("filtered: left out by the selection of checks".to_owned());
+        full
+    };
     // A missing cell also counts as not run.
     let without = || {
         let mut full = report("full");
@@ -34,7 +39,8 @@ fn every_change_of_a_result_has_its_list() {
     for (old, new, list) in [
         (with(Pass), with(Fail), "worse"),
         (with(Pass), with(Skip), "worse"),
-        (with(Pass), without(), "worse"),
+        (with(Pass), without(), "not run"),
+        (with(Pass), left_out(), "not run"),
         (with(Skip), with(Fail), "worse"),
         (without(), with(Fail), "worse"),
         (with(Fail), with(Pass), "better"),
@@ -46,7 +52,12 @@ fn every_change_of_a_result_has_its_list() {
         (without(), with(Skip), "none"),
     ] {
         let found = diff(&old, &new);
-        let lists = [("worse", &found.worse), ("better", &found.better), ("hidden", &found.hidden)];
+        let lists = [
+            ("worse", &found.worse),
+            ("not run", &found.not_run),
+            ("better", &found.better),
+            ("hidden", &found.hidden),
+        ];
         for (name, turns) in lists {
             assert_eq!(turns.len(), usize::from(name == list), "{list}: {turns:?}");
         }

@@ -12,7 +12,7 @@ fn example() -> String {
 }
 
 #[test]
-fn the_report_of_the_documentation_is_valid() {
+fn documented_report_is_valid() {
     // Section 2.12.
     let verdict = report::validate(example().as_bytes());
     assert!(verdict.valid, "{verdict:?}");

@@ -14,7 +14,7 @@ fn terminal_shows_the_matrix_and_what_went_wrong() {
 }
 
 #[test]
-fn a_cause_is_reported_once_for_all_its_cells_and_skipped_cells_in_one_line() {
+fn cause_is_reported_once_for_all_its_cells_and_skipped_cells_in_one_line() {
     let mut report = bases::report("full");
     let mut failed = report.checks[0].clone();
     failed.status = Status::Fail;

@@ -31,7 +31,7 @@ fn refusal_vectors() {
         }
         let strict = case["strict"].as_bool().expect("a switch");
         let validator = Validator::builder().strict(strict).max_findings(1).build();
-        let refused = validator.read(document.to_string().as_bytes()).expect_err("it is refused");
+        let refused = validator.read(document.to_string().as_bytes()).expect_err("rejected");
         assert_eq!(refused.summary(), case["says"].as_str().expect("text"), "{}", case["name"]);
     }
 }

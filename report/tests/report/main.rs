@@ -4,6 +4,7 @@
 mod bases;
 mod bounds;
 mod canonical;
+mod checker;
 mod diagnostics;
 mod diff;
 mod examples;
@@ -15,5 +16,4 @@ mod pool;
 mod robustness;
 mod rules;
 mod schema;
-mod sure;
 mod vectors;

@@ -11,7 +11,7 @@ fn every_valid_report_round_trips_unchanged() {
     for case in vectors::cases().iter().filter(|case| case.valid) {
         let outcome = vectors::validator(&case.options).validate(&case.document);
         let report = outcome.report.unwrap_or_else(|| panic!("{} has no report", case.name));
-        let written = serde_json::to_vec(&report).expect("a report serialises");
+        let written = serde_json::to_vec(&report).expect("a report serializes");
         let again = vectors::validator(&case.options).validate(&written);
         // Integers outside 64 bits become the nearest that fits; everything else is unchanged.
         if outcome.advisories.iter().all(|advisory| advisory.rule != "unsafe_integer") {

@@ -114,5 +114,5 @@ fn every_schema_keyword_is_covered_by_a_vector() {
         .iter()
         .filter(|place| findings(&without(&schema, place)).is_some_and(|mutated| mutated == original))
         .collect();
-    assert!(uncovered.is_empty(), "no vector tells these from their absence: {uncovered:#?}");
+    assert!(uncovered.is_empty(), "no vector notices the absence of these: {uncovered:#?}");
 }

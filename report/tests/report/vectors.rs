@@ -138,6 +138,7 @@ pub(crate) fn validator(options: &Map<String, Value>) -> Validator {
         builder = match option.as_str() {
             "models" => builder.models(value.as_array().expect("ids").iter().filter_map(Value::as_str)),
             "kit_name" => builder.kit_name(value.as_str().expect("a name")),
+            "own_names" => builder.own_names(value.as_bool().expect("a boolean")),
             "strict" => builder.strict(value.as_bool().expect("a boolean")),
             "max_bytes" => {
                 builder.max_bytes(usize::try_from(value.as_u64().expect("a size")).expect("small"))
@@ -154,7 +155,7 @@ pub(crate) fn validator(options: &Map<String, Value>) -> Validator {
 /// What differs between the expected and actual findings: every key that a vector gives must match.
 fn difference(expected: &[Value], found: &[Violation]) -> Option<String> {
     let found: Vec<Value> =
-        found.iter().map(|finding| serde_json::to_value(finding).expect("findings serialise")).collect();
+        found.iter().map(|finding| serde_json::to_value(finding).expect("findings serialize")).collect();
     let same = expected.len() == found.len()
         && expected.iter().zip(&found).all(|(expected, found)| {
             expected.as_object().expect("a finding").iter().all(|(key, value)| found.get(key) == Some(value))

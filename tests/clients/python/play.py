@@ -6,6 +6,8 @@ SHARE targets, and the next scenarios against the next target.
 Each program and each client has its own failing models: a breaker that one client opens affects no other.
 """
 
+import faulthandler
+import gc
 import importlib
 import inspect
 import json
@@ -16,6 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scenarios import NEEDS, SCENARIOS, Client, Target, plays
+
+# Time limit of a scenario, in seconds. A client that hangs ends the program, which prints where it waits.
+MAX_SCENARIO_S = 300
 
 
 def clients(modules: list[str]) -> Iterator[type[Client]]:
@@ -40,6 +45,10 @@ def outcome(kind: type[Client], player: str, target: Target, scenario, chosen: b
         chosen = model or getattr(target, needed)[kind.protocol].format(player)
         return kind(Target(**{**vars(target), "key": key}), chosen)
 
+    # Some clients abandon streams. If the garbage collector closed one while the client's HTTP library holds
+    # the lock of its connections, the library would wait for itself. Garbage is collected between scenarios.
+    gc.disable()
+    faulthandler.dump_traceback_later(MAX_SCENARIO_S, exit=True)
     try:
         scenario(new)
     except Exception as error:
@@ -47,6 +56,10 @@ def outcome(kind: type[Client], player: str, target: Target, scenario, chosen: b
         ours = [frame for frame in frames if Path(frame.filename).parent == Path(__file__).parent]
         at = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}"
         return {"failed": f"{at}: {type(error).__name__}: {error}"[:2000]}
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        gc.enable()
+        gc.collect()
     return {}
 
 

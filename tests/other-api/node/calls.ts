@@ -1,15 +1,13 @@
-// Calls every operation of the harbor through its generated client, and compares the results with the
+// Calls every operation of the harbor and the library through their generated clients, and compares the results with the
 // exchanges. `cargo xtask test other-api` puts it next to the generated code, compiles both, and runs it.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 
-import { Connection } from "./gatewright/connection";
-import { engine } from "./gatewright/engine";
-import { CallSite } from "./gatewright/failure";
 import { responseOf } from "./gatewright/response";
-import { ClientResources } from "./generated/resources";
-import type { Any, Berth, Cargo, Record, Stream } from "./generated/types";
+import { Client as Harbour } from "./harbour/index";
+import type { Any, Berth, Cargo, Notice, Record, Stream } from "./harbour/types";
+import { type Item, Client as Library } from "./library/index";
 
 interface Exchange {
   answer: { json?: unknown; text?: string; bytes?: string };
@@ -20,12 +18,8 @@ function read(variable: string): string {
 }
 
 const exchanges = JSON.parse(read("EXCHANGES")) as { [name: string]: Exchange };
-const refused = (engine as unknown as { registerOperations(json: string): string | null }).registerOperations(
-  read("OPERATIONS"),
-);
-assert.equal(refused, null);
-
-const harbour = new ClientResources(Connection.open({}, "harbour-test", new CallSite(ClientResources)));
+const harbour = new Harbour();
+const library = new Library();
 
 function answer(name: string): Exchange["answer"] {
   const exchange = exchanges[name];
@@ -33,7 +27,39 @@ function answer(name: string): Exchange["answer"] {
   return exchange.answer;
 }
 
+async function callLibrary(): Promise<void> {
+  const page = await library.items.list({
+    cursor: "a",
+    ids: [3, 4],
+    kind: ["book", "film"],
+    limit: 2,
+    sort: "-title",
+    "X-Request-Id": "r-1",
+  });
+  assert.deepEqual(page, answer("lists in a query, and a header").json);
+  const [book, film] = page.data;
+  assert(book?.kind === "book" && film?.kind === "film");
+  assert.deepEqual([book.pages, film.minutes, film.shelf], [352, 124.5, "cellar"]);
+  assert.equal((await library.items.list({ cursor: page.next_cursor ?? "" })).next_cursor, null);
+
+  const added: Item = await library.items.add({
+    title: "Walden",
+    kind: "book",
+    pages: 352,
+    shelf: "cellar",
+    "X-Request-Id": "r-2",
+  });
+  assert.deepEqual(added, answer("a body that inherits").json);
+  assert.equal((await library.items.getById("77a0")).kind, "film");
+  assert.equal((await library.items.update({ path_id: "5f4d", id: "6a01", shelf: 3 })).shelf, 3);
+  const states: string[] = [];
+  for await (const event of await library.loans.watch("l1")) states.push(event.state);
+  assert.deepEqual(states, ["lent", "returned"]);
+}
+
 async function main(): Promise<void> {
+  await callLibrary();
+
   const params = { pageSize: 5, state: "free", in: "east", "X-Pilot": "ada" } as const;
   const listed: Berth[] = await harbour.berths.list("nyc", params);
   assert.deepEqual(listed, answer("an array").json);
@@ -91,6 +117,21 @@ async function main(): Promise<void> {
   const basins = await harbour.waters.streams.match();
   const names = (basins["east"] ?? []).map((stream: Stream) => stream.name);
   assert.deepEqual(names, ["Bille", "Alster"]);
+
+  const notices: Notice[] = await harbour.notices.hoist({
+    level: "error",
+    channels: { constructor: { number: 7 }, east: { number: 16 } },
+    until: 1767323045,
+    größe: "large",
+    "tiefe²": "deep",
+    __secret: "s",
+    builtins: "b",
+    str: "t",
+    urgent: true,
+  });
+  assert.deepEqual(notices, answer("idioms of OpenAPI 3.0, and names that are hard to spell").json);
+  assert(notices[0]?.kind === "heard");
+  assert.equal(notices[0].ship, "Ada");
 }
 
 main().catch((error: unknown) => {

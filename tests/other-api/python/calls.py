@@ -1,6 +1,7 @@
-"""Calls every operation of the harbor through its generated client, and compares the results.
+"""Calls every operation of the harbor and the library through their generated clients.
 
-`cargo xtask test other-api` generates the package `harbour`, checks the types of this file, and runs it.
+`cargo xtask test other-api` generates the packages `harbour` and `library`, checks the types of
+this file, and runs it.
 """
 
 from __future__ import annotations
@@ -13,17 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import gatewright
+import harbour
+import library
 import pytest
-from gatewright import _engine
-from harbour import resources, types
-
-
-class Harbour(resources.Resources, gatewright.Client):
-    """The harbor's operations on a client."""
-
-
-class AsyncHarbour(resources.AsyncResources, gatewright.AsyncClient):
-    """The same for asyncio."""
+from harbour import types
 
 
 def plain(value: Any) -> Any:
@@ -39,7 +33,7 @@ def status(method: Callable[..., Any], *arguments: Any, **members: Any) -> tuple
     return result, response.status_code
 
 
-def call(client: Harbour, answers: dict[str, Any]) -> None:
+def call(client: harbour.Client, answers: dict[str, Any]) -> None:
     listed: list[types.Berth] = client.berths.list("nyc", pageSize=5, state="free", in_="east", X_Pilot="ada")
     assert plain(listed) == answers["an array"]["json"]
     ship = listed[0].ship
@@ -92,9 +86,50 @@ def call(client: Harbour, answers: dict[str, Any]) -> None:
     streams = client.waters.streams.match()
     assert [stream.name for stream in streams["east"]] == ["Bille", "Alster"]
 
+    notices: list[types.Notice] = client.notices.hoist(
+        level="error",
+        channels={"constructor": {"number": 7}, "east": {"number": 16}},
+        until=1767323045,
+        größe="large",
+        tiefe_="deep",
+        _secret="s",
+        builtins="b",
+        str="t",
+        urgent=True,
+    )
+    assert plain(notices) == answers["idioms of OpenAPI 3.0, and names that are hard to spell"]["json"]
+    heard = notices[0]
+    assert heard.kind == "heard"
+    assert heard.ship == "Ada"
+
+
+def call_library(client: library.Client, answers: dict[str, Any]) -> None:
+    page = client.items.list(
+        cursor="a", ids=[3, 4], kind=["book", "film"], limit=2, sort="-title", X_Request_Id="r-1"
+    )
+    assert plain(page) == answers["lists in a query, and a header"]["json"]
+    book, film = page.data
+    assert book.kind == "book"
+    assert (book.pages, book.barcode, book["lent"]) == (352, 42, False)
+    assert film.kind == "film"
+    assert (film.minutes, film.shelf) == (124.5, "cellar")
+    assert client.items.list(cursor=page.next_cursor or "").next_cursor is None
+
+    added = client.items.add(title="Walden", kind="book", pages=352, shelf="cellar", X_Request_Id="r-2")
+    assert plain(added) == answers["a body that inherits"]["json"]
+    assert client.items.get_by_id("77a0").kind == "film"
+    assert client.items.update("5f4d", id="6a01", shelf=3).shelf == 3
+    events: list[library.types.LoanEvent] = list(client.loans.watch("l1"))
+    assert [event.state for event in events] == ["lent", "returned"]
+    assert events[1]["note"] == "wet"
+
 
 async def call_async() -> None:
-    async with AsyncHarbour() as client:
+    async with library.AsyncClient() as client:
+        assert (await client.items.list(cursor="b")).data == []
+        watched = await client.loans.watch("l1")
+        assert [event.state async for event in watched] == ["lent", "returned"]
+    async with harbour.AsyncClient() as client:
         berths, chart, log = await asyncio.gather(
             client.berths.list("osl"),
             client.charts.import_("depth", "large"),
@@ -108,11 +143,11 @@ async def call_async() -> None:
 
 def main() -> None:
     exchanges = json.loads(Path(os.environ["EXCHANGES"]).read_text())
-    # Only in debug builds, so no stub has it.
-    engine: Any = _engine
-    engine.register_operations(Path(os.environ["OPERATIONS"]).read_text())
-    with Harbour() as client:
-        call(client, {name: exchange["answer"] for name, exchange in exchanges.items()})
+    answers = {name: exchange["answer"] for name, exchange in exchanges.items()}
+    with harbour.Client() as client:
+        call(client, answers)
+    with library.Client() as client:
+        call_library(client, answers)
     asyncio.run(call_async())
 
 

@@ -8,6 +8,6 @@ mod redis;
 mod unprivileged;
 
 pub use self::bucket::Bucket;
-pub use self::network::{Network, Way};
+pub use self::network::{Death, Network, Way};
 pub use self::postgres::Postgres;
 pub use self::redis::Redis;

@@ -1,19 +1,19 @@
 //! Judges a history: finds each response that no order of events explains. Pure: lines in, violations out.
 //!
-//! What a client was told happened at some moment between its call and its response. So two observations whose times overlap may
+//! What a client learned happened at some moment between its call and its response. So two observations whose times overlap may
 //! be in either order, and of two that don't overlap, the first one is the earlier.
 
 mod answers;
-mod films;
 mod keys;
 mod limits;
-mod notices;
+mod notifications;
 mod reasons;
 mod record;
 mod repeats;
 mod service;
 mod tasks;
 mod usage;
+mod videos;
 mod work;
 
 #[cfg(test)]
@@ -72,11 +72,11 @@ pub(crate) fn check(lines: &[Line], promises: Promises) -> Verdict {
     let mut violations = Vec::new();
     tasks::check(&record, &mut violations);
     repeats::check(&record, promises, &mut violations);
-    notices::check(&record, &mut violations);
+    notifications::check(&record, &mut violations);
     answers::check(&record, &mut violations);
     keys::check(&record, &mut violations);
     limits::check(&record, promises, &mut violations);
-    films::check(&record, &mut violations);
+    videos::check(&record, &mut violations);
     reasons::check(&record, &mut violations);
     work::check(&record, &mut violations);
     service::check(&record, &mut violations);

@@ -14,11 +14,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::expected::{self, FILM, TEXT};
-use crate::history::{Asked, Got, History, Limits, What};
+use crate::history::{Event, History, Limits, Operation, Outcome};
 
 /// The key in the configuration of all nodes.
 pub(crate) const DEFAULT: &str = "default";
-/// The name under which that key is counted at the node alone.
+/// The name under which that key is counted at the standalone node.
 pub(crate) const DEFAULT_ALONE: &str = "default of the node alone";
 /// The key that creates and revokes keys.
 const ADMIN: &str = "admin";
@@ -60,7 +60,7 @@ impl Clients {
         self.intents.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) async fn chat(&self, node: usize, key: &str, stream: bool) -> Got {
+    pub(crate) async fn chat(&self, node: usize, key: &str, stream: bool) -> Outcome {
         self.chat_about(node, key, self.intent(), stream, None).await
     }
 
@@ -72,9 +72,9 @@ impl Clients {
         intent: u64,
         stream: bool,
         once: Option<&str>,
-    ) -> Got {
-        let asked = Asked::Chat { intent, stream, once: once.map(str::to_owned) };
-        self.asked(node, key, asked, async |client| {
+    ) -> Outcome {
+        let operation = Operation::Chat { intent, stream, once: once.map(str::to_owned) };
+        self.perform(node, key, operation, async |client| {
             let mut request = json!({ "model": TEXT, "max_tokens": MAX_TOKENS,
                 "messages": [{ "role": "user", "content": expected::prompt(intent) }] });
             if !stream {
@@ -102,9 +102,9 @@ impl Clients {
     }
 
     /// `once`: the idempotency key.
-    pub(crate) async fn respond(&self, node: usize, key: &str, intent: u64, once: Option<&str>) -> Got {
-        let asked = Asked::Respond { intent, once: once.map(str::to_owned) };
-        self.asked(node, key, asked, async |client| {
+    pub(crate) async fn respond(&self, node: usize, key: &str, intent: u64, once: Option<&str>) -> Outcome {
+        let operation = Operation::Respond { intent, once: once.map(str::to_owned) };
+        self.perform(node, key, operation, async |client| {
             let request = ResponseRequest::new(TEXT, expected::prompt(intent).as_str());
             Ok(response(&*client.responses().create(&request).await?))
         })
@@ -112,8 +112,8 @@ impl Clients {
     }
 
     /// The stored response to an intent. `id`: its own.
-    pub(crate) async fn retrieve(&self, node: usize, key: &str, intent: u64, id: &str) -> Got {
-        self.asked(node, key, Asked::Retrieve { intent, id: id.to_owned() }, async |client| {
+    pub(crate) async fn retrieve(&self, node: usize, key: &str, intent: u64, id: &str) -> Outcome {
+        self.perform(node, key, Operation::Retrieve { intent, id: id.to_owned() }, async |client| {
             Ok(response(&*client.responses().retrieve(id).await?))
         })
         .await
@@ -127,63 +127,63 @@ impl Clients {
         intent: u64,
         once: Option<&str>,
         hook: Option<&str>,
-    ) -> Got {
-        let asked = Asked::Submit { intent, once: once.map(str::to_owned), told: hook.is_some() };
-        self.asked(node, key, asked, async |client| {
+    ) -> Outcome {
+        let operation = Operation::Submit { intent, once: once.map(str::to_owned), notifies: hook.is_some() };
+        self.perform(node, key, operation, async |client| {
             let mut request = json!({ "model": FILM, "prompt": expected::prompt(intent), "duration": 4 });
             if let Some(hook) = hook {
                 request["webhook_url"] = json!(hook);
             }
             let request: VideoGenerationRequest = read(request);
-            Ok(Got::Task { task: written(&*client.videos().generations().create(&request).await?) })
+            Ok(Outcome::Task { task: written(&*client.videos().generations().create(&request).await?) })
         })
         .await
     }
 
-    pub(crate) async fn look_up(&self, node: usize, key: &str, task: &str) -> Got {
-        self.asked(node, key, Asked::LookUp { task: task.to_owned() }, async |client| {
-            Ok(Got::Task { task: written(&*client.videos().generations().retrieve(task).await?) })
+    pub(crate) async fn look_up(&self, node: usize, key: &str, task: &str) -> Outcome {
+        self.perform(node, key, Operation::LookUp { task: task.to_owned() }, async |client| {
+            Ok(Outcome::Task { task: written(&*client.videos().generations().retrieve(task).await?) })
         })
         .await
     }
 
     /// Reads the file of a task from a node. `url`: as any node wrote it.
-    pub(crate) async fn fetch(&self, node: usize, key: &str, task: &str, url: &str) -> Got {
+    pub(crate) async fn fetch(&self, node: usize, key: &str, task: &str, url: &str) -> Outcome {
         let path =
             url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
         let url = format!("{}/{path}", self.urls[node]);
-        self.asked(node, key, Asked::Fetch { task: task.to_owned() }, async |client| {
+        self.perform(node, key, Operation::Fetch { task: task.to_owned() }, async |client| {
             let mut download = client.download(&url).await?;
             let mut file = Vec::new();
             while let Some(piece) = download.chunk().await? {
                 file.extend_from_slice(&piece);
             }
-            Ok(Got::File { digest: expected::digest(&file) })
+            Ok(Outcome::File { digest: expected::digest(&file) })
         })
         .await
     }
 
     /// Creates a key with this name.
-    pub(crate) async fn create_key(&self, node: usize, name: &str, limits: Limits) -> Got {
-        let asked = Asked::CreateKey { name: name.to_owned(), limits };
-        let call = self.history.call(node, ADMIN, asked);
+    pub(crate) async fn create_key(&self, node: usize, name: &str, limits: Limits) -> Outcome {
+        let operation = Operation::CreateKey { name: name.to_owned(), limits };
+        let call = self.history.call(node, ADMIN, operation);
         let made =
             self.admin(node, Method::POST, "keys", Some(json!({ "name": name, "limits": limits }))).await;
-        let got = made.map_or_else(
+        let outcome = made.map_or_else(
             |refusal| refusal,
             |issued| {
                 let secret = issued["secret"].as_str().unwrap_or_default().to_owned();
                 self.known().secrets.insert(name.to_owned(), secret);
-                Got::Done
+                Outcome::Done
             },
         );
-        self.answered(call, got)
+        self.answered(call, outcome)
     }
 
-    pub(crate) async fn revoke_key(&self, node: usize, name: &str) -> Got {
-        let call = self.history.call(node, ADMIN, Asked::RevokeKey { name: name.to_owned() });
+    pub(crate) async fn revoke_key(&self, node: usize, name: &str) -> Outcome {
+        let call = self.history.call(node, ADMIN, Operation::RevokeKey { name: name.to_owned() });
         let revoked = self.admin(node, Method::DELETE, &format!("keys/{name}"), None).await;
-        self.answered(call, revoked.map_or_else(|refusal| refusal, |_| Got::Done))
+        self.answered(call, revoked.map_or_else(|refusal| refusal, |_| Outcome::Done))
     }
 
     /// What the store has counted, by key and model.
@@ -198,11 +198,11 @@ impl Clients {
         method: Method,
         path: &str,
         body: Option<Value>,
-    ) -> Result<Value, Got> {
+    ) -> Result<Value, Outcome> {
         let request = self.admin.request(method, format!("{}/admin/{path}", self.urls[node]));
         let request = request.bearer_auth(&self.admin_key);
         let request = body.iter().fold(request, reqwest::RequestBuilder::json);
-        let lost = |error: reqwest::Error| Got::Lost { why: error.to_string() };
+        let lost = |error: reqwest::Error| Outcome::Lost { why: error.to_string() };
         let response = request.send().await.map_err(lost)?;
         let status = response.status().as_u16();
         let document: Value = response.json().await.map_err(lost)?;
@@ -210,27 +210,27 @@ impl Clients {
             return Ok(document);
         }
         let code = document["error"]["code"].as_str().unwrap_or_default().to_owned();
-        Err(Got::Refused { status, code })
+        Err(Outcome::Refused { status, code })
     }
 
-    async fn asked(
+    async fn perform(
         &self,
         node: usize,
         key: &str,
-        asked: Asked,
-        ask: impl AsyncFnOnce(Client) -> Result<Got, Error>,
-    ) -> Got {
-        let idempotency_key = asked.once().map(str::to_owned);
+        operation: Operation,
+        ask: impl AsyncFnOnce(Client) -> Result<Outcome, Error>,
+    ) -> Outcome {
+        let idempotency_key = operation.once().map(str::to_owned);
         let options = RequestOptions { idempotency_key, ..RequestOptions::default() };
         let client = self.client(node, key).with_options(options);
-        let call = self.history.call(node, key, asked);
-        let got = ask(client).await.unwrap_or_else(|error| refusal(&error));
-        self.answered(call, got)
+        let call = self.history.call(node, key, operation);
+        let outcome = ask(client).await.unwrap_or_else(|error| refusal(&error));
+        self.answered(call, outcome)
     }
 
-    fn answered(&self, call: u64, got: Got) -> Got {
-        self.history.add(What::Answered { call, got: got.clone() });
-        got
+    fn answered(&self, call: u64, outcome: Outcome) -> Outcome {
+        self.history.add(Event::Answered { call, outcome: outcome.clone() });
+        outcome
     }
 
     fn client(&self, node: usize, key: &str) -> Client {
@@ -239,7 +239,7 @@ impl Clients {
         let client = clients.entry((node, key.to_owned())).or_insert_with(|| {
             // Each attempt is a separate call in the history.
             let builder = Client::builder().base_url(&self.urls[node]).api_key(secrets[key].clone());
-            builder.max_retries(0).timeout(PATIENCE).no_proxy().build().expect("sound options")
+            builder.max_retries(0).timeout(PATIENCE).no_proxy().build().expect("valid options")
         });
         client.clone()
     }
@@ -257,9 +257,9 @@ fn written(answer: &impl Serialize) -> Value {
     serde_json::to_value(answer).expect("plain values")
 }
 
-fn text_of(id: &Value, text: &Value, usage: &Value) -> Got {
+fn text_of(id: &Value, text: &Value, usage: &Value) -> Outcome {
     let count = |names: [&str; 2]| names.iter().find_map(|name| usage[name].as_u64()).unwrap_or_default();
-    Got::Text {
+    Outcome::Text {
         id: id.as_str().unwrap_or_default().to_owned(),
         text: text.as_str().unwrap_or_default().to_owned(),
         input: count(["prompt_tokens", "input_tokens"]),
@@ -267,17 +267,17 @@ fn text_of(id: &Value, text: &Value, usage: &Value) -> Got {
     }
 }
 
-fn response(response: &gatewright::types::Response) -> Got {
+fn response(response: &gatewright::types::Response) -> Outcome {
     let document = written(response);
     text_of(&document["id"], &json!(response.output_text()), &document["usage"])
 }
 
 /// What an error means for the call: it was rejected, or its outcome is unknown.
-fn refusal(error: &Error) -> Got {
+fn refusal(error: &Error) -> Outcome {
     match error.status() {
         Some(status) if status >= 400 => {
-            Got::Refused { status, code: error.code().unwrap_or_default().to_owned() }
+            Outcome::Refused { status, code: error.code().unwrap_or_default().to_owned() }
         }
-        _ => Got::Lost { why: error.to_string() },
+        _ => Outcome::Lost { why: error.to_string() },
     }
 }

@@ -15,6 +15,9 @@ const PAUSE_MS: std::ops::Range<u64> = 500..2_500;
 /// Longer between two cuts: while a node is cut off, much of what it reports is excused.
 const PAUSE_OF_CUTS_MS: std::ops::Range<u64> = 4_000..9_000;
 
+/// The counters and the bucket are absent in one round of this many, not in the first: in a long run, there is time to recover.
+const ROUNDS_OF_ABSENCES: usize = 12;
+
 /// A fault that begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
@@ -24,13 +27,13 @@ pub(crate) struct Step {
 }
 
 /// The faults of a run: of nodes, of what they need, and of the network between them, in parallel. Each kind occurs before any
-/// occurs again, and all are over at the end.
-pub(crate) fn plan(seed: u64, time: Duration) -> Vec<Step> {
+/// occurs again, and all are over at the end. `absent`: for how long counters and bucket are also away at a time.
+pub(crate) fn plan(seed: u64, time: Duration, absent: Option<Duration>) -> Vec<Step> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut steps = Vec::new();
-    row(&mut random, time, &mut steps, PAUSE_MS, of_nodes);
-    row(&mut random, time, &mut steps, PAUSE_MS, of_others);
-    row(&mut random, time, &mut steps, PAUSE_OF_CUTS_MS, of_networks);
+    row(&mut random, time, &mut steps, PAUSE_MS, |random, _| of_nodes(random));
+    row(&mut random, time, &mut steps, PAUSE_MS, |_, round| of_others(round, absent));
+    row(&mut random, time, &mut steps, PAUSE_OF_CUTS_MS, |random, _| of_networks(random));
     steps.sort_by_key(|step| step.at);
     steps
 }
@@ -38,17 +41,17 @@ pub(crate) fn plan(seed: u64, time: Duration) -> Vec<Step> {
 /// Faults that begin and end together, and how long they may last, in milliseconds.
 type Faults = Vec<(Vec<Fault>, std::ops::Range<u64>)>;
 
-/// One after the other. `kinds`: each kind.
+/// One after the other. `kinds`: each kind, by the number of the round.
 fn row(
     random: &mut StdRng,
     time: Duration,
     steps: &mut Vec<Step>,
     pause: std::ops::Range<u64>,
-    kinds: fn(&mut StdRng) -> Faults,
+    kinds: impl Fn(&mut StdRng, usize) -> Faults,
 ) {
     let mut at = FIRST;
-    loop {
-        let mut faults = kinds(random);
+    for round in 0.. {
+        let mut faults = kinds(random, round);
         faults.shuffle(random);
         for (together, lasts) in faults {
             let end = at + Duration::from_millis(random.random_range(lasts));
@@ -96,7 +99,7 @@ fn ahead(random: &mut StdRng) -> i64 {
     random.random_range(4_000..20_000)
 }
 
-fn of_others(_: &mut StdRng) -> Faults {
+fn of_others(round: usize, absent: Option<Duration>) -> Faults {
     let faults = [
         (Fault::Counters { hang: false }, 500..3_000),
         (Fault::Counters { hang: true }, 1_000..3_000),
@@ -106,7 +109,12 @@ fn of_others(_: &mut StdRng) -> Faults {
         (Fault::Disk, 1_000..4_000),
         (Fault::Receiver, 500..2_000),
     ];
-    faults.map(|(fault, lasts)| (vec![fault], lasts)).to_vec()
+    let absences = absent.filter(|_| round % ROUNDS_OF_ABSENCES == 1).into_iter().flat_map(|absent| {
+        let absent_ms = u64::try_from(absent.as_millis()).unwrap_or(u64::MAX - 1);
+        let faults = [Fault::Counters { hang: false }, Fault::Counters { hang: true }, Fault::Bucket];
+        faults.map(|fault| (fault, absent_ms..absent_ms + 1))
+    });
+    faults.into_iter().chain(absences).map(|(fault, lasts)| (vec![fault], lasts)).collect()
 }
 
 /// Longer than a lease, and shorter than the database waits for a client that is cut off in a transaction.
@@ -128,10 +136,10 @@ mod tests {
 
     /// The run that is part of `cargo xtask test`.
     #[test]
-    fn the_short_plan_has_each_kind_of_fault() {
-        let steps = plan(1, Duration::from_secs(45));
+    fn short_plan_has_each_kind_of_fault() {
+        let steps = plan(1, Duration::from_secs(45), None);
         let mut random = StdRng::seed_from_u64(1);
-        let kinds = [of_nodes(&mut random), of_others(&mut random), of_networks(&mut random)].concat();
+        let kinds = [of_nodes(&mut random), of_others(0, None), of_networks(&mut random)].concat();
         for kind in kinds.into_iter().flat_map(|(together, _)| together) {
             let is_it = |fault: Fault| match (fault, kind) {
                 // Chance decides which of the nodes that share a store is affected, and how wrong a clock is.
@@ -163,12 +171,12 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_depends_only_on_its_number_and_each_fault_ends_before_it_recurs() {
+    fn plan_depends_only_on_its_number_and_each_fault_ends_before_it_recurs() {
         let time = Duration::from_secs(90);
-        assert_eq!(plan(7, time), plan(7, time));
-        assert_ne!(plan(7, time), plan(8, time));
+        assert_eq!(plan(7, time, None), plan(7, time, None));
+        assert_ne!(plan(7, time, None), plan(8, time, None));
         for seed in 0..50 {
-            let steps = plan(seed, time);
+            let steps = plan(seed, time, None);
             let mut open: Vec<Fault> = Vec::new();
             for step in &steps {
                 assert!(step.at <= time);
@@ -192,6 +200,23 @@ mod tests {
                 |fault: Fault| matches!(fault, Fault::Counters { .. }),
             ] {
                 assert!(steps.iter().any(|step| is_there(step.fault)), "{seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn counters_and_bucket_are_absent_for_as_long_as_requested() {
+        let absent = Duration::from_mins(3);
+        for seed in 0..10 {
+            let steps = plan(seed, Duration::from_hours(1), Some(absent));
+            for fault in [Fault::Counters { hang: false }, Fault::Counters { hang: true }, Fault::Bucket] {
+                let ends = |begun: &Step| {
+                    steps.iter().find(|step| step.fault == fault && !step.begins && step.at > begun.at)
+                };
+                let begun = steps.iter().filter(|step| step.fault == fault && step.begins);
+                let lasting =
+                    begun.filter(|begun| ends(begun).expect("an end").at >= begun.at + absent).count();
+                assert!((2..=20).contains(&lasting), "{seed}: {fault:?} {lasting} times");
             }
         }
     }

@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use tokio::runtime::Runtime;
 
 use crate::clients::{Clients, DEFAULT};
-use crate::history::{ALONE, Got, History, Limits};
+use crate::history::{ALONE, History, Limits, Outcome};
 use crate::world::{ADMIN_KEY, KEY, World};
 
 /// How long texts are requested, and how long the system idles.
@@ -82,7 +82,7 @@ pub(crate) fn measure(program: &Path) -> Result<()> {
     // Connections and caches first.
     bench.texts(ALONE, DEFAULT, TIME / 5)?;
     let made = runtime.block_on(bench.clients.create_key(0, LIMITED, LIMITS));
-    if !matches!(made, Got::Done) {
+    if !matches!(made, Outcome::Done) {
         bail!("a key is not made: {made:?}");
     }
     let idle = bench.took(ALONE, || {
@@ -158,7 +158,7 @@ impl Bench<'_> {
                     (Arc::clone(&self.clients), Arc::clone(&answered), Arc::clone(&stop));
                 async move {
                     while !stop.load(Ordering::Relaxed) {
-                        if let Got::Text { .. } = clients.chat(client % nodes, key, false).await {
+                        if let Outcome::Text { .. } = clients.chat(client % nodes, key, false).await {
                             answered.fetch_add(1, Ordering::Relaxed);
                         }
                     }
@@ -185,15 +185,15 @@ impl Bench<'_> {
                 let intent = self.clients.intent();
                 self.clients.submit(number % nodes, DEFAULT, intent, None, Some(&self.world.hook))
             });
-            for got in join_all(submissions).await {
-                match got {
-                    Got::Task { task } => tasks.push(task["id"].as_str().unwrap_or_default().to_owned()),
+            for outcome in join_all(submissions).await {
+                match outcome {
+                    Outcome::Task { task } => tasks.push(task["id"].as_str().unwrap_or_default().to_owned()),
                     other => bail!("a video is not accepted: {other:?}"),
                 }
             }
         }
         let begun = Instant::now();
-        while !tasks.iter().all(|task| self.world.receiver.was_told(task)) {
+        while !tasks.iter().all(|task| self.world.receiver.was_notified(task)) {
             if begun.elapsed() > PATIENCE {
                 bail!("not all videos end within {PATIENCE:?}");
             }

@@ -20,17 +20,17 @@ pub(crate) struct Line {
     /// Microseconds since the run began. No line is earlier than the one before.
     pub(crate) at: u64,
     #[serde(flatten)]
-    pub(crate) what: What,
+    pub(crate) event: Event,
 }
 
 /// What a line records.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "what", rename_all = "snake_case")]
-pub(crate) enum What {
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum Event {
     /// A client calls a node with a key.
-    Called { call: u64, node: usize, key: String, asked: Asked },
+    Called { call: u64, node: usize, key: String, operation: Operation },
     /// The call is over. A call without this line never ended.
-    Answered { call: u64, got: Got },
+    Answered { call: u64, outcome: Outcome },
     /// The upstream starts to answer a node, which has admitted the request.
     Begun { node: usize, intent: u64 },
     /// The upstream answered a node.
@@ -60,7 +60,7 @@ pub(crate) enum What {
 /// What a client requests. An intent is the part of it that the upstream sees. `once`: the idempotency key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-pub(crate) enum Asked {
+pub(crate) enum Operation {
     Chat {
         intent: u64,
         stream: bool,
@@ -75,11 +75,11 @@ pub(crate) enum Asked {
         intent: u64,
         id: String,
     },
-    /// `told`: whether it names a receiver.
+    /// `notifies`: whether it names a receiver of notifications.
     Submit {
         intent: u64,
         once: Option<String>,
-        told: bool,
+        notifies: bool,
     },
     LookUp {
         task: String,
@@ -96,7 +96,7 @@ pub(crate) enum Asked {
     },
 }
 
-impl Asked {
+impl Operation {
     /// The idempotency key.
     pub(crate) fn once(&self) -> Option<&str> {
         match self {
@@ -127,10 +127,10 @@ pub(crate) struct Limits {
     pub(crate) concurrent_requests: Option<u64>,
 }
 
-/// What a client was told.
+/// What a client learned.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "got", rename_all = "snake_case")]
-pub(crate) enum Got {
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub(crate) enum Outcome {
     Text {
         id: String,
         text: String,
@@ -201,22 +201,22 @@ impl History {
     }
 
     /// Adds a line. The time is taken under the lock, so that the lines are in the order of their times.
-    pub(crate) fn add(&self, what: What) {
-        self.enter(&mut self.lock(), what);
+    pub(crate) fn add(&self, event: Event) {
+        self.enter(&mut self.lock(), event);
     }
 
     /// Adds the beginning of a call, and returns its number.
-    pub(crate) fn call(&self, node: usize, key: &str, asked: Asked) -> u64 {
+    pub(crate) fn call(&self, node: usize, key: &str, operation: Operation) -> u64 {
         let mut written = self.lock();
         written.calls += 1;
         let call = written.calls;
-        self.enter(&mut written, What::Called { call, node, key: key.to_owned(), asked });
+        self.enter(&mut written, Event::Called { call, node, key: key.to_owned(), operation });
         call
     }
 
-    fn enter(&self, written: &mut Written, what: What) {
+    fn enter(&self, written: &mut Written, event: Event) {
         let at = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let line = Line { at, what };
+        let line = Line { at, event };
         let json = serde_json::to_string(&line).expect("plain values");
         // An incomplete history would prove nothing.
         writeln!(written.file, "{json}").expect("the history can be written");

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::clients::{Clients, DEFAULT, DEFAULT_ALONE};
-use crate::history::{ALONE, Got, What};
+use crate::history::{ALONE, Event, Outcome};
 use crate::receiver::Receiver;
 
 /// How many clients do a bit of everything over the nodes that share a store.
@@ -47,7 +47,7 @@ struct Accepted {
     is_alone: bool,
     since: Instant,
     /// Whether it names a receiver of notifications.
-    told: bool,
+    notifies: bool,
     /// Its last observed state.
     task: Value,
     fetched: bool,
@@ -165,7 +165,7 @@ impl Load {
         working.limited.await?;
         self.count().await?;
         if late > 0 {
-            bail!("{late} tasks are not over, not told or without their files after {SETTLING:?}");
+            bail!("{late} tasks are not over, not notified or without their files after {SETTLING:?}");
         }
         Ok(())
     }
@@ -194,7 +194,7 @@ impl Load {
             self.clients.chat(node, key, false).await;
             self.clients.chat(node, key, true).await;
             let intent = self.clients.intent();
-            if let Got::Text { id, .. } = self.clients.respond(node, key, intent, None).await {
+            if let Outcome::Text { id, .. } = self.clients.respond(node, key, intent, None).await {
                 let other = if is_alone { ALONE } else { (node + 1) % ALONE };
                 self.clients.retrieve(other, key, intent, &id).await;
             }
@@ -207,7 +207,7 @@ impl Load {
         let tasks = self.tasks();
         let waiting = tasks.iter().filter(|task| {
             let is_read = task.fetched || !task.is_completed();
-            !task.is_over() || !is_read || (task.told && !self.receiver.was_told(&task.id))
+            !task.is_over() || !is_read || (task.notifies && !self.receiver.was_notified(&task.id))
         });
         waiting.cloned().collect()
     }
@@ -257,15 +257,15 @@ impl Load {
     }
 
     /// Requests a response, which is stored.
-    async fn respond(&self, node: usize, intent: u64, is_alone: bool, once: Option<&str>) -> Got {
-        let got = self.clients.respond(node, key_of(is_alone), intent, once).await;
-        if let Got::Text { id, .. } = &got {
+    async fn respond(&self, node: usize, intent: u64, is_alone: bool, once: Option<&str>) -> Outcome {
+        let outcome = self.clients.respond(node, key_of(is_alone), intent, once).await;
+        if let Outcome::Text { id, .. } = &outcome {
             let mut responses = self.responses();
             if responses.iter().all(|known| known.id != *id) {
                 responses.push(Stored { intent, id: id.clone(), is_alone });
             }
         }
-        got
+        outcome
     }
 
     /// Requests a text with an idempotency key, and again if the outcome is unknown. Others repeat it later.
@@ -275,8 +275,8 @@ impl Load {
         for _ in 0..=REPEATS {
             match self.repeat(node, keyed).await {
                 // Sometimes a response that arrived is requested again.
-                Got::Text { .. } if random.random_bool(0.7) => return,
-                Got::Refused { status, .. } if status < 500 && status != 409 => return,
+                Outcome::Text { .. } if random.random_bool(0.7) => return,
+                Outcome::Refused { status, .. } if status < 500 && status != 409 => return,
                 _ => {}
             }
             rest(random).await;
@@ -284,7 +284,7 @@ impl Load {
         }
     }
 
-    async fn repeat(&self, node: usize, keyed: Keyed) -> Got {
+    async fn repeat(&self, node: usize, keyed: Keyed) -> Outcome {
         let Keyed { intent, is_alone, is_stored } = keyed;
         let once = once(intent);
         if is_stored {
@@ -311,16 +311,16 @@ impl Load {
         let mut node = node;
         for _ in 0..=REPEATS {
             match self.clients.submit(node, key, intent, once.as_deref(), hook).await {
-                Got::Task { task } => {
+                Outcome::Task { task } => {
                     let id = task["id"].as_str().unwrap_or_default().to_owned();
-                    let (since, told) = (Instant::now(), hook.is_some());
-                    self.accept(Accepted { id, is_alone, since, told, task, fetched: false });
+                    let (since, notifies) = (Instant::now(), hook.is_some());
+                    self.accept(Accepted { id, is_alone, since, notifies, task, fetched: false });
                     // Sometimes a response that arrived is requested again.
                     if once.is_none() || random.random_bool(0.7) {
                         return;
                     }
                 }
-                Got::Refused { status, .. } if status < 500 && status != 409 => return,
+                Outcome::Refused { status, .. } if status < 500 && status != 409 => return,
                 _ if once.is_none() => return,
                 _ => {}
             }
@@ -330,7 +330,7 @@ impl Load {
     }
 
     async fn look_up(&self, node: usize, task: &Accepted) {
-        if let Got::Task { task: seen } = self.clients.look_up(node, task.key(), &task.id).await {
+        if let Outcome::Task { task: seen } = self.clients.look_up(node, task.key(), &task.id).await {
             self.update(&task.id, |known| {
                 if !known.is_over() {
                     known.task = seen;
@@ -341,7 +341,7 @@ impl Load {
 
     async fn fetch(&self, node: usize, task: &Accepted) {
         let url = task.task["output"]["url"].as_str().unwrap_or_default();
-        if let Got::File { .. } = self.clients.fetch(node, task.key(), &task.id, url).await {
+        if let Outcome::File { .. } = self.clients.fetch(node, task.key(), &task.id, url).await {
             self.update(&task.id, |known| known.fetched = true);
         }
     }
@@ -365,7 +365,7 @@ impl Load {
                 let of_configuration = if node == ALONE { DEFAULT_ALONE } else { DEFAULT };
                 let key = row["name"].as_str().unwrap_or(of_configuration).to_owned();
                 let number = |member: &str| row[member].as_u64().unwrap_or_default();
-                self.clients.history.add(What::Counted {
+                self.clients.history.add(Event::Counted {
                     key,
                     model: row["model"].as_str().unwrap_or_default().to_owned(),
                     requests: number("requests"),
@@ -443,7 +443,7 @@ fn node_of(is_alone: bool, random: &mut StdRng) -> usize {
     random.random_range(nodes_of(is_alone))
 }
 
-/// The names under which the configuration's key is counted at the node alone, and at the others.
+/// The names under which the configuration's key is counted at the standalone node, and at the others.
 fn key_of(is_alone: bool) -> &'static str {
     if is_alone { DEFAULT_ALONE } else { DEFAULT }
 }

@@ -1,4 +1,4 @@
-//! Tortures gateways: real ones, under load, with faults of all kinds, and checks that everything their clients were told has an
+//! Tortures gateways: real ones, under load, with faults of all kinds, and checks that everything their clients learned has an
 //! explanation. `cargo xtask torture` builds and starts it.
 
 #![expect(clippy::print_stderr, reason = "a command-line program reports to its user")]
@@ -28,7 +28,8 @@ use clap::{Parser, Subcommand};
 
 use crate::checker::{Promises, Verdict};
 use crate::clients::Clients;
-use crate::history::{History, Line, What};
+use crate::faults::Step;
+use crate::history::{Event, History, Line};
 use crate::load::Load;
 use crate::world::{ADMIN_KEY, KEY, World};
 
@@ -41,7 +42,7 @@ const MAX_LINES: usize = 6;
 const LONGEST_LINE: usize = 400;
 
 #[derive(Parser)]
-#[command(about = "Gateways under load and faults, and a checker of what their clients were told")]
+#[command(about = "Gateways under load and faults, and a checker of what their clients learned")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -60,6 +61,9 @@ enum Command {
         /// The seed of the faults and the load. Default: random
         #[arg(long)]
         seed: Option<u64>,
+        /// For how many seconds counters and bucket are also away at a time. Default: never that long
+        #[arg(long, value_name = "SECONDS")]
+        absent: Option<u64>,
         /// Where to leave the history and the logs if something was found
         #[arg(long)]
         folder: PathBuf,
@@ -80,9 +84,11 @@ enum Command {
 fn main() -> ExitCode {
     _ = rustls::crypto::ring::default_provider().install_default();
     let result = match Arguments::parse().command {
-        Command::Run { program, seconds, seed, folder } => {
+        Command::Run { program, seconds, seed, absent, folder } => {
             let seed = seed.unwrap_or_else(|| rand::random_range(0..1_000_000));
-            run(&program, Duration::from_secs(seconds), seed, &folder)
+            let time = Duration::from_secs(seconds);
+            let plan = faults::plan(seed, time, absent.map(Duration::from_secs));
+            run(&program, &plan, time, seed, &folder)
         }
         Command::Figures { program } => program
             .canonicalize()
@@ -101,13 +107,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(program: &Path, time: Duration, seed: u64, folder: &Path) -> Result<()> {
+fn run(program: &Path, plan: &[Step], time: Duration, seed: u64, folder: &Path) -> Result<()> {
     let program = program.canonicalize().with_context(|| format!("there is no {}", program.display()))?;
     std::fs::create_dir_all(folder)?;
     let folder = folder.canonicalize()?;
     let mut folder = tempfile::Builder::new().prefix("run-").tempdir_in(folder)?;
     eprintln!("seed {seed}, {} s, in {}", time.as_secs(), folder.path().display());
-    let result = torture(&program, folder.path(), time, seed);
+    let result = torture(&program, folder.path(), plan, time, seed);
     if result.is_err() {
         folder.disable_cleanup(true);
         eprintln!("seed {seed}: history.jsonl and the logs of the nodes stay in {}", folder.path().display());
@@ -115,23 +121,22 @@ fn run(program: &Path, time: Duration, seed: u64, folder: &Path) -> Result<()> {
     result
 }
 
-fn torture(program: &Path, folder: &Path, time: Duration, seed: u64) -> Result<()> {
+fn torture(program: &Path, folder: &Path, plan: &[Step], time: Duration, seed: u64) -> Result<()> {
     let history = Arc::new(History::create(&folder.join("history.jsonl"))?);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut world = World::start(program, folder, &history, &runtime, true)?;
     let clients = Clients::new(Arc::clone(&history), world.urls(), KEY, ADMIN_KEY)?;
     let load = Load::new(clients, Arc::clone(&world.receiver), world.hook.clone(), seed);
     let working = runtime.block_on(async { load.start() });
-    let plan = faults::plan(seed, time);
     let begun = Instant::now();
-    for step in &plan {
+    for step in plan {
         sleep(step.at.saturating_sub(begun.elapsed()));
         world.is_well()?;
         eprintln!("{:7.1} s  {} {:?}", begun.elapsed().as_secs_f64(), verb(step.begins), step.fault);
         world.take(*step)?;
     }
     sleep(time.saturating_sub(begun.elapsed()));
-    history.add(What::Quiet);
+    history.add(Event::Quiet);
     eprintln!("{:7.1} s  quiet", begun.elapsed().as_secs_f64());
     let settled = runtime.block_on(load.settle(working));
     let well = world.is_well().and_then(|()| world.stop()).and_then(|()| world.check_stores());

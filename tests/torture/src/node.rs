@@ -66,8 +66,8 @@ impl Node {
         let (sender, ready) = channel();
         spawn(move || {
             let mut line = String::new();
-            let told = BufReader::new(out).read_line(&mut line).is_ok_and(|size| size > 0);
-            _ = sender.send(told);
+            let is_ready = BufReader::new(out).read_line(&mut line).is_ok_and(|size| size > 0);
+            _ = sender.send(is_ready);
         });
         if ready.recv_timeout(STARTING) != Ok(true) {
             bail!("node {} does not start: see {}", self.number, self.folder.join("log").display());
@@ -89,8 +89,9 @@ impl Node {
         let mut command = self.command()?;
         let out = command.args(["store", "check"]).args(place).envs(variables.iter().copied()).output()?;
         if !out.status.success() {
-            let (found, told) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-            bail!("the store of node {} is damaged: {found}{told}", self.number);
+            let (found, errors) =
+                (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+            bail!("the store of node {} is damaged: {found}{errors}", self.number);
         }
         Ok(())
     }

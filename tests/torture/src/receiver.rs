@@ -13,7 +13,7 @@ use axum::routing::post;
 use gatewright::webhook::{self, Secret};
 use tokio::net::TcpListener;
 
-use crate::history::{History, What};
+use crate::history::{Event, History};
 
 /// One in this many notifications is not acknowledged.
 const MAX_ACKNOWLEDGED: u64 = 7;
@@ -27,7 +27,7 @@ pub(crate) struct Receiver {
     arrived: AtomicU64,
     refuses: AtomicBool,
     /// The tasks whose end was acknowledged.
-    told: Mutex<HashSet<String>>,
+    notified: Mutex<HashSet<String>>,
 }
 
 impl Receiver {
@@ -39,10 +39,10 @@ impl Receiver {
         signers: Vec<Secret>,
     ) -> Result<(Arc<Self>, String)> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let url = format!("http://{}/told", listener.local_addr()?);
-        let (arrived, refuses, told) = Default::default();
-        let receiver = Arc::new(Self { history, secret, signers, arrived, refuses, told });
-        let router = Router::new().route("/told", post(receive)).with_state(Arc::clone(&receiver));
+        let url = format!("http://{}/notifications", listener.local_addr()?);
+        let (arrived, refuses, notified) = Default::default();
+        let receiver = Arc::new(Self { history, secret, signers, arrived, refuses, notified });
+        let router = Router::new().route("/notifications", post(receive)).with_state(Arc::clone(&receiver));
         tokio::spawn(async move { axum::serve(listener, router).await });
         Ok((receiver, url))
     }
@@ -65,8 +65,8 @@ impl Receiver {
     }
 
     /// Whether the end of a task was acknowledged.
-    pub(crate) fn was_told(&self, task: &str) -> bool {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).contains(task)
+    pub(crate) fn was_notified(&self, task: &str) -> bool {
+        self.notified.lock().unwrap_or_else(PoisonError::into_inner).contains(task)
     }
 }
 
@@ -83,10 +83,10 @@ async fn receive(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body
         problem.is_none() && !receiver.refuses.load(Ordering::Relaxed) && number % MAX_ACKNOWLEDGED != 3;
     let done = task["id"].as_str().unwrap_or_default().to_owned();
     let node = sender.unwrap_or(usize::MAX);
-    receiver.history.add(What::Delivered { node, id, problem, acknowledged, task });
+    receiver.history.add(Event::Delivered { node, id, problem, acknowledged, task });
     if !acknowledged {
         return StatusCode::SERVICE_UNAVAILABLE;
     }
-    receiver.told.lock().unwrap_or_else(PoisonError::into_inner).insert(done);
+    receiver.notified.lock().unwrap_or_else(PoisonError::into_inner).insert(done);
     StatusCode::NO_CONTENT
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::expected::{self, FILM, TEXT};
-use crate::history::{History, What};
+use crate::history::{Event, History};
 
 /// How many words of a stream are in one event.
 const WORDS: usize = 4;
@@ -67,7 +67,7 @@ struct Answering {
 impl Answering {
     fn begin(provider: &Provider, headers: &HeaderMap, intent: u64) -> Self {
         let (history, node) = (Arc::clone(&provider.history), node_of(headers));
-        history.add(What::Begun { node, intent });
+        history.add(Event::Begun { node, intent });
         let number = provider.texts.fetch_add(1, Ordering::Relaxed);
         Self { history, node, intent, number, whole: false }
     }
@@ -86,7 +86,7 @@ impl Drop for Answering {
     fn drop(&mut self) {
         let Self { node, intent, whole, .. } = *self;
         let (input, output) = expected::tokens(intent);
-        self.history.add(What::Upstream { node, intent, input, output, whole });
+        self.history.add(Event::Upstream { node, intent, input, output, whole });
     }
 }
 
@@ -207,7 +207,7 @@ async fn film(State(provider): State<Provider>, headers: HeaderMap, Json(request
         videos.insert(id.clone(), (intent, Instant::now()));
         id
     };
-    provider.history.add(What::Filmed { node: node_of(&headers), intent });
+    provider.history.add(Event::Filmed { node: node_of(&headers), intent });
     provider.video(&id)
 }
 

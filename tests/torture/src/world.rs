@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 use crate::disk::Disk;
 use crate::expected::{self, FILM, TEXT};
 use crate::faults::Step;
-use crate::history::{ALONE, Fault, History, What};
+use crate::history::{ALONE, Event, Fault, History};
 use crate::networks::{Networks, Shared};
 use crate::node::Node;
 use crate::receiver::Receiver;
@@ -131,14 +131,14 @@ impl World {
 
     /// The counters' statistics of the scripts that they ran: calls and microseconds of CPU time, in their format.
     pub(crate) fn scripts_run(&self) -> String {
-        let told = self.redis.command("INFO commandstats");
-        told.lines().filter(|line| line.starts_with("cmdstat_eval")).collect::<Vec<_>>().join("; ")
+        let statistics = self.redis.command("INFO commandstats");
+        statistics.lines().filter(|line| line.starts_with("cmdstat_eval")).collect::<Vec<_>>().join("; ")
     }
 
     /// Begins or ends a fault, and records it: its beginning before it, its end after it.
     pub(crate) fn take(&mut self, Step { fault, begins, .. }: Step) -> Result<()> {
         if begins {
-            self.history.add(What::Fault { fault, begins });
+            self.history.add(Event::Fault { fault, begins });
         }
         match (fault, begins) {
             (Fault::Killed { node }, true) => self.nodes[node].kill()?,
@@ -163,7 +163,7 @@ impl World {
             (Fault::Receiver, _) => self.receiver.refuse(begins),
         }
         if !begins {
-            self.history.add(What::Fault { fault, begins });
+            self.history.add(Event::Fault { fault, begins });
         }
         Ok(())
     }

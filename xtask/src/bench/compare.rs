@@ -16,6 +16,7 @@ pub(super) fn install(commit: &str) -> Result<OurPackages> {
     let (short, place) = check_out(commit)?;
     overlay(&place.join("bench"))?;
     // One folder for all commits: most dependencies are the same.
+    forget_our_crates(&folder().join("commits/target"))?;
     let ours = OurPackages::at(format!("ours at {short}"), place, folder().join("commits/target"));
     ours.install()?;
     Ok(ours)
@@ -31,6 +32,7 @@ pub(super) fn programs(commit: &str) -> Result<[PathBuf; 2]> {
 fn program(name: &str, checkout: &Path) -> Result<PathBuf> {
     let commits = folder().join("commits");
     let built = commits.join("target");
+    forget_our_crates(&built)?;
     step(&format!("build the gateway, {name}"), || {
         let mut cargo = cargo();
         cargo.current_dir(checkout).env("CARGO_TARGET_DIR", &built);
@@ -39,6 +41,19 @@ fn program(name: &str, checkout: &Path) -> Result<PathBuf> {
     let program = commits.join(format!("{SERVER}-{name}"));
     fs::copy(built.join("release").join(SERVER), &program)?;
     Ok(program)
+}
+
+/// Has cargo build our crates again: it recognizes a crate by its path below the workspace, so that it would take what another
+/// checkout built for its own.
+fn forget_our_crates(target: &Path) -> Result<()> {
+    for entry in WalkDir::new(target).max_depth(4) {
+        let Ok(entry) = entry else { continue };
+        let is_fingerprint = entry.path().parent().is_some_and(|folder| folder.ends_with(".fingerprint"));
+        if is_fingerprint && entry.file_name().to_string_lossy().starts_with("gatewright") {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks a commit out. Returns its abbreviated hash and its folder.

@@ -86,21 +86,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_of_one_operation() {
+    fn figures_are_per_operation() {
         let line = r#"{"operations": 4, "cpu_us": 8.0, "wall_us": 40, "peak_kb": 2048, "answer": 7}"#;
         let figure = Figure::read(line).expect("figures");
         assert_eq!((figure.cpu_us, figure.wall_us, figure.peak_mib), (2.0, 10.0, 2.0));
     }
 
     #[test]
-    fn a_program_that_read_nothing_fails() {
+    fn program_without_results_fails() {
         for line in ["", "{}", r#"{"operations": 1, "cpu_us": 1, "wall_us": 1, "peak_kb": 1, "answer": 0}"#] {
             assert!(Figure::read(line).is_err(), "{line}");
         }
     }
 
     #[test]
-    fn medians_and_spreads_are_of_all_rounds() {
+    fn median_and_spread_cover_all_rounds() {
         let mut samples = Samples::default();
         for cpu_us in [4.0, 1.0, 2.0] {
             samples.push(Figure { cpu_us, ..Figure::default() });

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_between_the_markers_changes() {
+    fn only_text_between_the_markers_changes() {
         let page = "a\n<!-- bench x -->\nold\n<!-- /bench x -->\nb\n";
         let new = replace(page, "x", "new").expect("markers");
         assert_eq!(new, "a\n<!-- bench x -->\n\nnew\n\n<!-- /bench x -->\nb\n");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_markers_and_every_peer_a_version() {
+    fn page_has_markers_and_every_peer_has_a_version() {
         let page = fs::read_to_string(root().join("docs/benchmarks.md")).expect("the page");
         for subject in [Subject::Client, Subject::Stream, Subject::Validate, Subject::Start] {
             replace(&page, subject.name(), "text").expect("markers");

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_are_between_a_tenth_and_the_whole() {
+    fn bar_lengths_range_from_a_tenth_to_the_full_width() {
         assert!((length(500.0, 0.5, 500.0) - (RIGHT - LEFT)).abs() < 1e-9);
         let shortest = length(0.5, 0.5, 500.0);
         assert!((shortest - (RIGHT - LEFT) / 10.0).abs() < 1e-9);

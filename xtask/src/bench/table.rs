@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_three_digits() {
+    fn times_have_three_significant_digits() {
         for (value, shown) in [
             (0.85, "0.85 µs"),
             (41.26, "41.3 µs"),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_below_one_is_a_fraction() {
+    fn ratio_below_one_is_written_as_a_fraction() {
         assert_eq!(
             (times(1.0 / 14.0), times(2.5), times(1.0 / 300.0)),
             ("1/14".into(), "2.5".into(), "1/300".into())

@@ -4,6 +4,8 @@
 //! names, by their headings. A link between two pages leads to the copy. A link to a file of the repository that is not a
 //! page is reduced to its text, since the site doesn't contain the file. A link to nothing is an error, and so is a page
 //! of docs/ that is missing from the summary.
+//!
+//! docs/llms.txt, which tells language models in a sentence what each page is about, becomes llms.txt at the top of the site.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -20,6 +22,10 @@ use crate::process::files_of;
 const SUMMARY: &str = "docs/SUMMARY.md";
 /// Files of docs/ that are not pages of the site.
 const NO_PAGES: [&str; 1] = [SUMMARY];
+/// What each page is about.
+const OVERVIEW: &str = "docs/llms.txt";
+/// Folders whose first page stands for all others in the overview.
+const IN_SHORT: [&str; 2] = ["docs/decisions", "docs/providers"];
 /// The folder of files that pages display.
 const PICTURES: &str = "docs/pictures";
 
@@ -41,6 +47,11 @@ pub(super) fn gather(root: &Path, out: &Path) -> Result<usize> {
         }
     }
     write(&out.join("SUMMARY.md"), &book.turned(&summary, Path::new(SUMMARY), &mut problems))?;
+    let overview = fs::read_to_string(root.join(OVERVIEW)).context("cannot read docs/llms.txt")?;
+    check_overview(&overview, &pages)?;
+    let overview = book.turned(&overview, Path::new(OVERVIEW), &mut problems);
+    // mdBook copies what isn't a page.
+    write(&out.join("llms.txt"), &overview.replace(".md)", ".html)"))?;
     for entry in fs::read_dir(root.join(PICTURES))? {
         let entry = entry?;
         fs::create_dir_all(out.join("pictures"))?;
@@ -66,6 +77,26 @@ fn check_all_are_listed(root: &Path, listed: &[PathBuf]) -> Result<()> {
     }
     if !lacking.is_empty() {
         bail!("{SUMMARY} lists no {}: add a line for it", lacking.join(", no "));
+    }
+    Ok(())
+}
+
+/// Errors: the overview lacks a page, or doesn't say in a sentence what it is about.
+fn check_overview(overview: &str, listed: &[PathBuf]) -> Result<()> {
+    let stands_for = |page: &PathBuf| {
+        let is_first = page.file_name().is_some_and(|name| name == "README.md");
+        is_first || !IN_SHORT.iter().any(|folder| page.starts_with(folder))
+    };
+    // A line is `- [TITLE](PAGE): SENTENCE.`
+    let lines = overview.lines().filter(|line| line.starts_with("- [") && line.ends_with('.'));
+    let told: BTreeSet<PathBuf> = lines.filter(|line| line.contains("): ")).flat_map(pages).collect();
+    let lacking: Vec<String> = listed
+        .iter()
+        .filter(|page| stands_for(page) && !told.contains(*page))
+        .map(|page| page.display().to_string())
+        .collect();
+    if !lacking.is_empty() {
+        bail!("{OVERVIEW} has no sentence about {}", lacking.join(", nor about "));
     }
     Ok(())
 }
@@ -277,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_turned_and_code_is_not() {
+    fn links_are_rewritten_except_in_code() {
         assert_eq!(turned("a [b](c) [d `e[0]`](f)\n"), "a [b](to-c) [d `e[0]`](to-f)\n");
         assert_eq!(turned("`[b](c)` [b](kept) [b](gone)"), "`[b](c)` [b](kept) b");
         assert_eq!(turned("```\n[b](c)\n```\n[b](c)\n"), "```\n[b](c)\n```\n[b](to-c)\n");
@@ -287,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_folders_have_a_place_of_their_own() {
+    fn pages_of_other_folders_get_their_own_path() {
         assert_eq!(place(Path::new("README.md")), Path::new("index.md"));
         assert_eq!(place(Path::new("docs/guides/check.md")), Path::new("guides/check.md"));
         assert_eq!(place(Path::new("docs/decisions/README.md")), Path::new("decisions/index.md"));
@@ -296,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_takes_up_the_pages_that_it_does_not_name() {
+    fn summary_placeholder_lists_the_remaining_pages() {
         let root = tempfile::tempdir().expect("a folder");
         for (name, text) in [("a.md", "# First [one]\n"), ("b.md", "# Second\n")] {
             write(&root.path().join("docs/guides").join(name), text).expect("it is written");
@@ -307,9 +338,10 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_nothing_is_named_with_its_page() {
+    fn dead_link_is_reported_with_its_page() {
         let root = tempfile::tempdir().expect("a folder");
         write(&root.path().join(SUMMARY), "- [A](a.md)\n").expect("it is written");
+        write(&root.path().join(OVERVIEW), "- [A](a.md): the first.\n").expect("it is written");
         write(&root.path().join("docs/a.md"), "# A\n\n[b](b.md)\n").expect("it is written");
         fs::create_dir_all(root.path().join(PICTURES)).expect("it is made");
         let error = gather(root.path(), &root.path().join("out")).expect_err("b.md is missing");
@@ -317,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_the_summary_does_not_list_is_named() {
+    fn page_missing_from_the_summary_is_reported() {
         let root = tempfile::tempdir().expect("a folder");
         write(&root.path().join(SUMMARY), "- [A](a.md)\n").expect("it is written");
         for page in ["docs/a.md", "docs/b.md", "docs/folder/c.md"] {
@@ -332,10 +364,29 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_lists_every_page_of_the_repository() {
+    fn summary_lists_every_page_of_the_repository() {
         let root = crate::process::root();
         let summary = fs::read_to_string(root.join(SUMMARY)).expect("the summary");
         let summary = with_other_pages(&root, &summary).expect("its folders");
-        check_all_are_listed(&root, &pages(&summary)).expect("none is missing");
+        check_all_are_listed(&root, &pages(&summary)).expect("no page is missing");
+    }
+
+    #[test]
+    fn repository_pages_are_gathered_with_a_site_overview() {
+        let out = tempfile::tempdir().expect("a folder");
+        gather(&crate::process::root(), out.path())
+            .expect("each link leads to a page, and each page has a sentence");
+        let overview = fs::read_to_string(out.path().join("llms.txt")).expect("it is written");
+        assert!(overview.contains("\n- [Streams](guides/streams.html): "), "{overview}");
+        assert!(!overview.contains(".md)"), "{overview}");
+    }
+
+    #[test]
+    fn page_missing_from_the_overview_is_reported() {
+        let listed = ["docs/a.md", "docs/b.md", "docs/decisions/README.md", "docs/decisions/c.md"];
+        let listed = listed.map(PathBuf::from);
+        let overview = "- [A](a.md): the first.\n- [B](b.md)\n- [All](decisions/README.md): short.\n";
+        let error = check_overview(overview, &listed).expect_err("it says nothing of one");
+        assert_eq!(error.to_string(), "docs/llms.txt has no sentence about docs/b.md");
     }
 }

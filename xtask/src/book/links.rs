@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn links_to_files_and_anchors_are_alive() {
+    fn valid_links_to_files_and_anchors_pass() {
         let folder = site(&[
             (
                 "index.html",
@@ -129,16 +129,16 @@ mod tests {
             ("a/b.html", "<h2 id=\"here\">b</h2><a href=\"../index.html\">i</a><a href=\"#here\">h</a>"),
             ("c.svg", "<svg/>"),
         ]);
-        assert_eq!(check(folder.path()).expect("all are alive"), 5);
+        assert_eq!(check(folder.path()).expect("no dead links"), 5);
     }
 
     #[test]
-    fn dead_files_and_anchors_are_named_with_their_page() {
+    fn dead_links_are_reported_with_their_page() {
         let folder = site(&[
             ("index.html", "<a href=\"b.html\">b</a><a href=\"a.html#there\">a</a><a href=\"../x\">x</a>"),
             ("a.html", "<h2 id=\"here\">a</h2><a href=\"/index.html\">i</a>"),
         ]);
-        let error = check(folder.path()).expect_err("some are dead").to_string();
+        let error = check(folder.path()).expect_err("dead links").to_string();
         assert_eq!(
             error,
             "a.html: /index.html: it depends on where the site is\nindex.html: b.html: there is no such file\n\

@@ -183,46 +183,46 @@ mod tests {
     }
 
     #[test]
-    fn what_was_expected_passes() {
+    fn expected_outcomes_pass() {
         assert_eq!(judged(&[PASSED, SKIPPED]), Ok(()));
     }
 
     #[test]
-    fn a_client_that_vanished_fails() {
+    fn missing_client_fails() {
         let error = judged(&[]).expect_err("nothing was played");
         assert!(error.contains("rows: 0 instead of 2 times: Node: a"), "{error}");
     }
 
     #[test]
-    fn a_client_that_nobody_expects_fails() {
+    fn unexpected_client_fails() {
         let other = PASSED.replace(r#""a""#, r#""b""#);
         let error = judged(&[PASSED, SKIPPED, &other]).expect_err("another client");
         assert!(error.contains("rows: 1 instead of 0 times: Node: b"), "{error}");
     }
 
     #[test]
-    fn a_scenario_that_is_skipped_fails() {
+    fn unexpected_skip_fails() {
         let skipped = PASSED.replace('}', r#", "skipped": "there is no model"}"#);
-        let error = judged(&[&skipped, SKIPPED]).expect_err("all is skipped");
+        let error = judged(&[&skipped, SKIPPED]).expect_err("everything is skipped");
         assert!(error.contains("skipped: 1 instead of 0 times: Node: a, chat: there is no model"), "{error}");
     }
 
     #[test]
-    fn a_skip_with_another_reason_fails() {
+    fn skip_with_another_reason_fails() {
         let error = judged(&[PASSED, &SKIPPED.replace("blind", "deaf")]).expect_err("another reason");
         assert!(error.contains("1 instead of 0 times: Node: a, image: it is deaf"), "{error}");
         assert!(error.contains("0 instead of 1 times: Node: a, image: it is blind"), "{error}");
     }
 
     #[test]
-    fn a_skip_that_is_no_longer_needed_fails() {
+    fn obsolete_skip_fails() {
         let played = SKIPPED.replace(r#", "skipped": "it is blind""#, "");
         let error = judged(&[PASSED, &played]).expect_err("it is played");
         assert!(error.contains("skipped: 0 instead of 1 times: Node: a, image: it is blind"), "{error}");
     }
 
     #[test]
-    fn a_scenario_may_be_left_out_at_some_upstreams_in_the_short_form() {
+    fn short_run_may_omit_scenarios_at_some_upstreams() {
         let elsewhere = PASSED.replace("simulator", "chat");
         let omitted = elsewhere.replace('}', r#", "omitted": true}"#);
         let image = SKIPPED.replace(r#", "skipped": "it is blind""#, "").replace("simulator", "chat");
@@ -230,12 +230,12 @@ mod tests {
         let rows = |error: &str| error.replace("rows: 4 instead of 2 times: Node: a", "");
         let error = judged_with(&lines, 4).expect_err("two more rows");
         assert_eq!(rows(&error).trim(), "1 scenarios or numbers are wrong:");
-        let error = judged_with(&lines, 1).expect_err("everything was asked for");
+        let error = judged_with(&lines, 1).expect_err("a full run");
         assert!(error.contains("scenarios were left out"), "{error}");
     }
 
     #[test]
-    fn a_scenario_that_is_left_out_everywhere_fails() {
+    fn scenario_omitted_at_every_upstream_fails() {
         let omitted = PASSED.replace('}', r#", "omitted": true}"#);
         let error = judged_with(&[&omitted, SKIPPED], 4).expect_err("nothing was played");
         assert!(error.contains("Node: a played chat nowhere"), "{error}");
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_fails() {
+    fn failed_scenario_fails() {
         let error = judged(&[FAILED, SKIPPED]).expect_err("a failure");
         assert!(error.contains("simulator / Node: a / tools: no call"), "{error}");
     }

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_two_types_is_reported_with_both_files() {
+    fn duplicate_type_name_is_reported_with_both_files() {
         let files = [("a.rs", "struct Choice;"), ("b/c.rs", "\nfn read() { enum Choice {} }")];
         assert_eq!(duplicates_in(&files), ["Choice: a.rs:1, b/c.rs:2"]);
         let aliases = [("a.rs", "type Work = u8;"), ("b.rs", "pub trait Work {}")];

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_code_includes_is_in_its_archive() {
+    fn included_files_must_be_in_the_archive() {
         assert_eq!(problem("const A: &str = include_str!(\"there.json\");"), None);
         for code in [
             "const A: &str = include_str!(\"absent.json\");",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_tests_include_may_be_elsewhere() {
+    fn files_included_only_by_tests_may_be_elsewhere() {
         for cfg in ["#[cfg(test)]", "#[cfg(all(doctest, guides))]", "#[cfg(fuzzing)]"] {
             let code =
                 format!("{cfg}\nmod tests {{ const A: &str = include_str!(\"../../outside.json\"); }}");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_modules_that_only_tests_have_may_include_what_is_elsewhere() {
+    fn test_only_modules_may_include_files_elsewhere() {
         let outside = "const A: &str = include_str!(\"../../outside.json\");";
         for (declared, is_fine) in [("#[cfg(test)] mod only_tests;", true), ("mod only_tests;", false)] {
             let folder = package(declared);

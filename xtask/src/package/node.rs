@@ -105,7 +105,12 @@ pub(super) fn lint(folder: &Path) -> Result<()> {
     npm_ci(&tools)?;
     let tool = |name: &str| command(tools.join("node_modules/.bin").join(name));
     let (main, platforms) = tarballs(folder)?;
-    run(tool("attw").arg(&main).args(["--format", "ascii", "--no-emoji"]))?;
+    let types = |options: &[&str]| {
+        run(tool("attw").arg(&main).args(["--format", "ascii", "--no-emoji"]).args(options))
+    };
+    types(&["--entrypoints", "."])?;
+    // What generated packages import is found by resolvers that know `exports`.
+    types(&["--profile", "node16"])?;
     lint_each(&[platforms, vec![main]].concat())
 }
 

@@ -26,7 +26,7 @@ mod tests {
     }
 
     #[test]
-    fn unreleased_entries_go_under_the_version_and_its_date() {
+    fn unreleased_entries_move_under_the_dated_version() {
         let text = "# Changelog\n\n## Unreleased\n\n### Added\n- One.\n\n## 0.1.0 - 2029-01-01\n- Old.\n";
         let text = released(text, &Version::new(0, 2, 0), today()).expect("entries");
         assert_eq!(
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_alone_are_no_entries_and_older_entries_do_not_count() {
+    fn changelog_without_unreleased_entries_is_rejected() {
         for text in ["# Changelog\n", "## Unreleased\n", "## Unreleased\n\n### Added\n\n## 0.1.0\n- Old.\n"] {
             assert!(released(text, &Version::new(0, 2, 0), today()).is_err(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! The files that contain the version, because cargo or npm read it there. Everything else takes it from one of
+//! The files that contain the version, because cargo, npm, helm or kustomize read it there. Everything else takes it from one of
 //! them: the wheel and the program from the workspace, the addon from its package.
 
 use std::ops::Range;
@@ -17,13 +17,15 @@ struct VersionFile {
 }
 
 /// The others are compared with the first.
-const PLACES: [VersionFile; 6] = [
+const PLACES: [VersionFile; 8] = [
     VersionFile { path: "Cargo.toml", spots: manifest },
     VersionFile { path: "Cargo.lock", spots: lock },
     VersionFile { path: "fuzz/Cargo.lock", spots: lock },
     VersionFile { path: "bindings-node/package.json", spots: package },
     VersionFile { path: "bindings-node/package-lock.json", spots: package_lock },
     VersionFile { path: "bindings-python/pyproject.toml", spots: server_of_wheel },
+    VersionFile { path: "deploy/helm/Chart.yaml", spots: deployed },
+    VersionFile { path: "deploy/kubernetes/kustomization.yaml", spots: deployed },
 ];
 
 /// The version that all places agree on.
@@ -113,6 +115,17 @@ fn server_of_wheel(text: &str) -> Vec<Range<usize>> {
     rest.find('"').map(|length| start..start + length).into_iter().collect()
 }
 
+/// The version of a chart and of its program, and the tag of the manifests' image.
+fn deployed(text: &str) -> Vec<Range<usize>> {
+    const NAMES: [&str; 3] = ["version: ", "appVersion: ", "newTag: "];
+    let spot = |(start, line): (usize, &str)| {
+        let value = NAMES.iter().find_map(|name| line.trim_start().strip_prefix(name))?;
+        let end = start + line.len();
+        Some(end - value.len()..end)
+    };
+    lines(text).filter_map(spot).collect()
+}
+
 /// The package's own version is at the top, and in the first of the packages, whose path is "".
 fn package_lock(text: &str) -> Vec<Range<usize>> {
     let own = text.find("\n    \"\": {").and_then(|begin| {
@@ -150,26 +163,32 @@ mod tests {
     }
 
     #[test]
-    fn every_place_of_this_tree_has_the_version_of_the_workspace() {
+    fn every_version_in_the_tree_matches_the_workspace() {
         assert_eq!(version(&root()).expect("the places agree").to_string(), env!("CARGO_PKG_VERSION"));
     }
 
     #[test]
-    fn only_our_versions_of_a_manifest_are_found() {
+    fn only_our_versions_in_a_manifest_are_found() {
         let text = "[workspace.package]\nversion = \"1.2.3\"\nrust-version = \"1.95\"\n\n[workspace.dependencies]\n\
                     gatewright = { path = \"core\", version = \"1.2.3\" }\nserde = { version = \"1\" }\n";
         assert_eq!(found(manifest, text), ["1.2.3", "1.2.3"]);
     }
 
     #[test]
-    fn only_packages_without_a_source_of_a_lock_file_are_found() {
+    fn only_local_packages_in_a_cargo_lock_are_found() {
         let text = "version = 4\n\n[[package]]\nname = \"ours\"\nversion = \"1.2.3\"\n\n[[package]]\nname = \"theirs\"\n\
                     version = \"1.2.3\"\nsource = \"registry\"\n\n[[package]]\nname = \"fuzz\"\nversion = \"0.0.0\"\n";
         assert_eq!(found(lock, text), ["1.2.3"]);
     }
 
     #[test]
-    fn only_the_package_itself_of_a_lock_file_of_npm_is_found() {
+    fn chart_versions_and_image_tags_are_found_but_not_cluster_versions() {
+        let text = "apiVersion: v2\nversion: 1.2.3\nappVersion: 1.2.3\nkubeVersion: \">=1.31.0-0\"\n    newTag: 1.2.3\n";
+        assert_eq!(found(deployed, text), ["1.2.3"; 3]);
+    }
+
+    #[test]
+    fn only_the_root_package_in_an_npm_lock_is_found() {
         let text = "{\n  \"name\": \"ours\",\n  \"version\": \"1.2.3\",\n  \"packages\": {\n    \"\": {\n      \"version\": \
                     \"1.2.3\"\n    },\n    \"node_modules/theirs\": {\n      \"version\": \"9.9.9\"\n    }\n  }\n}\n";
         assert_eq!(found(package_lock, text), ["1.2.3", "1.2.3"]);

@@ -118,24 +118,24 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_is_no_growth() {
+    fn warm_up_is_not_growth() {
         assert!(curve([10, 60, 90, 100, 100, 101, 100, 100, 100, 101, 100, 100]).is_flat());
     }
 
     #[test]
-    fn a_steady_rise_grows() {
+    fn steady_rise_is_growth() {
         let rising = curve(100..140);
         assert!(!rising.is_flat());
         assert!(rising.to_string().ends_with("GROWS: 20.0 MiB after the warm-up, bound 8"), "{rising}");
     }
 
     #[test]
-    fn too_few_samples_say_nothing() {
+    fn too_few_samples_are_inconclusive() {
         assert!(!curve([100; 7]).is_flat());
     }
 
     #[test]
-    fn the_memory_of_this_process_is_more_than_nothing() {
+    fn own_memory_is_measured() {
         assert!(resident_bytes(std::process::id()).expect("a running process") > MIB);
     }
 }

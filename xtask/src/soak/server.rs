@@ -150,14 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_has_as_many_events_as_the_programs_count() {
+    fn stream_has_the_expected_number_of_events() {
         let answer = ask("{\"stream\": true}");
         assert_eq!(answer.matches("\"object\":\"chat.completion.chunk\"").count(), EVENTS_PER_STREAM);
         assert!(answer.ends_with("data: [DONE]\n\n\r\n0\r\n\r\n"));
     }
 
     #[test]
-    fn without_stream_the_answer_is_one_document() {
+    fn non_streaming_response_is_one_document() {
         let answer = ask("{\"stream\": false}");
         let (_, document) = answer.split_once("\r\n\r\n").expect("a body");
         let document: serde_json::Value = serde_json::from_str(document).expect("JSON");

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_that_compile_run_one_at_a_time_beside_two_that_test() {
+    fn one_compiling_step_runs_alongside_two_testing_steps() {
         use Needs::{Build, Compiler, Sources};
         assert!(may_start(Compiler, &[], true));
         assert!(may_start(Compiler, &[Build, Build], false));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_uses_every_core_runs_beside_none_that_tests() {
+    fn all_core_step_runs_alongside_no_testing_step() {
         use Needs::{Build, Compiler, Cores};
         assert!(may_start(Cores, &[Compiler], false));
         assert!(!may_start(Cores, &[Build], false));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_uses_every_core_is_not_overtaken_by_others_that_test() {
+    fn all_core_step_is_not_overtaken_by_testing_steps() {
         use Needs::{Build, Compiler, Cores, Sources};
         let first = |waiting: &[Needs], running: &[Needs]| first_of(waiting.iter().copied(), running, false);
         assert_eq!(first(&[Cores, Build, Sources, Compiler], &[Build]), Some(3));
@@ -228,13 +228,13 @@ mod tests {
     }
 
     #[test]
-    fn no_step_that_needs_the_build_begins_before_it() {
+    fn steps_wait_for_the_build_they_need() {
         assert!(!may_start(Needs::Build, &[], true));
         assert!(!may_start(Needs::Cores, &[], true));
     }
 
     #[test]
-    fn the_output_of_a_failed_step_is_shown_again_from_its_end() {
+    fn tail_of_a_failed_steps_output_is_repeated() {
         let lines: Vec<String> = (1..=MAX_LINES_AGAIN + 5).map(|number| format!("line {number}\n")).collect();
         let output = lines.concat();
         let shown = last_lines(output.as_bytes());
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_the_processor_is_read_from_the_output_of_a_step() {
+    fn processor_time_is_parsed_from_step_output() {
         let output = format!("passed\n    {} 12.5 s\n", super::super::PROCESSOR);
         assert!((processor_seconds(output.as_bytes()) - 12.5).abs() < f64::EPSILON);
         assert!(processor_seconds(b"nothing").is_nan());

@@ -21,7 +21,8 @@ class CheckOptions(TypedDict, total=False):
     base_path: str | None
     """Path of the API below the base URL. Default: `/v1`."""
     models: Sequence[str] | None
-    """Models to check, in order. Default: all of the profile."""
+    """Models to check, in order. A deployment's own models need no profile. Default: those of the profile,
+    else of the specification, else the first text models that the service lists."""
     full: bool | None
     """Run every check on every model; by default, the stream and function tool checks run on the first
     model only. Default: `False`."""

@@ -25,6 +25,8 @@ __all__ = [
     "StreamTruncatedError",
     "StreamError",
     "TaskFailedError",
+    "StructuredOutputError",
+    "ToolLoopError",
     "CancelledError",
     "InvalidRequestError",
     "ConfigurationError",
@@ -107,6 +109,24 @@ class TaskFailedError(APIError):
 
     __module__ = "gatewright"
     kind = "task_failed"
+    retryable = False
+
+
+class StructuredOutputError(APIError):
+    """The answer holds no value of the type that the caller asked for; the error contains the whole
+    answer.
+    """
+
+    __module__ = "gatewright"
+    kind = "structured_output"
+    retryable = False
+
+
+class ToolLoopError(APIError):
+    """A loop of tool calls ended without an answer; the error contains the conversation."""
+
+    __module__ = "gatewright"
+    kind = "tool_loop"
     retryable = False
 
 

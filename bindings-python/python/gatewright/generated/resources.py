@@ -531,6 +531,60 @@ class Messages:
         return self._client._call("count_message_tokens", parameters, body, options)
 
 
+class Embeddings:
+    """client.embeddings."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    def create(
+        self,
+        *,
+        model,
+        input,
+        encoding_format=NOT_GIVEN,
+        dimensions=NOT_GIVEN,
+        user=NOT_GIVEN,
+        **options,
+    ):
+        """Create embeddings.
+
+        Turns each input into a vector, so that inputs of similar meaning have vectors of similar
+        direction. The response has one vector per input, in the same order. An addition of this
+        gateway.
+
+        Args:
+            model: An embedding model id; see the catalog. At least 1 character.
+            input: What to embed: a text, a list of up to 2,048 texts, the tokens of a text, or a list of up
+                to 2,048 lists of tokens. Token numbers are those of the model, and not every provider
+                accepts them.
+            encoding_format: Whether a vector is returned as a list of numbers, or as base64 of its 32-bit
+                floats, little-endian. The gateway assumes "float".
+            dimensions: Length of the vectors; not every model can shorten them. At least 1.
+            user: Identifies the end user to the provider.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.embeddings.create(
+        ...     model="embedding_model_1",
+        ...     input="A boat on a lake.",
+        ...     dimensions=8,
+        ... )
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "model": model,
+            "input": input,
+            "encoding_format": encoding_format,
+            "dimensions": dimensions,
+            "user": user,
+        }
+        return self._client._call("create_embedding", parameters, body, options)
+
+
 class Models:
     """client.models."""
 
@@ -956,6 +1010,11 @@ class Resources:
     def messages(self):
         """client.messages."""
         return Messages(self)
+
+    @property
+    def embeddings(self):
+        """client.embeddings."""
+        return Embeddings(self)
 
     @property
     def models(self):
@@ -1469,6 +1528,54 @@ class AsyncMessages:
         return await self._client._call("count_message_tokens", parameters, body, options)
 
 
+class AsyncEmbeddings:
+    """client.embeddings."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    async def create(
+        self,
+        *,
+        model,
+        input,
+        encoding_format=NOT_GIVEN,
+        dimensions=NOT_GIVEN,
+        user=NOT_GIVEN,
+        **options,
+    ):
+        """Create embeddings.
+
+        Turns each input into a vector, so that inputs of similar meaning have vectors of similar
+        direction. The response has one vector per input, in the same order. An addition of this
+        gateway.
+
+        Args:
+            model: An embedding model id; see the catalog. At least 1 character.
+            input: What to embed: a text, a list of up to 2,048 texts, the tokens of a text, or a list of up
+                to 2,048 lists of tokens. Token numbers are those of the model, and not every provider
+                accepts them.
+            encoding_format: Whether a vector is returned as a list of numbers, or as base64 of its 32-bit
+                floats, little-endian. The gateway assumes "float".
+            dimensions: Length of the vectors; not every model can shorten them. At least 1.
+            user: Identifies the end user to the provider.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "model": model,
+            "input": input,
+            "encoding_format": encoding_format,
+            "dimensions": dimensions,
+            "user": user,
+        }
+        return await self._client._call("create_embedding", parameters, body, options)
+
+
 class AsyncModels:
     """client.models."""
 
@@ -1855,6 +1962,11 @@ class AsyncResources:
     def messages(self):
         """client.messages."""
         return AsyncMessages(self)
+
+    @property
+    def embeddings(self):
+        """client.embeddings."""
+        return AsyncEmbeddings(self)
 
     @property
     def models(self):

@@ -348,6 +348,21 @@ class Messages:
         **options: Unpack[CallOptions],
     ) -> types.CountMessageTokensResponse: ...
 
+class Embeddings:
+    """client.embeddings."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    def create(
+        self,
+        *,
+        model: str,
+        input: str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]],
+        encoding_format: Literal["float", "base64"] | None | NotGiven = ...,
+        dimensions: int | None | NotGiven = ...,
+        user: str | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.EmbeddingResponse: ...
+
 class Models:
     """client.models."""
     _client: Any
@@ -478,6 +493,9 @@ class Resources:
     @property
     def messages(self) -> Messages:
         """client.messages."""
+    @property
+    def embeddings(self) -> Embeddings:
+        """client.embeddings."""
     @property
     def models(self) -> Models:
         """client.models."""
@@ -821,6 +839,21 @@ class AsyncMessages:
         **options: Unpack[CallOptions],
     ) -> types.CountMessageTokensResponse: ...
 
+class AsyncEmbeddings:
+    """client.embeddings."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    async def create(
+        self,
+        *,
+        model: str,
+        input: str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]],
+        encoding_format: Literal["float", "base64"] | None | NotGiven = ...,
+        dimensions: int | None | NotGiven = ...,
+        user: str | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.EmbeddingResponse: ...
+
 class AsyncModels:
     """client.models."""
     _client: Any
@@ -951,6 +984,9 @@ class AsyncResources:
     @property
     def messages(self) -> AsyncMessages:
         """client.messages."""
+    @property
+    def embeddings(self) -> AsyncEmbeddings:
+        """client.embeddings."""
     @property
     def models(self) -> AsyncModels:
         """client.models."""

@@ -72,6 +72,11 @@ __all__ = [
     "CustomToolCallOutputItem",
     "CustomToolCallOutputItemParam",
     "DeletedResponse",
+    "Embedding",
+    "EmbeddingRequest",
+    "EmbeddingResponse",
+    "EmbeddingUsage",
+    "EmbeddingVector",
     "FunctionCallItem",
     "FunctionCallItemParam",
     "FunctionCallOutputItem",
@@ -2758,11 +2763,11 @@ class Model(Record):
         """The provider family."""
     @property
     def kind(self) -> str | None:
-        """Output of the model: text, image or video. Not every server reports it."""
+        """Output of the model: text, embedding, image or video. Not every server reports it."""
     @property
     def protocols(self) -> list[str] | None:
-        """The protocols that serve it, out of chat, responses, messages, native and media. Not every
-        server reports them.
+        """The protocols that serve it, out of chat, responses, messages, native, embeddings and media.
+        Not every server reports them.
         """
 
 class GenerateContentRequest(TypedDict, total=False):
@@ -3106,6 +3111,65 @@ class NativeModel(Record):
     @property
     def supportedGenerationMethods(self) -> list[str] | None:
         """Methods the model serves."""
+
+class EmbeddingRequest(TypedDict, total=False):
+    """Embedding request. Ours: not in the source specification."""
+    model: Required[str]
+    """An embedding model id; see the catalog. At least 1 character."""
+    input: Required[str | Sequence[str] | Sequence[int] | Sequence[Sequence[int]]]
+    """What to embed: a text, a list of up to 2,048 texts, the tokens of a text, or a list of up to
+    2,048 lists of tokens. Token numbers are those of the model, and not every provider accepts
+    them.
+    """
+    encoding_format: Literal["float", "base64"] | None
+    """Whether a vector is returned as a list of numbers, or as base64 of its 32-bit floats,
+    little-endian. The gateway assumes "float".
+    """
+    dimensions: int | None
+    """Length of the vectors; not every model can shorten them. At least 1."""
+    user: str | None
+    """Identifies the end user to the provider."""
+
+class EmbeddingResponse(Record):
+    """The vectors of the inputs. Ours: not in the source specification."""
+    @property
+    def object(self) -> Literal["list"]:
+        """Kind of the record."""
+    @property
+    def data(self) -> list[Embedding]:
+        """One vector per input, in the order of the inputs."""
+    @property
+    def model(self) -> str:
+        """Model id used."""
+    @property
+    def usage(self) -> EmbeddingUsage:
+        """Tokens of the inputs."""
+    def __iter__(self) -> Iterator[Embedding]:  # type: ignore[override]
+        """The elements of `data`, not the names of the members."""
+
+class Embedding(Record):
+    """The vector of one input. Ours: not in the source specification."""
+    @property
+    def object(self) -> Literal["embedding"]:
+        """Kind of the record."""
+    @property
+    def index(self) -> int:
+        """Index of the input. At least 0."""
+    @property
+    def embedding(self) -> EmbeddingVector:
+        """A vector; text if encoding_format is base64."""
+
+EmbeddingVector: TypeAlias = list[float] | str
+"""A vector; text if encoding_format is base64. Ours: not in the source specification."""
+
+class EmbeddingUsage(Record):
+    """Tokens of the inputs. Ours: not in the source specification."""
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of the inputs. At least 0."""
+    @property
+    def total_tokens(self) -> int:
+        """The same; vectors have no tokens. At least 0."""
 
 class VideoGenerationRequest(TypedDict, total=False):
     """Video generation request. Source: section 2.6 of the specification."""

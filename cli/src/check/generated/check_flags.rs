@@ -13,11 +13,11 @@ use crate::report::profile::ProfileOption;
 /// What the command is told.
 #[derive(Debug, Args)]
 pub(crate) struct CheckFlags {
-    #[arg(long = "base-url", alias = "endpoint", value_name = "URL", env = gatewright::BASE_URL_VARIABLE, hide_env = true, help = "URL of the service, without the base path")]
-    pub(crate) endpoint: String,
+    #[arg(long = "base-url", alias = "endpoint", value_name = "URL", env = gatewright::BASE_URL_VARIABLE, hide_env_values = true, help = "URL of the service, without the base path [default: the gateway that you run on this machine, else http://127.0.0.1:8080]")]
+    pub(crate) endpoint: Option<String>,
     #[arg(long, value_name = "PATH", default_value = gatewright_checkkit::DEFAULT_BASE_PATH, help = "Path of the API below the base URL")]
     pub(crate) base_path: String,
-    #[arg(long, value_name = "ID", value_delimiter = ',', help = "Models to check, in order [default: all of the profile]")]
+    #[arg(long, value_name = "ID", value_delimiter = ',', help = "Models to check, in order. A deployment's own models need no profile [default: those of the profile, else of the specification, else the first text models that the service lists]")]
     pub(crate) models: Vec<String>,
     #[arg(long, help = "Run every check on every model; by default, the stream and function tool checks run on the first model only")]
     pub(crate) full: bool,
@@ -47,6 +47,10 @@ pub(crate) struct CheckFlags {
     pub(crate) html: Option<PathBuf>,
     #[arg(long, value_name = "FILE", help = "Also write the report as JUnit XML; - is standard output")]
     pub(crate) junit: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", help = "Also write the failed checks as a SARIF log, for code scanning; - is standard output")]
+    pub(crate) sarif: Option<PathBuf>,
+    #[arg(long, value_name = "PROTOCOL", value_delimiter = ',', help = "Also check other protocols: chat, messages, native or all. The results go to a file beside the report, such as report.protocols.json")]
+    pub(crate) protocols: Vec<String>,
     #[arg(long, value_name = "SYSTEM", value_enum, help = "Print failures as annotations for a CI system")]
     pub(crate) annotations: Option<AnnotationsFor>,
     #[arg(long, value_name = "DIR", help = "Folder for the evidence, one file per cell that was run")]
@@ -56,9 +60,9 @@ pub(crate) struct CheckFlags {
 }
 
 impl CheckFlags {
-    /// The kit's options: all that is the kit's, with the profile that has been read.
-    pub(crate) fn options(&self, profile: Profile) -> Options {
-        let mut options = Options::new(self.endpoint.clone());
+    /// The kit's options: all that is the kit's, with the service's address, and the profile that has been read.
+    pub(crate) fn options(&self, endpoint: String, profile: Profile) -> Options {
+        let mut options = Options::new(endpoint);
         options.base_path.clone_from(&self.base_path);
         options.models.clone_from(&self.models);
         options.full = self.full;

@@ -96,7 +96,7 @@ fn mutate(value: &mut Value, chance: &mut RandomNumbers) {
 }
 
 #[test]
-fn whatever_is_in_a_file_it_is_imported_or_refused_and_a_gateway_reads_the_result() {
+fn mutated_configurations_are_rejected_or_import_into_valid_ones() {
     let tried =
         std::env::var("GATEWRIGHT_MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(TRIED);
     let folder = tempfile::tempdir().expect("a folder");

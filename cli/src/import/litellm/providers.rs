@@ -2,7 +2,7 @@
 
 use gatewright_gateway::check_base_url;
 
-/// What an upstream for a provider needs.
+/// The settings of an upstream for a provider.
 #[derive(Debug)]
 pub(super) struct ImportedProvider {
     /// Name for the upstream.

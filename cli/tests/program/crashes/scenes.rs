@@ -16,19 +16,16 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 #[cfg(unix)]
-pub(super) use self::files::a_video_from_the_simulator_is_stored;
+pub(super) use self::files::video_from_the_simulator_is_stored;
 pub(super) use self::files::{
-    a_film_from_an_upstream_is_stored_completely, contents, pictures, reported_images_are_complete,
-    upstream_of_films,
+    contents, pictures, reported_images_are_complete, upstream_of_films, upstream_video_is_stored_completely,
 };
 pub(super) use self::responses::{
-    a_deleted_response_stays_deleted, a_reported_response_is_stored,
-    a_reported_response_stored_upstream_is_found, upstream_of_responses,
+    deleted_response_stays_deleted, reported_response_is_stored, reported_response_stored_upstream_is_found,
+    upstream_of_responses,
 };
 #[cfg(unix)]
-pub(super) use self::shared::{
-    a_gateway_starts_with_a_complete_configuration, a_pushed_configuration_is_used,
-};
+pub(super) use self::shared::{gateway_starts_with_a_complete_configuration, pushed_configuration_is_used};
 #[cfg(unix)]
 pub(super) use self::spool::responses_sent_without_the_store_are_repeated;
 #[cfg(unix)]
@@ -45,7 +42,7 @@ const ADMIN_KEY: &str = "admin-canary-31";
 const PEPPER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 /// How long videos take.
 const SHORT: &str = "50ms";
-/// More steps than anything takes.
+/// More steps than any operation takes.
 const MOST: u32 = 200;
 /// How many times a required step is tried.
 const ATTEMPTS: u32 = 3;
@@ -227,7 +224,7 @@ impl Scene {
             (0..attempts).any(|_| stops(step))
         };
         let mut tried = (1..MOST).step_by(self.stride);
-        let survived = tried.find(|step| !is_reached(*step)).expect("it comes to the end");
+        let survived = tried.find(|step| !is_reached(*step)).expect("it reaches the end");
         assert!(survived > least, "{least} steps at least: {survived}");
     }
 }
@@ -260,7 +257,7 @@ fn becomes(gateway: &Serving, secret: &str, status: u16) {
     });
 }
 
-pub(super) fn a_created_key_works(scene: &Scene) {
+pub(super) fn created_key_works(scene: &Scene) {
     scene.at_each_step(5, |step| {
         let new = json!({ "name": format!("made-{step}") });
         let first = scene.stopping(step);
@@ -287,7 +284,7 @@ pub(super) fn a_created_key_works(scene: &Scene) {
     });
 }
 
-pub(super) fn a_revoked_key_is_rejected(scene: &Scene) {
+pub(super) fn revoked_key_is_rejected(scene: &Scene) {
     scene.at_each_step(5, |step| {
         let name = format!("revoked-{step}");
         let first = scene.stopping(step);
@@ -307,7 +304,7 @@ pub(super) fn a_revoked_key_is_rejected(scene: &Scene) {
     });
 }
 
-pub(super) fn a_rotated_key_has_one_secret(scene: &Scene) {
+pub(super) fn rotated_key_has_one_secret(scene: &Scene) {
     scene.at_each_step(5, |step| {
         let name = format!("rotated-{step}");
         let first = scene.stopping(step);
@@ -326,7 +323,7 @@ pub(super) fn a_rotated_key_has_one_secret(scene: &Scene) {
     });
 }
 
-pub(super) fn a_request_repeated_with_its_key_gets_one_response(scene: &Scene) {
+pub(super) fn request_repeated_with_its_key_gets_one_response(scene: &Scene) {
     scene.at_each_step(5, |step| {
         let film =
             json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
@@ -360,7 +357,7 @@ pub(super) fn a_request_repeated_with_its_key_gets_one_response(scene: &Scene) {
     });
 }
 
-pub(super) fn a_notification_due_for_redelivery_is_redelivered(scene: &Scene) {
+pub(super) fn notification_due_for_redelivery_is_redelivered(scene: &Scene) {
     let mut listening = Listening::of_all();
     let mut expected = Vec::new();
     scene.at_each_step(5, |step| {
@@ -399,7 +396,7 @@ pub(super) fn a_notification_due_for_redelivery_is_redelivered(scene: &Scene) {
 
 /// A gateway dies with a task, and the gateway that takes it over stops at a step: a third one ends the task, once.
 #[cfg(unix)]
-pub(super) fn a_task_taken_over_twice_ends_once(url: Option<String>, steps: impl Iterator<Item = u32>) {
+pub(super) fn task_taken_over_twice_ends_once(url: Option<String>, steps: impl Iterator<Item = u32>) {
     let scene = Scene { url, ..Scene::in_folder() };
     let mut reached = 0;
     let mut listening = Listening::of_all();

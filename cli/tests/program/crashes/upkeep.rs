@@ -28,7 +28,7 @@ fn command(arguments: &[&str]) -> Command {
 /// Tries these steps in turn until none is left. `least`: the minimum number of steps.
 fn at_steps(tried: impl Iterator<Item = u32>, least: u32, mut stops: impl FnMut(u32) -> bool) {
     let mut tried = tried.take_while(|step| *step < MOST);
-    let survived = tried.find(|step| !stops(*step)).expect("it comes to the end");
+    let survived = tried.find(|step| !stops(*step)).expect("it reaches the end");
     assert!(survived > least, "{least} steps at least: {survived}");
 }
 
@@ -59,7 +59,7 @@ fn imported_again(output: &Output, step: u32) -> bool {
 }
 
 #[test]
-fn an_import_is_all_or_nothing_wherever_it_stops() {
+fn import_is_all_or_nothing_wherever_it_stops() {
     let folder = tempfile::tempdir().expect("a folder");
     let rows_before = with_rows(folder.path());
     let file = folder.path().join("rows");
@@ -79,7 +79,7 @@ fn an_import_is_all_or_nothing_wherever_it_stops() {
 }
 
 #[test]
-fn a_backup_gets_its_name_only_when_complete() {
+fn backup_gets_its_name_only_when_complete() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");
     // When killed, the gateway leaves a journal.
@@ -109,7 +109,7 @@ fn a_backup_gets_its_name_only_when_complete() {
 }
 
 #[test]
-fn an_older_store_is_migrated_after_a_first_attempt_stopped() {
+fn interrupted_migration_of_an_older_store_is_completed() {
     let folder = tempfile::tempdir().expect("a folder");
     let rows_before = with_rows(folder.path());
     at_steps(1.., 5, |step| {
@@ -148,7 +148,7 @@ mod postgres {
 
     /// The first row, some in between, and the commit that was not reported.
     #[test]
-    fn an_import_into_a_server_is_all_or_nothing_wherever_it_stops() {
+    fn import_into_a_server_is_all_or_nothing_wherever_it_stops() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("rows");
         let server = Postgres::start();
@@ -167,7 +167,7 @@ mod postgres {
     }
 
     #[test]
-    fn an_older_server_is_migrated_after_a_first_attempt_stopped() {
+    fn interrupted_migration_of_an_older_server_is_completed() {
         let server = Postgres::start();
         let before = rows(&older::on_server(&server, "before"));
         at_steps(1.., 3, |step| {

@@ -72,7 +72,7 @@ fn serve(
     if line.starts_with("CONNECT ") {
         client.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
     } else {
-        let path = line.split(' ').nth(1).and_then(|url| url.splitn(4, '/').nth(3)).expect("a whole address");
+        let path = line.split(' ').nth(1).and_then(|url| url.splitn(4, '/').nth(3)).expect("a complete URL");
         upstream.write_all(format!("GET /{path} HTTP/1.1\r\n{rest}").as_bytes())?;
     }
     relay(client, upstream)
@@ -113,7 +113,7 @@ fn text<'a>(finding: &'a Value, member: &str) -> &'a str {
 }
 
 #[test]
-fn tls_is_checked_behind_a_proxy_too() {
+fn tls_is_checked_behind_a_proxy() {
     let home = tempfile::tempdir().expect("a folder");
     let (_gateway, port) = serving_over_tls(&home, "gateway.test");
     let proxy = Proxy::start(&format!("127.0.0.1:{port}"), false);

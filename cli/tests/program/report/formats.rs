@@ -81,7 +81,8 @@ fn diff_fails_on_the_selected_changes() {
     assert_eq!(code(worse, &[]), Some(1));
     assert_eq!(code(worse, &["--fail-on=never"]), Some(0));
     assert_snapshot!(transcript(&diff(worse.0, worse.1, &[])));
-    let json = diff(worse.0, worse.1, &["--format=json"]);
+    let json = diff(worse.0, worse.1, &["--json"]);
+    assert_eq!(diff(worse.0, worse.1, &["--format=json"]).stdout, json.stdout, "the earlier spelling");
     let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(json["worse"][0]["id"], "model_access");
     let html = diff(worse.0, worse.1, &["--format=html"]);

@@ -97,7 +97,7 @@ fn unreadable_file_exits_with_2_and_the_others_are_validated() {
     let output = run_with_input(&["report", "validate", "missing.json", "-"], b"[]");
     assert_snapshot!(transcript(&output));
     let folder = run(&["report", "validate", concat!(env!("CARGO_MANIFEST_DIR"), "/src")]);
-    assert_eq!(folder.status.code(), Some(2), "a folder is no file");
+    assert_eq!(folder.status.code(), Some(2), "a folder is not a file");
 }
 
 /// `gatewright report validate … | head -1` must not end in a panic or a message.

@@ -82,7 +82,7 @@ fn restored(copy: &Path, secret: &str, all: &Reported) -> u64 {
         assert_eq!(get(KEY, &format!("/v1/videos/generations/{id}")).status, 200, "{id}");
     }
     for path in &all.images {
-        let (status, image) = download(&gateway.url, path).expect("a whole file");
+        let (status, image) = download(&gateway.url, path).expect("a complete file");
         assert!(status == 200 && !image.is_empty(), "{path}: {status}");
     }
     counted
@@ -99,7 +99,7 @@ fn serve(data: &Path) -> Serving {
 
 /// A gateway was killed while its database was away, and has not been started since.
 #[test]
-fn a_backup_contains_writes_waiting_for_the_database() {
+fn backup_contains_writes_waiting_for_the_database() {
     let folder = tempfile::tempdir().expect("a folder");
     let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
     let (database, away) = (data.join("gatewright.db"), data.join("away"));
@@ -120,7 +120,7 @@ fn a_backup_contains_writes_waiting_for_the_database() {
 }
 
 #[test]
-fn a_backup_contains_everything_reported_before_it_began() {
+fn backup_contains_everything_reported_before_it_began() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = |name: &str| folder.path().join(name);
     let (data, under_load, afterwards) = (place("data"), place("under-load"), place("afterwards"));

@@ -72,7 +72,7 @@ fn refused(output: &Output) {
 }
 
 #[test]
-fn an_older_data_folder_is_migrated_with_its_rows() {
+fn older_data_folder_is_migrated_with_its_rows() {
     let place = tempfile::tempdir().expect("a folder");
     let data = place.path().join("data");
     folder(&data);
@@ -101,7 +101,7 @@ fn an_older_data_folder_is_migrated_with_its_rows() {
 }
 
 #[test]
-fn a_data_folder_of_a_newer_version_is_rejected_unchanged() {
+fn data_folder_of_a_newer_version_is_rejected_unchanged() {
     let place = tempfile::tempdir().expect("a folder");
     let data = place.path().join("data");
     std::fs::create_dir(&data).expect("a folder");
@@ -116,7 +116,7 @@ fn a_data_folder_of_a_newer_version_is_rejected_unchanged() {
 }
 
 #[test]
-fn an_ordinary_folder_is_not_turned_into_a_data_folder() {
+fn ordinary_folder_is_not_turned_into_a_data_folder() {
     let place = tempfile::tempdir().expect("a folder");
     let missing = place.path().join("missing");
     let output = run(&["store", "migrate", "--data", text(&missing)]);

@@ -66,7 +66,7 @@ fn read(stream: &mut StreamOwned<ServerConnection, std::net::TcpStream>) -> std:
 }
 
 #[test]
-fn the_receiver_is_called_by_name_and_must_prove_it() {
+fn receiver_is_called_by_name_and_must_prove_it() {
     for (name, is_its_own) in [("localhost", true), ("another.test", false)] {
         let folder = tempfile::tempdir().expect("a folder");
         let (port, seen) = receiver(folder.path(), name);

@@ -1,8 +1,8 @@
-//! Docstrings: paragraphs, `Args:`, `Raises:` and examples after `>>>`.
+//! Parses docstrings: paragraphs, `Args:`, `Raises:` and examples after `>>>`.
 
 use super::super::item::Docs;
 
-/// What a docstring says, given its text between the quotes.
+/// Parses a docstring, given the text between the quotes.
 pub(super) fn read(text: &str) -> Docs {
     let mut docs = Docs::default();
     let mut paragraphs: Vec<String> = vec![String::new()];
@@ -38,7 +38,7 @@ pub(super) fn read(text: &str) -> Docs {
             let entries =
                 if place == DocstringSection::Arguments { &mut docs.arguments } else { &mut docs.errors };
             match content.split_once(": ") {
-                // What goes on is indented further, unless its author forgot.
+                // A continuation line is indented further, unless its author forgot.
                 Some((name, about)) if is_name(name) && !line.starts_with("        ") => {
                     entries.push((name.to_owned(), about.to_owned()));
                 }
@@ -72,7 +72,7 @@ fn add(to: Option<&mut String>, words: &str) {
     }
 }
 
-/// Lines without the indentation that all but the first have.
+/// Lines without the indentation that all but the first share.
 fn dedented(text: &str) -> Vec<&str> {
     let indentation = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let rest = text.lines().skip(1).filter(|line| !line.trim().is_empty());
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_docstring_has_paragraphs_arguments_errors_and_an_example() {
+    fn docstring_is_parsed_into_text_arguments_errors_and_example() {
         let text = "Draws a line,\n    quickly.\n\n    Slowly, too.\n\n    >>> for one in lines:\n    ...     draw(one)\n    'drawn'\n\n    \
                     Args:\n        line: Which\n            one: that.\n        ink: Its colour.\n\n    Raises:\n        \
                     InkError: There is none.\n    ";

@@ -1,4 +1,4 @@
-//! The modules of the Python package, and where a name that one of them exports is defined.
+//! The modules of the Python package, and where the names that they export are defined.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use super::super::SourceFiles;
 use super::statements::{self, Statement};
 
-/// The folder of the package, from the repository's root.
+/// The folder of the package, relative to the repository's root.
 const FOLDER: &str = "bindings-python/python";
 
 pub(super) struct PythonPackage<'a> {
@@ -17,7 +17,7 @@ pub(super) struct PythonPackage<'a> {
     read: RefCell<BTreeMap<String, Rc<Vec<Statement>>>>,
 }
 
-/// Statements that define a name: one, or the overloads of a function and the function.
+/// Statements that define a name: one, or a function with its overloads.
 #[derive(Debug)]
 pub(super) struct Definition {
     /// `gatewright._client`.
@@ -44,7 +44,7 @@ impl<'a> PythonPackage<'a> {
         self.path(module).is_some()
     }
 
-    /// A stub stands for what is compiled.
+    /// A stub replaces a compiled module.
     fn path(&self, module: &str) -> Option<String> {
         let base = format!("{FOLDER}/{}", module.replace('.', "/"));
         let paths = [".py", "/__init__.py", ".pyi"].map(|end| format!("{base}{end}"));
@@ -76,7 +76,7 @@ impl<'a> PythonPackage<'a> {
         Ok(modules)
     }
 
-    /// What `__all__` of a module lists itself.
+    /// The names that a module's own `__all__` lists.
     pub(super) fn exported(&self, module: &str) -> Result<Vec<String>> {
         let statements = self.module(module)?;
         let list = statements.iter().find_map(|statement| statement.text.strip_prefix("__all__ = "));
@@ -84,21 +84,21 @@ impl<'a> PythonPackage<'a> {
         Ok(list.split('"').skip(1).step_by(2).map(str::to_owned).collect())
     }
 
-    /// The types that a module names for itself, and what they stand for.
+    /// The private type aliases of a module, and the types that they represent.
     pub(super) fn private_aliases(&self, module: &str) -> Result<Vec<(String, String)>> {
         let statements = self.module(module)?;
         let assigned = top(&statements).into_iter().filter_map(|statement| {
             let (name, meaning) = statement.text.split_once(" = ")?;
             let is_type = name.starts_with('_') && name[1..].starts_with(char::is_uppercase);
             let meaning = meaning.split_whitespace().collect::<Vec<_>>().join(" ");
-            // A call makes a variable of types, which stands for itself.
+            // A call creates a type variable, which represents itself.
             (is_type && !meaning.contains('(')).then(|| (name.to_owned(), meaning))
         });
-        // One may be made of another that stands before it.
+        // One may refer to an earlier one.
         Ok(assigned.collect::<Vec<_>>().into_iter().rev().collect())
     }
 
-    /// Where a name of a module is defined, in it or in one that it imports it from. None if that is not ours.
+    /// Where a name of a module is defined: in it, or in a module that it imports it from. None if that is outside of the package.
     pub(super) fn find(&self, module: &str, name: &str) -> Result<Option<Definition>> {
         let statements = self.module(module)?;
         let top = top(&statements);
@@ -123,7 +123,7 @@ impl<'a> PythonPackage<'a> {
     }
 }
 
-/// The statements of a module, with those that only type checkers see.
+/// The statements of a module, including those that only type checkers see.
 pub(super) fn top(statements: &[Statement]) -> Vec<&Statement> {
     let flat = statements.iter().flat_map(|statement| match statement.text.as_str() {
         "if TYPE_CHECKING:" => statement.block.iter().collect(),
@@ -139,7 +139,7 @@ fn defined(statements: &[&Statement], name: &str) -> Vec<DocumentedStatement> {
     at.map(|at| found(statements, at)).collect()
 }
 
-/// The statement of a place, with what stands around it.
+/// The statement at an index, with its decorators and the string after it.
 pub(super) fn found(statements: &[&Statement], at: usize) -> DocumentedStatement {
     let before = statements[..at].iter().rev().take_while(|statement| statement.text.starts_with('@'));
     let after = statements.get(at + 1).and_then(|next| next.docstring());
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_statement_defines_is_found_with_its_decorators_and_its_text() {
+    fn definitions_are_found_with_decorators_and_docstring() {
         let read = statements::read(
             "@final\nclass Pen(Tool):\n    ink: str\n\nWIDTH: int\n\"\"\"In mm.\"\"\"\nPen.x = 1\n",
         );
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_tells_its_module_and_names() {
+    fn import_is_parsed_into_module_and_names() {
         assert_eq!(import("from a.b import (\n    c,\n    d as e,\n)"), Some(("a.b", vec!["c", "d"])));
         assert_eq!(import("import a"), None);
     }

@@ -1,16 +1,16 @@
-//! The statements of a Python module as a tree. It reads what the formatter leaves: blocks by their indentation, one statement
-//! on a line unless brackets or a string go on. That is all the reference needs; it is no parser of Python.
+//! Parses the statements of a Python module into a tree. It relies on the formatter's output: blocks have an indentation, and a
+//! statement ends with its line unless brackets or a string are open. That suffices for the reference; it is not a full parser.
 
 /// A statement, and those of its block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Statement {
-    /// As it is written, without comments; its further lines keep their indentation.
+    /// As written, without comments; further lines keep their indentation.
     pub text: String,
     pub block: Vec<Statement>,
 }
 
 impl Statement {
-    /// The text of a string that is a statement: a docstring.
+    /// The text of a string statement: a docstring.
     pub(super) fn docstring(&self) -> Option<&str> {
         self.text.strip_prefix("\"\"\"")?.strip_suffix("\"\"\"")
     }
@@ -23,7 +23,7 @@ pub(super) fn read(source: &str) -> Vec<Statement> {
     block(&mut rest, 0)
 }
 
-/// A line that ends where brackets and strings are closed.
+/// A logical line, which ends where brackets and strings are closed.
 #[derive(Debug)]
 struct Line {
     indentation: usize,
@@ -87,7 +87,7 @@ fn push(lines: &mut Vec<Line>, text: &str) {
     }
 }
 
-/// How long a string is that a text begins with, its quotes included.
+/// The length of the string at the beginning of a text, including its quotes.
 fn string_length(text: &str, quote: char) -> usize {
     let triple = quote.to_string().repeat(3);
     let end = if text.starts_with(&triple) { triple.as_str() } else { &triple[..1] };
@@ -103,7 +103,7 @@ fn string_length(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The parts of a text between separators that are in no brackets and no string, without blank ones.
+/// The parts of a text between separators outside of brackets and strings, without blank ones.
 pub(super) fn split(text: &str, separator: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut begin, mut at) = (0_usize, 0, 0);
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_go_on_within_brackets_and_strings_and_end_with_their_block() {
+    fn statements_span_brackets_and_strings_and_include_their_block() {
         let source = "\"\"\"A: module.\n\n    Text.\n\"\"\"\n\nclass Pen(\n    Tool,  # why\n):\n    ink: str = \"#'\"\n\n\
                       \x20   def draw(self) -> None: ...\n\nx = [\n    1,\n]\n";
         let read = read(source);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_within_brackets_and_strings_separate_nothing() {
+    fn commas_in_brackets_and_strings_do_not_separate() {
         assert_eq!(
             split("a: dict[str, int], b=\",\", *, c", ','),
             ["a: dict[str, int]", "b=\",\"", "*", "c"]

@@ -1,15 +1,15 @@
-//! Documentation of Rust items: paragraphs and examples, without the links that only rustdoc follows.
+//! Parses the documentation of Rust items: paragraphs and examples, without the links that only rustdoc follows.
 
 use syn::{Attribute, Expr, Lit, Meta};
 
 use super::super::item::Docs;
 
-/// What the `///` lines say. The example is the first one.
+/// Parses the `///` lines. The example is the first one.
 pub(super) fn read(attributes: &[Attribute]) -> Docs {
     read_lines(&attributes.iter().filter_map(line).collect::<Vec<_>>())
 }
 
-/// The same, of the lines without `///`.
+/// The same for lines without `///`.
 pub(super) fn read_lines(lines: &[String]) -> Docs {
     let mut docs = Docs::default();
     let mut paragraphs: Vec<String> = vec![String::new()];
@@ -24,7 +24,7 @@ pub(super) fn read_lines(lines: &[String]) -> Docs {
                 examples.push(String::new());
             }
         } else if in_example {
-            // What is hidden from readers only makes the example whole.
+            // Hidden lines only complete the example.
             let is_hidden = content == "#" || content.starts_with("# ");
             if let Some(example) = examples.last_mut().filter(|_| !is_hidden) {
                 example.extend([line, "\n"]);
@@ -58,7 +58,7 @@ fn line(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// A text whose links to items are code alone: ``[`Client`](crate::Client)`` becomes `` `Client` ``.
+/// A text with links to items reduced to code: ``[`Client`](crate::Client)`` becomes `` `Client` ``.
 fn unlinked(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -69,7 +69,7 @@ fn unlinked(text: &str) -> String {
         let (label, after) = (&link[1..end], &link[end + 1..]);
         let target = after.strip_prefix('(').and_then(|after| after.split_once(')'));
         match target {
-            // A link that readers of a page can follow, too.
+            // A link that works on the page, too.
             Some((address, _)) if address.starts_with("http") => {
                 out.push('[');
                 rest = &link[1..];
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documentation_has_paragraphs_and_an_example_without_its_hidden_lines() {
+    fn doc_comment_is_parsed_into_paragraphs_and_visible_example() {
         let code: syn::ItemStruct = syn::parse_quote! {
             /// A pen of [`Ink`](crate::Ink), see
             /// [`draw`] and [a page](https://x.example).

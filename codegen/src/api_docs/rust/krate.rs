@@ -1,4 +1,4 @@
-//! The modules of a crate: what is public in one, where it is defined, and which methods it has.
+//! The modules of a crate: their public items, where those are defined, and their methods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,16 +9,16 @@ use syn::{Attribute, ImplItem, Item as Code, Signature, Type, UseTree, Visibilit
 use super::super::SourceFiles;
 use super::macros::{self, MacroDocs};
 
-/// The modules by their path from the crate's root, and the methods by where their type is defined and its name.
+/// The modules by path from the crate's root, and the methods by the module and name of their type.
 pub(super) struct Crate {
     modules: BTreeMap<Vec<String>, syn::File>,
     methods: Methods,
 }
 
-/// By where their type is defined, and its name.
+/// By the module and name of their type.
 type Methods = BTreeMap<(Vec<String>, String), Vec<Method>>;
 
-/// A public method that is written for a type.
+/// A public method of a type.
 pub(super) struct Method {
     pub signature: Signature,
     pub attributes: Vec<Attribute>,
@@ -26,19 +26,19 @@ pub(super) struct Method {
     pub is_generated: bool,
 }
 
-/// A name that a module makes public.
+/// A public name of a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Public {
     pub name: String,
     /// Its name where it is defined.
     pub original: String,
-    /// The module to look for it in; or the module itself, if it is one. Of another crate, its name comes first.
+    /// The module that contains it, or the module itself if it is one. For another crate, the path begins with its name.
     pub path: Vec<String>,
     pub is_module: bool,
 }
 
 impl Crate {
-    /// folder: from the repository's root.
+    /// `folder`: relative to the repository's root.
     pub(super) fn read(sources: &SourceFiles<'_>, folder: &str) -> Result<Self> {
         let mut modules = BTreeMap::new();
         let root = sources.root.join(folder);
@@ -62,7 +62,7 @@ impl Crate {
         self.modules.get(&self.real(path)?)
     }
 
-    /// Where a module is that may go by a path which another module gives it.
+    /// The actual path of a module, which another module may re-export under a different path.
     fn real(&self, path: &[String]) -> Option<Vec<String>> {
         if self.modules.contains_key(path) {
             return Some(path.to_vec());
@@ -83,12 +83,12 @@ impl Crate {
         found
     }
 
-    /// What a macro of the crate says of a type that it writes.
+    /// The documentation in a macro of the crate that generates a type.
     pub(super) fn written_by_macro(&self, name: &str) -> Option<MacroDocs> {
         self.modules.values().find_map(|file| macros::find(&file.items, name))
     }
 
-    /// What a module makes public.
+    /// The public names of a module.
     pub(super) fn public(&self, module: &[String]) -> Result<Vec<Public>> {
         let file =
             self.module(module).with_context(|| format!("there is no module {}", module.join("::")))?;
@@ -128,12 +128,12 @@ impl Crate {
         Public { name: shown.to_owned(), original: name.to_owned(), path, is_module }
     }
 
-    /// The module and the item that define a name, found from a module that has or imports it. None if another crate does.
+    /// The module and item that define a name which a module has or imports. None if another crate defines it.
     pub(super) fn find(&self, module: &[String], name: &str) -> Result<Option<(Vec<String>, &Code)>> {
         let Some(module) = self.real(module) else { return Ok(None) };
         let module = module.as_slice();
         let file = &self.modules[module];
-        // A module may be called as what it has.
+        // A module may have the same name as an item in it.
         let is_it = |code: &&Code| named(code).is_some_and(|(known, _)| known == name);
         let own = file.items.iter().filter(|code| !matches!(code, Code::Mod(_))).find(is_it);
         if let Some(code) = own {
@@ -154,7 +154,7 @@ impl Crate {
         }
     }
 
-    /// The public methods of a type, in the order of the modules that write them.
+    /// The public methods of a type, in the order of the modules that define them.
     pub(super) fn methods(&self, place: &[String], name: &str) -> Vec<&Method> {
         let found = self.methods.get(&(place.to_vec(), name.to_owned()));
         found.into_iter().flatten().collect()
@@ -203,7 +203,7 @@ fn module_of(file: &Path) -> Vec<String> {
     parts
 }
 
-/// The path of a module from the crate's root, as a module names it.
+/// Resolves a path used in a module to one from the crate's root.
 fn resolved(module: &[String], path: &[String]) -> Vec<String> {
     match path.split_first() {
         Some((first, rest)) if first == "crate" => rest.to_vec(),
@@ -212,12 +212,12 @@ fn resolved(module: &[String], path: &[String]) -> Vec<String> {
             resolved(&module[..module.len().saturating_sub(1)], &[&["self".to_owned()], rest].concat())
         }
         Some((first, _)) if first.starts_with("gatewright_") => path.to_vec(),
-        // Since 2018 a path begins at a module of the same level, or is of another crate.
+        // Since edition 2018, a path begins with a sibling module or another crate.
         _ => module.iter().chain(path).cloned().collect(),
     }
 }
 
-/// Calls `each` with the path, the name and the new name of all that a `use` imports.
+/// Calls `each` with the path, the name and the new name of each item that a `use` imports.
 fn imports(tree: &UseTree, path: &mut Vec<String>, each: &mut impl FnMut(&[String], &str, &str)) {
     match tree {
         UseTree::Path(inner) => {
@@ -232,7 +232,7 @@ fn imports(tree: &UseTree, path: &mut Vec<String>, each: &mut impl FnMut(&[Strin
     }
 }
 
-/// What an item is called, and who sees it.
+/// The name and visibility of an item.
 fn named(code: &Code) -> Option<(String, &Visibility)> {
     let (name, visibility) = match code {
         Code::Const(code) => (&code.ident, &code.vis),
@@ -264,7 +264,7 @@ pub(super) fn attributes(code: &Code) -> &[Attribute] {
     }
 }
 
-/// Whether rustdoc leaves it out, or only tests have it.
+/// Whether rustdoc omits it, or it exists only in tests.
 fn is_hidden(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         syn::Meta::List(list) => {
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_module_makes_public_is_found_where_it_is_defined() {
+    fn public_items_are_found_where_they_are_defined() {
         let pens = pens();
         let public = pens.public(&[]).expect("there is a root");
         let names: Vec<&str> = public.iter().map(|public| public.name.as_str()).collect();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_methods_of_a_type_are_found_in_every_module() {
+    fn methods_of_a_type_are_found_in_every_module() {
         let pens = pens();
         let methods = pens.methods(&parts("pen"), "Pen");
         let names: Vec<String> = methods.iter().map(|method| method.signature.ident.to_string()).collect();

@@ -1,9 +1,9 @@
-//! Items of Rust as code for readers: without bodies, documentation and what is private.
+//! Prints Rust items for readers: without bodies, documentation and private parts.
 
 use quote::ToTokens as _;
 use syn::{Fields, File, FnArg, Item as Code, Pat, ReceiverKind, Signature, Type, Visibility};
 
-/// The head of a function, the fields of a struct that are public, the variants of an enum, a type alias.
+/// The head of a function, the public fields of a struct, the variants of an enum, or a type alias.
 pub(super) fn signature(code: &Code) -> String {
     match code {
         Code::Fn(function) => self::function(&function.sig),
@@ -19,7 +19,7 @@ pub(super) fn signature(code: &Code) -> String {
                         field
                     })
                     .collect();
-                // A struct with nothing for users to see is made and read by its methods.
+                // A struct without public fields is created and read by its methods.
                 if fields.named.is_empty() {
                     return String::new();
                 }
@@ -54,7 +54,7 @@ pub(super) fn function(signature: &Signature) -> String {
     code.trim_end().trim_end_matches("{}").trim_end().to_owned()
 }
 
-/// A method as a row of a table names it: `timeout(timeout: Duration)`.
+/// A method as it appears in a table row: `timeout(timeout: Duration)`.
 pub(super) fn called(signature: &Signature) -> String {
     let arguments = signature.inputs.iter().filter_map(|input| match input {
         FnArg::Typed(argument) => match &*argument.pat {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_is_shown_without_bodies_and_without_what_is_private() {
+    fn signatures_omit_bodies_and_private_members() {
         let shape: Code = syn::parse_quote! {
             /// A pen.
             pub struct Pen { /** Its colour. */ pub ink: Option<String>, width: u32 }

@@ -1,5 +1,5 @@
-//! The declarations of a TypeScript module. It reads what the formatter leaves: a declaration begins at the indentation of its
-//! block and ends where its brackets are closed. That is all the reference needs; it is no parser of TypeScript.
+//! Parses the declarations of a TypeScript module. It relies on the formatter's output: a declaration begins at the indentation of
+//! its block and ends where its brackets are closed. That suffices for the reference; it is not a full parser.
 
 /// A declaration with the comment before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,12 +8,12 @@ pub(super) struct Declaration {
     pub comment: String,
     /// Without its body or its members: `export class Pen extends Tool`.
     pub head: String,
-    /// What is declared within a class or an interface.
+    /// The members of a class or an interface.
     pub members: Vec<Declaration>,
 }
 
 impl Declaration {
-    /// The name of what a module declares. None if that is nothing that can be exported.
+    /// The declared name. None if the declaration cannot be exported.
     pub(super) fn name(&self) -> Option<&str> {
         let rest = self.head.trim_start_matches("export ").trim_start_matches("declare ");
         let rest = rest.trim_start_matches("abstract ").trim_start_matches("async ");
@@ -55,7 +55,7 @@ fn block(lines: &[&str], indentation: usize) -> Vec<Declaration> {
     found
 }
 
-/// The declaration that begins at a line, and the line after it.
+/// The declaration that begins at a line, and the next line after it.
 fn declaration(lines: &[&str], begin: usize, indentation: usize) -> (Declaration, usize) {
     let mut head = String::new();
     let mut at = begin;
@@ -92,7 +92,7 @@ fn opens_body(before: &str) -> bool {
     depth(before) == 0 && (is_type || is_function)
 }
 
-/// A text with nothing in its brackets.
+/// A text with the contents of its brackets removed.
 fn without_brackets(text: &str) -> String {
     let mut depth = 0_usize;
     let kept = text.chars().filter(|next| {
@@ -109,7 +109,7 @@ fn is_end(line: &str, indentation: usize) -> bool {
     line.get(indentation..).is_some_and(|rest| rest.starts_with('}')) && line[..indentation].trim().is_empty()
 }
 
-/// How many brackets are open after a text.
+/// The number of brackets that are open after a text.
 fn depth(text: &str) -> i32 {
     let mut depth = 0;
     let mut quote = None;
@@ -137,7 +137,7 @@ fn spoken(lines: &[&str]) -> String {
     text.collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
-/// The parts of a text between commas that are in no brackets, without blank ones.
+/// The parts of a text between commas outside of brackets, without blank ones.
 pub(super) fn split(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut begin, mut before) = (0_i32, 0, ' ');
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn declarations_have_their_comments_and_members_and_no_bodies() {
+    fn declarations_keep_comments_and_members_and_omit_bodies() {
         let source = "/** A module. */\n\nimport { Tool } from \"./tool\";\n\n/**\n * Draws.\n *\n * Slowly.\n */\n\
             export class Pen extends Tool {\n  readonly #ink: string;\n  /** Its width. */\n  readonly width: number = 1;\n\n\
             \x20 constructor(\n    ink: string,\n  ) {\n    this.#ink = ink;\n  }\n\n  /** A line. */\n  line({ to }: { to: number }): { ok: boolean } {\n\
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_within_brackets_separate_nothing() {
+    fn commas_in_brackets_do_not_separate() {
         assert_eq!(
             split("a: Map<string, number>, b: (c: 1) => void, d = {}"),
             ["a: Map<string, number>", "b: (c: 1) => void", "d = {}"]

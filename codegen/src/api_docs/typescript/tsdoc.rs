@@ -1,8 +1,8 @@
-//! Comments of TypeScript: paragraphs, `@param` and `@example`.
+//! Parses TypeScript comments: paragraphs, `@param` and `@example`.
 
 use super::super::item::Docs;
 
-/// What a comment says. None if it is of what is internal.
+/// Parses a comment. None if it belongs to something internal.
 pub(super) fn read(comment: &str) -> Option<Docs> {
     if comment.contains("@internal") {
         return None;
@@ -55,9 +55,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comment_has_paragraphs_arguments_and_an_example() {
+    fn tsdoc_is_parsed_into_paragraphs_arguments_and_example() {
         let comment = "Draws a line,\nquickly.\n\nErrors: `InkError`.\n\n@param line Which\n  one.\n@example\n```js\npen.line({\n  to: 1,\n});\n```";
-        let docs = read(comment).expect("it is no internal one");
+        let docs = read(comment).expect("it is public");
         assert_eq!(docs.text, "Draws a line, quickly.\n\nErrors: `InkError`.");
         assert_eq!(docs.arguments, [("line".to_owned(), "Which one.".to_owned())]);
         assert_eq!(docs.example, "pen.line({\n  to: 1,\n});\n");

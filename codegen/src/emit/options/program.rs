@@ -54,12 +54,10 @@ fn check_flags(all: EmitterInput<'_>) -> String {
     }
     code.push_str(
         "}\n\nimpl CheckFlags {\n\
-         \x20   /// The kit's options: all that is the kit's, with the profile that has been read.\n\
-         \x20   pub(crate) fn options(&self, profile: Profile) -> Options {\n",
+         \x20   /// The kit's options: all that is the kit's, with the service's address, and the profile that has been read.\n\
+         \x20   pub(crate) fn options(&self, endpoint: String, profile: Profile) -> Options {\n\
+         \x20       let mut options = Options::new(endpoint);\n",
     );
-    for option in options.iter().filter(|option| option.required) {
-        _ = writeln!(code, "        let mut options = Options::new(self.{}.clone());", option.name);
-    }
     for option in options.iter().filter(|option| option.is_of(Language::Rust) && !option.required) {
         let name = &option.name;
         let value = match option.kind() {
@@ -100,7 +98,7 @@ fn field(code: &mut String, words: Words<'_>, option: &Entry) {
     if option.required
         && let Some(constant) = &option.variable_constant
     {
-        arg.push(format!("env = gatewright::{constant}, hide_env = true"));
+        arg.push(format!("env = gatewright::{constant}, hide_env_values = true"));
     }
     let constant = option.constant.as_ref().map(|constant| format!("gatewright_checkkit::{constant}"));
     let ty = match option.kind() {
@@ -145,7 +143,8 @@ fn field(code: &mut String, words: Words<'_>, option: &Entry) {
             if let Some(default) = &default {
                 arg.push(format!("default_value = {default}"));
             }
-            if default.is_some() || option.required { plain.to_owned() } else { format!("Option<{plain}>") }
+            let is_there = default.is_some() || (option.required && option.variable.is_none());
+            if is_there { plain.to_owned() } else { format!("Option<{plain}>") }
         }
     };
     let help = help(words, option);
@@ -163,6 +162,10 @@ fn help(words: Words<'_>, option: &Entry) -> String {
     match words.default(option) {
         Some(default) if option.default.is_none() && !option.required => {
             format!("{text} [default: {default}]")
+        }
+        // As with the other commands that call a gateway.
+        _ if option.required && option.variable.is_some() => {
+            format!("{text} [default: the gateway that you run on this machine, else http://127.0.0.1:8080]")
         }
         _ => text,
     }

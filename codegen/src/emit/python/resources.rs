@@ -61,7 +61,9 @@ pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Metho
             ty: &field.ty,
             doc: {
                 let origin = member_origin(field, owner);
+                let deprecated = if field.deprecated { " Deprecated." } else { "" };
                 described(&field.description, &facts(&field.constraints, field.default.as_ref(), &origin))
+                    + deprecated
             },
         })
         .collect();
@@ -195,7 +197,7 @@ fn method(api: &Api, operation: &Operation, face: ClientVariant) -> String {
     } else {
         let _ = writeln!(out, "        {body} = None");
     }
-    let call = format!("({:?}, {parameters}, {body}, options", operation.id);
+    let call = format!("({:?}, {parameters}, {body}, options", api.call_id(operation));
     let begin = format!("return {}self._client", face.awaits());
     if let Some(stream) = &operation.stream {
         let class = streams::class_name(face, operation, stream);
@@ -285,7 +287,9 @@ pub(super) fn stub(api: &Api) -> String {
         api.home.python_package
     );
     out.push_str(&streams::imports(api));
-    out.push_str("from typing_extensions import Unpack\n");
+    let deprecated =
+        if api.operations.iter().any(|operation| operation.deprecated) { ", deprecated" } else { "" };
+    let _ = writeln!(out, "from typing_extensions import Unpack{deprecated}");
     for face in ClientVariant::BOTH {
         classes(&api.resources(), &mut |resource| {
             let _ = write!(out, "\nclass {}:\n", class_name(face, resource));
@@ -349,7 +353,11 @@ pub(super) fn signature(
 ) -> String {
     let sent = PythonTypes { api, direction: Direction::Request, builtins: "", schemas: "types." };
     let arguments = arguments(api, operation);
-    let mut out = format!("    {} {}(\n        self,\n", face.def(), member(&operation.name));
+    let mut out = String::new();
+    if operation.deprecated {
+        out.push_str("    @deprecated(\"The specification marks it as deprecated.\", category=None)\n");
+    }
+    let _ = write!(out, "    {} {}(\n        self,\n", face.def(), member(&operation.name));
     for path in arguments.iter().filter(|argument| argument.place == ArgumentLocation::Path) {
         let _ = writeln!(out, "        {}: {},", path.name, sent.expression(path.ty));
     }

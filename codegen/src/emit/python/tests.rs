@@ -7,13 +7,13 @@ use crate::build::build;
 use crate::fixture::{edited, sources};
 use crate::load::Sources;
 
-/// The contents of the file of that name.
+/// The contents of the file with this name.
 fn file(sources: &Sources, name: &str) -> String {
     let files = super::emit(&build(sources).expect("the fixture builds"));
     files.into_iter().find(|file| file.path.ends_with(name)).expect("the emitter writes it").contents
 }
 
-/// The part of a Python file from a line that begins so to the next blank line after it.
+/// The part of a Python file from the line that begins with this to the next blank line.
 fn part(code: &str, start: &str) -> String {
     let from = code.find(&format!("\n{start}")).expect("the part is there") + 1;
     let length = code[from..].find("\n\n").unwrap_or(code.len() - from);
@@ -21,37 +21,37 @@ fn part(code: &str, start: &str) -> String {
 }
 
 #[test]
-fn responses_become_classes_over_record_and_requests_typed_dicts() {
+fn responses_become_record_classes_and_requests_typed_dicts() {
     assert_snapshot!(file(&sources(), "types.pyi"));
 }
 
 #[test]
-fn at_run_time_types_stand_for_record_and_dict() {
+fn runtime_types_are_record_and_dict() {
     assert_snapshot!(file(&sources(), "types.py"));
 }
 
 #[test]
-fn a_report_becomes_typed_dicts_that_exist_at_run_time() {
+fn report_becomes_typed_dicts_available_at_runtime() {
     assert_snapshot!(file(&sources(), "report.py"));
 }
 
 #[test]
-fn operations_become_methods_twice() {
+fn operations_become_sync_and_async_methods() {
     assert_snapshot!(file(&sources(), "resources.py"));
 }
 
 #[test]
-fn a_stream_switch_becomes_overloads() {
+fn stream_switch_becomes_overloads() {
     assert_snapshot!(file(&sources(), "resources.pyi"));
 }
 
 #[test]
-fn a_stream_becomes_a_class_that_knows_its_whole_document() {
+fn stream_becomes_a_class_with_its_final_document() {
     assert_snapshot!(file(&sources(), "streams.py"));
 }
 
 #[test]
-fn an_iterable_and_a_joined_text_are_typed_and_told_to_the_native_half() {
+fn iterables_and_joined_texts_are_typed_and_listed_for_the_engine() {
     let line = edited("/components/schemas/Line/x-iterable", json!("parts"));
     assert_snapshot!(
         [part(&file(&line, "types.pyi"), "class Line("), file(&line, "conveniences.rs")].join("\n\n")
@@ -65,17 +65,17 @@ fn an_iterable_and_a_joined_text_are_typed_and_told_to_the_native_half() {
 }
 
 #[test]
-fn error_kinds_become_classes_parents_first() {
+fn error_kinds_become_classes_with_parents_first() {
     assert_snapshot!(file(&sources(), "errors.py"));
 }
 
 #[test]
-fn members_of_responses_are_listed_for_the_native_half() {
+fn response_members_are_listed_for_the_engine() {
     assert_snapshot!(file(&sources(), "known_fields.rs"));
 }
 
 #[test]
-fn awkward_names_are_bent_or_left_to_item_access() {
+fn invalid_names_are_adapted_or_left_to_item_access() {
     let text = |words: &str| json!({"type": "string", "description": words});
     let members = json!({
         "text": text("The text."),
@@ -99,7 +99,7 @@ fn awkward_names_are_bent_or_left_to_item_access() {
 }
 
 #[test]
-fn text_that_would_end_a_docstring_does_not() {
+fn docstring_text_is_escaped() {
     let doc = super::docstring(&[r#"Say """quoted""" or \"#.to_owned()], "    ");
     assert_eq!(doc, "    \"\"\"Say \\\"\\\"\\\"quoted\\\"\\\"\\\" or \\\\\"\"\"\n");
     assert_eq!(super::docstring(&["ends in \"this\"".to_owned()], ""), "\"\"\"ends in \"this\" \"\"\"\n");

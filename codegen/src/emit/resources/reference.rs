@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::rust::{Signature, Signatures};
 use crate::emit::signature::{ArgumentSignature, DisplayType, OperationSignature, has_example};
-use crate::model::{Api, Operation, Plain, Type};
+use crate::model::{Api, Location, Operation, Plain, Type};
 use crate::names;
 
 /// An operation of the client.
@@ -16,8 +16,10 @@ pub(crate) fn told(api: &Api, signatures: &Signatures, operation: &Operation) ->
         .path_parameters()
         .chain(operation.free_parameters())
         .map(|parameter| {
+            let name = names::rust(&parameter.name);
+            let is_set = parameter.location == Location::Header && !parameter.required;
             ArgumentSignature::of_parameter(
-                names::rust(&parameter.name),
+                if is_set { format!("with_{}", names::snake(&parameter.name)) } else { name },
                 DisplayType::Words(parameter.ty.clone()),
                 parameter,
                 &operation.source,

@@ -10,10 +10,11 @@ use super::fields;
 use super::known::TypeFacts;
 use crate::emit::filled;
 
-/// `constructor!` and `setters!` of a type that people build, with their examples; nothing for other types.
+/// `constructor!`, with an example, and `setters!` of a type that people build; nothing for other types.
 pub(super) fn emit(item: &ItemStruct, by_hand: bool, known: &TypeFacts, examples: &Examples<'_>) -> String {
     let name = item.ident.to_string();
-    if !known.is_built(&name) {
+    // A tuple struct stands for a map, an array or a text; its value converts into it.
+    if !known.is_built(&name) || matches!(item.fields, syn::Fields::Unnamed(_)) {
         return String::new();
     }
     let (spare, given): (Vec<&Field>, Vec<&Field>) = item.fields.iter().partition(|field| known.spare(field));
@@ -33,10 +34,7 @@ pub(super) fn emit(item: &ItemStruct, by_hand: bool, known: &TypeFacts, examples
     }
     let settable = spare.iter().filter(|field| fields::name(field) != "extra" && !known.is_single(&field.ty));
     let setters: Vec<String> = settable
-        .map(|field| {
-            let example = examples.of_setter(item, field).unwrap_or_default();
-            format!("{example}    {}({}),\n", fields::setter(field), known.parameter(field))
-        })
+        .map(|field| format!("    {}({}),\n", fields::setter(field), known.parameter(field)))
         .collect();
     if !setters.is_empty() {
         _ = write!(code, "setters! {{ {name} {{\n{}}} }}\n", setters.concat());

@@ -36,6 +36,13 @@ pub(super) fn signatures(file: &syn::File) -> Signatures {
     functions.filter_map(|function| Some((function.ident.to_string(), signature(function)?))).collect()
 }
 
+/// `&Vec<String>` → `&[String]`.
+fn slice(ty: &str) -> String {
+    let ty = &ty.replace("::std::vec::Vec", "Vec");
+    let inner = ty.split_once("&Vec<").and_then(|(before, rest)| Some((before, rest.split_once('>')?)));
+    inner.map_or_else(|| ty.to_owned(), |(before, (item, after))| format!("{before}&[{item}]{after}"))
+}
+
 /// The signature of an operation's function; none for other functions.
 fn signature(function: &syn::Signature) -> Option<Signature> {
     let plain = |tokens: String| tokens.replace("'a ", "").replace(' ', "").replace(',', ", ");
@@ -46,7 +53,7 @@ fn signature(function: &syn::Signature) -> Option<Signature> {
     let parameters = function.inputs.iter().filter_map(|input| match input {
         syn::FnArg::Typed(typed) => Some((
             plain(typed.pat.to_token_stream().to_string()),
-            plain(typed.ty.to_token_stream().to_string()),
+            slice(&plain(typed.ty.to_token_stream().to_string())),
         )),
         syn::FnArg::Receiver(_) => None,
     });

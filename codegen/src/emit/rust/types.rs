@@ -12,8 +12,8 @@ use super::examples::Examples;
 use super::fields::wire_name;
 use super::known::TypeFacts;
 use super::paths::Shortener;
-use super::{SOURCE, setters, words};
-use crate::emit::{field_facts, filled, header, type_origin};
+use super::{setters, words};
+use crate::emit::{client_header, field_facts, filled, type_origin};
 use crate::lower::Lowered;
 use crate::model::{Api, File, Kind};
 
@@ -113,8 +113,17 @@ pub(super) fn emit(whole: &syn::File, api: &Api, lowered: &Lowered) -> Result<Fi
         }
     }
     code += &schemas(&lowered.document);
-    let contents = format!("// {}\n{HEAD}{}{MACROS}\n{code}", header(SOURCE), shortener.imports());
+    if !api.home.is_own_crate() {
+        code = released(&code);
+    }
+    let contents = format!("// {}\n{HEAD}{}{MACROS}\n{code}", client_header(api), shortener.imports());
     Ok(File { path: format!("{}/types.rs", api.home.rust_api), contents })
+}
+
+/// Code without what only tests of this workspace read.
+pub(crate) fn released(code: &str) -> String {
+    let code = code.split_once("#[cfg(test)]\n").map_or(code, |(before, _)| before);
+    code.lines().filter(|line| !line.contains("cfg_attr(test, ")).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// A struct, with `Default` if no member is required.

@@ -47,13 +47,16 @@ pub(super) fn union(item: &ItemEnum) -> Option<String> {
 /// `name! { /// doc … Type { entries } }`
 fn call(name: &str, attrs: &[Attribute], ty: &str, entries: &[String]) -> String {
     let mut code = format!("{name}! {{\n");
-    for line in docs(attrs) {
-        _ = writeln!(code, "    ///{line}");
+    for text in docs(attrs) {
+        for (index, line) in text.split('\n').enumerate() {
+            let space = if index == 0 || line.is_empty() { "" } else { " " };
+            _ = writeln!(code, "    ///{space}{}", line.trim_end());
+        }
     }
     code + &block(&format!("    {ty} "), entries) + "}\n"
 }
 
-/// The lines of a doc comment.
+/// The texts of doc comments, each of one or more lines.
 fn docs(attrs: &[Attribute]) -> impl Iterator<Item = String> {
     attrs.iter().filter_map(|attr| match &attr.meta {
         Meta::NameValue(meta) if meta.path.is_ident("doc") => match &meta.value {

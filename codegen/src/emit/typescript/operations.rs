@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::quoted;
 use crate::model::{Api, Kind, Location, Operation, Parameter, Plain, StreamMode, Type};
+use crate::names::snake;
 
 pub(super) fn emit(api: &Api) -> String {
     let mut out = format!(
@@ -29,12 +30,12 @@ fn entry(api: &Api, operation: &Operation) -> String {
         |location| names(operation.free_parameters().filter(move |parameter| parameter.location == location));
     let mut out = String::new();
     let _ = writeln!(out, "  {}: {{", operation.id);
-    let _ = writeln!(out, "    id: {},", quoted(&operation.id));
+    let _ = writeln!(out, "    id: {},", quoted(&api.call_id(operation)));
     let _ = writeln!(out, "    name: {},", quoted(&super::signatures::call_path(operation)));
     let _ = writeln!(out, "    path: [{}],", names(operation.path_parameters()));
     let _ = writeln!(out, "    query: [{}],", of(Location::Query));
     let _ = writeln!(out, "    headers: [{}],", of(Location::Header));
-    let _ = writeln!(out, "    body: {},", operation.request.is_some());
+    let _ = writeln!(out, "    body: {},", members(api, operation));
     let _ = writeln!(out, "    stream: {stream},");
     let answer = operation.plain.as_ref().map(|plain| match plain {
         Plain::Nothing => "nothing",
@@ -62,6 +63,21 @@ fn entry(api: &Api, operation: &Operation) -> String {
     }
     out.push_str("  },\n");
     out
+}
+
+/// The members of the request body in every spelling, or null without one.
+fn members(api: &Api, operation: &Operation) -> String {
+    let Some(request) = &operation.request else { return "null".to_owned() };
+    let mut names = Vec::new();
+    let is_protobuf = matches!(&api.schemas[request].kind, Kind::Object(object) if object.protobuf);
+    for field in api.request_fields(operation) {
+        names.push(quoted(&field.name));
+        let other = snake(&field.name);
+        if is_protobuf && other != field.name {
+            names.push(quoted(&other));
+        }
+    }
+    format!("[{}]", names.join(", "))
 }
 
 /// The type of the whole document that the operation returns, at once or after its stream.

@@ -70,7 +70,7 @@ fn params_interface(operation: &Operation) -> String {
     for parameter in named {
         let origin = own_origin(&parameter.source, &operation.source);
         let facts = [constraints(&parameter.constraints), assumed(parameter.default.as_ref()), origin];
-        out.push_str(&comment(&parameter.description, &facts, false));
+        out.push_str(&comment(&parameter.description, &facts, parameter.deprecated));
         let optional = if parameter.required { "" } else { "?" };
         let _ = writeln!(out, "  {}{optional}: {};", member(&parameter.name), expression(&parameter.ty));
     }

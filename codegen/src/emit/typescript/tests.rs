@@ -163,12 +163,12 @@ fn schemas_become_interfaces_and_aliases() {
 }
 
 #[test]
-fn a_report_becomes_interfaces_named_by_titles() {
+fn report_becomes_interfaces_named_by_titles() {
     assert_snapshot!(file_named("report.ts"));
 }
 
 #[test]
-fn operations_become_a_table_of_how_their_parameters_travel() {
+fn operations_become_a_parameter_location_table() {
     assert_snapshot!(file_named("operations.ts"));
 }
 
@@ -178,11 +178,11 @@ fn operations_become_methods_with_overloads_for_streams() {
 }
 
 #[test]
-fn an_editor_is_told_the_arguments_the_result_the_errors_and_an_example_of_each_overload() {
+fn each_overload_documents_arguments_result_errors_and_example() {
     let text = file_named("resources.ts");
     let overload = |signature: &str| {
         let comment = text.split(signature).next().expect("it is not empty");
-        comment.rsplit("/**").next().expect("a comment stands before it").to_owned()
+        comment.rsplit("/**").next().expect("a comment precedes it").to_owned()
     };
     let streamed = overload("  create(params: LineRequest & { stream: true }");
     for line in [
@@ -205,11 +205,11 @@ fn an_editor_is_told_the_arguments_the_result_the_errors_and_an_example_of_each_
 }
 
 #[test]
-fn streams_that_add_up_to_a_document_become_classes() {
+fn accumulating_streams_become_classes() {
     assert_snapshot!(file_named("streams.ts"));
 }
 
 #[test]
-fn error_kinds_become_classes_after_those_they_extend() {
+fn error_classes_follow_their_parents() {
     assert_snapshot!(file_named("errors.ts"));
 }

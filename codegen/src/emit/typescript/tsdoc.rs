@@ -1,6 +1,7 @@
 //! The comments of methods: what the reference of Node tells of an operation, as tags that editors show.
 
 use super::reference::{example, told};
+use super::types::DEPRECATED;
 use super::{doc, expression};
 use crate::emit::docs::sentence;
 use crate::emit::signature::{ArgumentSignature, errors_of};
@@ -29,6 +30,7 @@ pub(super) fn method(api: &Api, operation: &Operation, answer: Answer<'_>) -> St
             &operation.description,
             &origin(&operation.source),
             &tags(api, operation, answer),
+            if operation.deprecated { DEPRECATED } else { "" },
             &code,
         ],
     )

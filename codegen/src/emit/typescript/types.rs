@@ -79,10 +79,13 @@ pub(super) fn property(field: &Field, section: &str) -> String {
     out
 }
 
+/// The tag by which editors strike a name out.
+pub(super) const DEPRECATED: &str = "@deprecated The specification marks it as deprecated.";
+
 /// The comment of a member in one line: its description, then its constraints.
 pub(super) fn comment(description: &str, facts: &[String], deprecated: bool) -> String {
     let facts: Vec<&str> = facts.iter().map(String::as_str).filter(|fact| !fact.is_empty()).collect();
-    let deprecation = if deprecated { "@deprecated The specification marks it as deprecated." } else { "" };
+    let deprecation = if deprecated { DEPRECATED } else { "" };
     doc("  ", &[description, &facts.join(" "), deprecation])
 }
 

@@ -1,4 +1,4 @@
-//! What the checker of a schema is made of, and what it cannot be made of.
+//! What a schema's checker consists of, and which schemas cannot have one.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ fn with(pointer: &str, value: Value) -> Value {
 }
 
 #[test]
-fn schema_becomes_objects_lists_words_and_conditions() {
+fn schema_lowers_to_objects_lists_enums_and_conditions() {
     let checker = checker(&schema()).expect("it can be decided");
     assert_eq!(checker.objects.keys().collect::<Vec<_>>(), ["count", "report"]);
     assert_eq!(checker.lists.keys().collect::<Vec<_>>(), ["report_inks"]);
@@ -67,7 +67,7 @@ fn checker_is_emitted_with_a_branch_for_each_member() {
 }
 
 #[test]
-fn what_the_checker_cannot_decide_is_refused_with_its_place() {
+fn undecidable_schema_is_rejected_with_its_pointer() {
     for (pointer, value, message) in [
         (
             "/properties/note/contentEncoding",
@@ -112,7 +112,7 @@ fn what_the_checker_cannot_decide_is_refused_with_its_place() {
 }
 
 #[test]
-fn patterns_are_beginnings() {
+fn only_prefix_patterns_are_supported() {
     assert_eq!(beginning("^/"), Some(vec![(b'/', b'/', false)]));
     assert_eq!(beginning("^v[0-9]+"), Some(vec![(b'v', b'v', false), (b'0', b'9', true)]));
     for pattern in ["v", "^v$", "^v?", "^[^a]", "^[9-0]", "^[0-9a-f]", "^\\d", "^a|b", "^[A-\\]", "^.", "^a*"]

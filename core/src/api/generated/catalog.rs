@@ -47,6 +47,28 @@ pub struct TextModel {
     pub source: &'static str,
 }
 
+/// An embedding model.
+///
+/// ```
+/// use gatewright::catalog::EMBEDDING_MODELS;
+///
+/// let model = EMBEDDING_MODELS.iter().find(|model| model.id == "embedding_model_1").unwrap();
+/// assert_eq!(model.dimensions, 256);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EmbeddingModel {
+    /// Model id.
+    pub id: &'static str,
+    /// Length of its vectors; a request may ask for shorter ones.
+    pub dimensions: u32,
+    /// Members whose value this gateway chose, in whole or in part, because the specification does not state
+    /// it.
+    pub ours: &'static [&'static str],
+    /// Sections of the specification that the values come from.
+    pub source: &'static str,
+}
+
 /// A video model and its limits; `None`: not stated.
 ///
 /// ```
@@ -194,6 +216,23 @@ pub static TEXT_MODELS: &[TextModel] = &[
         family: "family_three",
         ours: &["id", "family"],
         source: "2.1, 4 rule 2",
+    },
+];
+
+/// All embedding models.
+///
+/// ```
+/// use gatewright::catalog::EMBEDDING_MODELS;
+///
+/// let ids: Vec<_> = EMBEDDING_MODELS.iter().map(|model| model.id).collect();
+/// assert_eq!(ids[..1], ["embedding_model_1"]);
+/// ```
+pub static EMBEDDING_MODELS: &[EmbeddingModel] = &[
+    EmbeddingModel {
+        id: "embedding_model_1",
+        dimensions: 256,
+        ours: &["id", "dimensions"],
+        source: "ours",
     },
 ];
 

@@ -43,6 +43,10 @@ error_kinds! {
             "The stream carried an error; the error contains what had arrived.";
         TaskFailed = "task_failed", "TaskFailedError", retryable: false,
             "A video task ended as failed; the message is the task's own.";
+        StructuredOutput = "structured_output", "StructuredOutputError", retryable: false,
+            "The answer holds no value of the type that the caller asked for; the error contains the whole answer.";
+        ToolLoop = "tool_loop", "ToolLoopError", retryable: false,
+            "A loop of tool calls ended without an answer; the error contains the conversation.";
         Cancelled = "cancelled", "CancelledError", retryable: false,
             "The caller cancelled the request.";
         InvalidRequest = "invalid_request", "InvalidRequestError", retryable: false,

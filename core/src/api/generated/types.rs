@@ -545,243 +545,30 @@ constructor! {
     service_tier, extra,
 }
 setters! { ChatCompletionRequest {
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_temperature(1.0);
-    /// assert_eq!(request.temperature, Some(1.0));
-    /// ```
     with_temperature(temperature: f64),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_max_tokens(64);
-    /// assert_eq!(request.max_tokens, Some(64));
-    /// ```
     with_max_tokens(max_tokens: i64),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_stream(true);
-    /// assert_eq!(request.stream, Some(true));
-    /// ```
     with_stream(stream: bool),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_top_p(1.0);
-    /// assert_eq!(request.top_p, Some(1.0));
-    /// ```
     with_top_p(top_p: f64),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_frequency_penalty(0.0);
-    /// assert_eq!(request.frequency_penalty, Some(0.0));
-    /// ```
     with_frequency_penalty(frequency_penalty: f64),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_presence_penalty(0.0);
-    /// assert_eq!(request.presence_penalty, Some(0.0));
-    /// ```
     with_presence_penalty(presence_penalty: f64),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_stop("END");
-    /// assert_eq!(serde_json::to_value(&request)?["stop"], "END");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_stop(stop: impl Into<ChatCompletionRequestStop>),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_n(1);
-    /// assert_eq!(request.n, Some(1));
-    /// ```
     with_n(n: i64),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_max_completion_tokens(64);
-    /// assert_eq!(request.max_completion_tokens, Some(64));
-    /// ```
     with_max_completion_tokens(max_completion_tokens: i64),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage, ChatStreamOptions};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_stream_options(ChatStreamOptions::default().with_include_usage(true));
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["stream_options"], serde_json::json!({ "include_usage": true }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_stream_options(stream_options: ChatStreamOptions),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatFunction, ChatMessage, ChatTool};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_tools(vec![ChatTool::new("function").with_function(ChatFunction::new("get_weather"))]);
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["tools"][0]["function"]["name"], "get_weather");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_tools(tools: Vec<ChatTool>),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_tool_choice("auto");
-    /// assert_eq!(serde_json::to_value(&request)?["tool_choice"], "auto");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_tool_choice(tool_choice: impl Into<ChatCompletionRequestToolChoice>),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_parallel_tool_calls(true);
-    /// assert_eq!(request.parallel_tool_calls, Some(true));
-    /// ```
     with_parallel_tool_calls(parallel_tool_calls: bool),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatFunction, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_functions(vec![ChatFunction::new("get_weather")]);
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["functions"], serde_json::json!([{ "name": "get_weather" }]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_functions(functions: Vec<ChatFunction>),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_function_call("auto");
-    /// assert_eq!(serde_json::to_value(&request)?["function_call"], "auto");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_function_call(function_call: impl Into<ChatCompletionRequestFunctionCall>),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage, ChatResponseFormat};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_response_format(ChatResponseFormat::new("text"));
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["response_format"], serde_json::json!({ "type": "text" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_response_format(response_format: ChatResponseFormat),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_seed(1);
-    /// assert_eq!(request.seed, Some(1));
-    /// ```
     with_seed(seed: i64),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_user("user-42");
-    /// assert_eq!(request.user.as_deref(), Some("user-42"));
-    /// ```
     with_user(user: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_logprobs(true);
-    /// assert_eq!(request.logprobs, Some(true));
-    /// ```
     with_logprobs(logprobs: bool),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_top_logprobs(1);
-    /// assert_eq!(request.top_logprobs, Some(1));
-    /// ```
     with_top_logprobs(top_logprobs: i64),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_logit_bias([("50256".to_owned(), -100.0)].into());
-    /// assert_eq!(serde_json::to_value(&request)?["logit_bias"], serde_json::json!({ "50256": -100.0 }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_logit_bias(logit_bias: IndexMap<String, f64>),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatCompletionRequestReasoningEffort, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_reasoning_effort(ChatCompletionRequestReasoningEffort::NONE);
-    /// assert_eq!(request.reasoning_effort, Some("none".into()));
-    /// ```
     with_reasoning_effort(reasoning_effort: impl Into<ChatCompletionRequestReasoningEffort>),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_metadata([("team".to_owned(), "billing".to_owned())].into());
-    /// assert_eq!(serde_json::to_value(&request)?["metadata"], serde_json::json!({ "team": "billing" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_metadata(metadata: IndexMap<String, String>),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_store(true);
-    /// assert_eq!(request.store, Some(true));
-    /// ```
     with_store(store: bool),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
-    ///
-    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
-    ///     .with_service_tier("default");
-    /// assert_eq!(request.service_tier.as_deref(), Some("default"));
-    /// ```
     with_service_tier(service_tier: impl Into<String>),
 } }
 untagged! {
@@ -902,24 +689,7 @@ constructor! {
     text, image_url, extra,
 }
 setters! { ChatContentPart {
-    ///
-    /// ```
-    /// use gatewright::types::ChatContentPart;
-    ///
-    /// let part = ChatContentPart::new("text").with_text("Say hello.");
-    /// assert_eq!(part.text.as_deref(), Some("Say hello."));
-    /// ```
     with_text(text: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatContentPart, ChatImageUrl};
-    ///
-    /// let part = ChatContentPart::new("image_url")
-    ///     .with_image_url(ChatImageUrl::new("https://example.com/boat.png"));
-    /// let json = serde_json::to_value(&part)?;
-    /// assert_eq!(json["image_url"], serde_json::json!({ "url": "https://example.com/boat.png" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_image_url(image_url: ChatImageUrl),
 } }
 /// A tool that takes free text and is run by the caller.
@@ -961,22 +731,7 @@ constructor! {
     description, format, extra,
 }
 setters! { ChatCustom {
-    ///
-    /// ```
-    /// use gatewright::types::ChatCustom;
-    ///
-    /// let custom = ChatCustom::new("get_weather").with_description("The weather of a city.");
-    /// assert_eq!(custom.description.as_deref(), Some("The weather of a city."));
-    /// ```
     with_description(description: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCustom, ChatCustomFormat};
-    ///
-    /// let custom = ChatCustom::new("get_weather").with_format(ChatCustomFormat::new("text"));
-    /// assert_eq!(serde_json::to_value(&custom)?["format"], serde_json::json!({ "type": "text" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_format(format: ChatCustomFormat),
 } }
 /// A custom tool and the text for it.
@@ -1069,16 +824,6 @@ constructor! {
     grammar, extra,
 }
 setters! { ChatCustomFormat {
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCustomFormat, CustomGrammar, CustomGrammarSyntax};
-    ///
-    /// let format = ChatCustomFormat::new("grammar")
-    ///     .with_grammar(CustomGrammar::new(CustomGrammarSyntax::Lark, "/[a-z]+/"));
-    /// let json = serde_json::to_value(&format)?;
-    /// assert_eq!(json["grammar"], serde_json::json!({ "syntax": "lark", "definition": "/[a-z]+/" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_grammar(grammar: CustomGrammar),
 } }
 /// A tool that takes free text.
@@ -1252,35 +997,8 @@ constructor! {
     description, parameters, strict, extra,
 }
 setters! { ChatFunction {
-    ///
-    /// ```
-    /// use gatewright::types::ChatFunction;
-    ///
-    /// let function = ChatFunction::new("get_weather").with_description("The weather of a city.");
-    /// assert_eq!(function.description.as_deref(), Some("The weather of a city."));
-    /// ```
     with_description(description: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::ChatFunction;
-    ///
-    /// let parameters = serde_json::from_value(serde_json::json!({
-    ///     "type": "object",
-    ///     "properties": { "city": { "type": "string" } }
-    /// }))?;
-    /// let function = ChatFunction::new("get_weather").with_parameters(parameters);
-    /// let json = serde_json::to_value(&function)?;
-    /// assert_eq!(json["parameters"]["properties"]["city"]["type"], "string");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_parameters(parameters: Map<String, Value>),
-    ///
-    /// ```
-    /// use gatewright::types::ChatFunction;
-    ///
-    /// let function = ChatFunction::new("get_weather").with_strict(true);
-    /// assert_eq!(function.strict, Some(true));
-    /// ```
     with_strict(strict: bool),
 } }
 /// A function and its arguments.
@@ -1516,13 +1234,6 @@ constructor! {
     detail, extra,
 }
 setters! { ChatImageUrl {
-    ///
-    /// ```
-    /// use gatewright::types::{ChatImageUrl, ChatImageUrlDetail};
-    ///
-    /// let url = ChatImageUrl::new("https://example.com/boat.png").with_detail(ChatImageUrlDetail::AUTO);
-    /// assert_eq!(url.detail, Some("auto".into()));
-    /// ```
     with_detail(detail: impl Into<ChatImageUrlDetail>),
 } }
 open_words! {
@@ -1593,55 +1304,8 @@ constructor! {
     description, schema, strict, extra,
 }
 setters! { ChatJsonSchemaFormat {
-    ///
-    /// ```
-    /// use gatewright::types::ChatJsonSchemaFormat;
-    ///
-    /// let format = ChatJsonSchemaFormat::new("weather")
-    ///     .with_schema(
-    ///         serde_json::from_value(
-    ///             serde_json::json!(
-    ///                 { "type": "object", "properties": { "city": { "type": "string" }
-    ///                 } }
-    ///             ),
-    ///         )?,
-    ///     )
-    /// .with_description("The weather of a city.");
-    /// assert_eq!(format.description.as_deref(), Some("The weather of a city."));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_description(description: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::ChatJsonSchemaFormat;
-    ///
-    /// let schema = serde_json::from_value(serde_json::json!({
-    ///     "type": "object",
-    ///     "properties": { "city": { "type": "string" } }
-    /// }))?;
-    /// let format = ChatJsonSchemaFormat::new("weather").with_schema(schema);
-    /// let json = serde_json::to_value(&format)?;
-    /// assert_eq!(json["schema"]["properties"]["city"]["type"], "string");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_schema(schema: Map<String, Value>),
-    ///
-    /// ```
-    /// use gatewright::types::ChatJsonSchemaFormat;
-    ///
-    /// let format = ChatJsonSchemaFormat::new("weather")
-    ///     .with_schema(
-    ///         serde_json::from_value(
-    ///             serde_json::json!(
-    ///                 { "type": "object", "properties": { "city": { "type": "string" }
-    ///                 } }
-    ///             ),
-    ///         )?,
-    ///     )
-    /// .with_strict(true);
-    /// assert_eq!(format.strict, Some(true));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_strict(strict: bool),
 } }
 /// JSON that follows a schema.
@@ -1762,57 +1426,10 @@ constructor! {
     content, name, tool_calls, tool_call_id, function_call, extra,
 }
 setters! { ChatMessage {
-    ///
-    /// ```
-    /// use gatewright::types::{ChatContentPart, ChatMessage};
-    ///
-    /// let message = ChatMessage::user("Say hello.")
-    ///     .with_content(vec![ChatContentPart::new("text").with_text("Say hello.")]);
-    /// let json = serde_json::to_value(&message)?;
-    /// assert_eq!(json["content"], serde_json::json!([{ "type": "text", "text": "Say hello." }]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_content(content: impl Into<ChatMessageContent>),
-    ///
-    /// ```
-    /// use gatewright::types::ChatMessage;
-    ///
-    /// let message = ChatMessage::user("Say hello.").with_name("ada");
-    /// assert_eq!(message.name.as_deref(), Some("ada"));
-    /// ```
     with_name(name: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatFunctionCall, ChatMessage, ChatToolCall};
-    ///
-    /// let tool_calls = vec![
-    ///     ChatToolCall::new("call_1", "function")
-    ///     .with_function(ChatFunctionCall::new("get_weather", "{\"city\":\"Oslo\"}"))
-    /// ];
-    /// let message = ChatMessage::user("Say hello.").with_tool_calls(tool_calls);
-    /// let json = serde_json::to_value(&message)?;
-    /// assert_eq!(json["tool_calls"][0]["id"], "call_1");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_tool_calls(tool_calls: Vec<ChatToolCall>),
-    ///
-    /// ```
-    /// use gatewright::types::ChatMessage;
-    ///
-    /// let message = ChatMessage::user("Say hello.").with_tool_call_id("call_1");
-    /// assert_eq!(message.tool_call_id.as_deref(), Some("call_1"));
-    /// ```
     with_tool_call_id(tool_call_id: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatFunctionCall, ChatMessage};
-    ///
-    /// let message = ChatMessage::user("Say hello.")
-    ///     .with_function_call(ChatFunctionCall::new("get_weather", "{\"city\":\"Oslo\"}"));
-    /// let json = serde_json::to_value(&message)?;
-    /// assert_eq!(json["function_call"]["name"], "get_weather");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_function_call(function_call: ChatFunctionCall),
 } }
 untagged! {
@@ -1967,24 +1584,6 @@ constructor! {
     json_schema, extra,
 }
 setters! { ChatResponseFormat {
-    ///
-    /// ```
-    /// use gatewright::types::{ChatJsonSchemaFormat, ChatResponseFormat};
-    ///
-    /// let json_schema = ChatJsonSchemaFormat::new("weather")
-    ///     .with_schema(
-    ///         serde_json::from_value(
-    ///             serde_json::json!(
-    ///                 { "type": "object", "properties": { "city": { "type": "string" }
-    ///                 } }
-    ///             ),
-    ///         )?,
-    ///     );
-    /// let format = ChatResponseFormat::new("json_schema").with_json_schema(json_schema);
-    /// let json = serde_json::to_value(&format)?;
-    /// assert_eq!(json["json_schema"]["name"], "weather");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_json_schema(json_schema: ChatJsonSchemaFormat),
 } }
 /// Options of a chat stream.
@@ -2008,13 +1607,6 @@ pub struct ChatStreamOptions {
     pub extra: Map<String, Value>,
 }
 setters! { ChatStreamOptions {
-    ///
-    /// ```
-    /// use gatewright::types::ChatStreamOptions;
-    ///
-    /// let options = ChatStreamOptions::default().with_include_usage(true);
-    /// assert_eq!(options.include_usage, Some(true));
-    /// ```
     with_include_usage(include_usage: bool),
 } }
 /// Text.
@@ -2088,23 +1680,7 @@ constructor! {
     function, custom, extra,
 }
 setters! { ChatTool {
-    ///
-    /// ```
-    /// use gatewright::types::{ChatFunction, ChatTool};
-    ///
-    /// let tool = ChatTool::new("function").with_function(ChatFunction::new("get_weather"));
-    /// assert_eq!(serde_json::to_value(&tool)?["function"], serde_json::json!({ "name": "get_weather" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_function(function: ChatFunction),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCustom, ChatTool};
-    ///
-    /// let tool = ChatTool::new("custom").with_custom(ChatCustom::new("get_weather"));
-    /// assert_eq!(serde_json::to_value(&tool)?["custom"], serde_json::json!({ "name": "get_weather" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_custom(custom: ChatCustom),
 } }
 /// A call of a tool; unknown kinds pass through.
@@ -2151,27 +1727,7 @@ constructor! {
     function, custom, extra,
 }
 setters! { ChatToolCall {
-    ///
-    /// ```
-    /// use gatewright::types::{ChatFunctionCall, ChatToolCall};
-    ///
-    /// let call = ChatToolCall::new("call_1", "function")
-    ///     .with_function(ChatFunctionCall::new("get_weather", "{\"city\":\"Oslo\"}"));
-    /// let json = serde_json::to_value(&call)?;
-    /// assert_eq!(json["function"]["name"], "get_weather");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_function(function: ChatFunctionCall),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatCustomCall, ChatToolCall};
-    ///
-    /// let call = ChatToolCall::new("call_1", "custom")
-    ///     .with_custom(ChatCustomCall::new("get_weather", "Say hello."));
-    /// let json = serde_json::to_value(&call)?;
-    /// assert_eq!(json["custom"], serde_json::json!({ "name": "get_weather", "input": "Say hello." }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_custom(custom: ChatCustomCall),
 } }
 /// A piece of a tool call; pieces with the same index belong together.
@@ -2257,41 +1813,8 @@ constructor! {
     function, custom, allowed_tools, extra,
 }
 setters! { ChatToolChoice {
-    ///
-    /// ```
-    /// use gatewright::types::{ChatToolChoice, ChatToolName};
-    ///
-    /// let choice = ChatToolChoice::new("function").with_function(ChatToolName::new("get_weather"));
-    /// let json = serde_json::to_value(&choice)?;
-    /// assert_eq!(json["function"], serde_json::json!({ "name": "get_weather" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_function(function: ChatToolName),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatToolChoice, ChatToolName};
-    ///
-    /// let choice = ChatToolChoice::new("custom").with_custom(ChatToolName::new("get_weather"));
-    /// assert_eq!(serde_json::to_value(&choice)?["custom"], serde_json::json!({ "name": "get_weather" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_custom(custom: ChatToolName),
-    ///
-    /// ```
-    /// use gatewright::types::{ChatAllowedTools, ChatAllowedToolsMode, ChatToolChoice, ChatToolName};
-    ///
-    /// let allowed_tools = ChatAllowedTools::new(
-    ///     ChatAllowedToolsMode::Auto,
-    ///     vec![
-    ///         ChatToolChoice::new("function")
-    ///         .with_function(ChatToolName::new("get_weather"))
-    ///     ],
-    /// );
-    /// let choice = ChatToolChoice::new("allowed_tools").with_allowed_tools(allowed_tools);
-    /// let json = serde_json::to_value(&choice)?;
-    /// assert_eq!(json["allowed_tools"]["mode"], "auto");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_allowed_tools(allowed_tools: ChatAllowedTools),
 } }
 /// A tool by name.
@@ -2407,30 +1930,8 @@ constructor! {
     input, instructions, previous_response_id, extra,
 }
 setters! { CompactRequest {
-    ///
-    /// ```
-    /// use gatewright::types::CompactRequest;
-    ///
-    /// let request = CompactRequest::new("model-sol").with_input("Say hello.");
-    /// assert_eq!(serde_json::to_value(&request)?["input"], "Say hello.");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_input(input: impl Into<CompactRequestInput>),
-    ///
-    /// ```
-    /// use gatewright::types::CompactRequest;
-    ///
-    /// let request = CompactRequest::new("model-sol").with_instructions("Answer in one sentence.");
-    /// assert_eq!(request.instructions.as_deref(), Some("Answer in one sentence."));
-    /// ```
     with_instructions(instructions: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::CompactRequest;
-    ///
-    /// let request = CompactRequest::new("model-sol").with_previous_response_id("resp_1");
-    /// assert_eq!(request.previous_response_id.as_deref(), Some("resp_1"));
-    /// ```
     with_previous_response_id(previous_response_id: impl Into<String>),
 } }
 untagged! {
@@ -2626,81 +2127,10 @@ constructor! {
     system, tools, tool_choice, thinking, output_config, extra,
 }
 setters! { CountMessageTokensRequest {
-    ///
-    /// ```
-    /// use gatewright::types::{CountMessageTokensRequest, MessageTurn, MessageTurnRole};
-    ///
-    /// let request = CountMessageTokensRequest::new(
-    ///     "model-sol",
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_system("Answer in one sentence.");
-    /// assert_eq!(serde_json::to_value(&request)?["system"], "Answer in one sentence.");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_system(system: impl Into<CountMessageTokensRequestSystem>),
-    ///
-    /// ```
-    /// use gatewright::types::{CountMessageTokensRequest, MessageTool, MessageTurn, MessageTurnRole};
-    ///
-    /// let tools = vec![
-    ///     MessageTool::new("get_weather", serde_json::from_value(serde_json::json!({ "type":
-    ///     "object", "properties": { "city": { "type": "string" } } }))?)
-    /// ];
-    /// let request = CountMessageTokensRequest::new(
-    ///     "model-sol",
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_tools(tools);
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["tools"][0]["name"], "get_weather");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_tools(tools: Vec<MessageTool>),
-    ///
-    /// ```
-    /// use gatewright::types::{
-    ///     CountMessageTokensRequest, MessageToolChoice, MessageTurn, MessageTurnRole,
-    /// };
-    ///
-    /// let request = CountMessageTokensRequest::new(
-    ///     "model-sol",
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_tool_choice(MessageToolChoice::new("auto"));
-    /// assert_eq!(serde_json::to_value(&request)?["tool_choice"], serde_json::json!({ "type": "auto" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_tool_choice(tool_choice: MessageToolChoice),
-    ///
-    /// ```
-    /// use gatewright::types::{CountMessageTokensRequest, MessageThinking, MessageTurn, MessageTurnRole};
-    ///
-    /// let request = CountMessageTokensRequest::new(
-    ///     "model-sol",
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_thinking(MessageThinking::new("enabled").with_budget_tokens(1024));
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["thinking"], serde_json::json!({ "type": "enabled", "budget_tokens": 1024 }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_thinking(thinking: MessageThinking),
-    ///
-    /// ```
-    /// use gatewright::types::{
-    ///     CountMessageTokensRequest, MessageOutputConfig, MessageOutputConfigEffort, MessageTurn, MessageTurnRole,
-    /// };
-    ///
-    /// let request = CountMessageTokensRequest::new(
-    ///     "model-sol",
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_output_config(MessageOutputConfig::default().with_effort(MessageOutputConfigEffort::LOW));
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["output_config"], serde_json::json!({ "effort": "low" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_output_config(output_config: MessageOutputConfig),
 } }
 untagged! {
@@ -2762,27 +2192,7 @@ pub struct CountTokensRequest {
     pub extra: Map<String, Value>,
 }
 setters! { CountTokensRequest {
-    ///
-    /// ```
-    /// use gatewright::types::{CountTokensRequest, NativeContent, NativePart};
-    ///
-    /// let request = CountTokensRequest::default()
-    ///     .with_contents(vec![NativeContent::new(vec![NativePart::default().with_text("Say hello.")])]);
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["contents"], serde_json::json!([{ "parts": [{ "text": "Say hello." }] }]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_contents(contents: Vec<NativeContent>),
-    ///
-    /// ```
-    /// use gatewright::types::{CountTokensRequest, GenerateContentRequest};
-    ///
-    /// let request = CountTokensRequest::default()
-    ///     .with_generate_content_request(GenerateContentRequest::new("Say hello."));
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["generateContentRequest"]["contents"][0]["parts"][0]["text"], "Say hello.");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_generate_content_request(generate_content_request: GenerateContentRequest),
 } }
 /// The count.
@@ -3023,6 +2433,185 @@ open_words! {
     /// ```
     DeletedResponseObject { RESPONSE = "response" }
 }
+/// The vector of one input.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::Embedding;
+///
+/// let embedding: Embedding = serde_json::from_str(r#"{ "object": "embedding", "index": 0, "embedding": [0.5] }"#)?;
+/// assert_eq!(embedding.index, 0);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct Embedding {
+    /// Kind of the record.
+    pub object: String,
+    /// Index of the input.
+    ///
+    /// At least 0.
+    pub index: i64,
+    pub embedding: EmbeddingVector,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// Embedding request.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::{EmbeddingRequest, EmbeddingRequestEncodingFormat};
+///
+/// let request = EmbeddingRequest::new("embedding_model_1", "A boat on a lake.")
+///     .with_encoding_format(EmbeddingRequestEncodingFormat::Base64);
+/// let json = serde_json::json!({ "model": "embedding_model_1", "input": "A boat on a lake.", "encoding_format": "base64" });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct EmbeddingRequest {
+    /// An embedding model id; see the catalog.
+    ///
+    /// At least 1 character.
+    pub model: String,
+    /// What to embed: a text, a list of up to 2,048 texts, the tokens of a text, or a list of up to 2,048 lists of tokens. Token numbers are those of the model, and not every provider accepts them.
+    pub input: EmbeddingRequestInput,
+    /// Whether a vector is returned as a list of numbers, or as base64 of its 32-bit floats, little-endian.
+    ///
+    /// Default `"float"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding_format: Option<EmbeddingRequestEncodingFormat>,
+    /// Length of the vectors; not every model can shorten them.
+    ///
+    /// At least 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dimensions: Option<i64>,
+    /// Identifies the end user to the provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::EmbeddingRequest;
+    ///
+    /// let request = EmbeddingRequest::new("embedding_model_1", "A boat on a lake.");
+    /// assert_eq!(request.model, "embedding_model_1");
+    /// ```
+    EmbeddingRequest: pub fn new(model: impl Into<String>, input: impl Into<EmbeddingRequestInput>);
+    encoding_format, dimensions, user, extra,
+}
+setters! { EmbeddingRequest {
+    with_encoding_format(encoding_format: EmbeddingRequestEncodingFormat),
+    with_dimensions(dimensions: i64),
+    with_user(user: impl Into<String>),
+} }
+closed_words! {
+    /// Whether a vector is returned as a list of numbers, or as base64 of its 32-bit floats, little-endian.
+    ///
+    /// ```
+    /// use gatewright::types::EmbeddingRequestEncodingFormat;
+    ///
+    /// assert_eq!(EmbeddingRequestEncodingFormat::Float.as_str(), "float");
+    /// assert_eq!("base64".parse::<EmbeddingRequestEncodingFormat>()?, EmbeddingRequestEncodingFormat::Base64);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
+    EmbeddingRequestEncodingFormat { Float = "float", Base64 = "base64" }
+}
+untagged! {
+    /// What to embed: a text, a list of up to 2,048 texts, the tokens of a text, or a list of up to 2,048 lists of tokens. Token numbers are those of the model, and not every provider accepts them.
+    ///
+    /// ```
+    /// use gatewright::types::EmbeddingRequestInput;
+    ///
+    /// let input = EmbeddingRequestInput::from("A boat on a lake.");
+    /// assert_eq!(serde_json::to_value(&input)?, "A boat on a lake.");
+    /// let input = EmbeddingRequestInput::from(vec!["A boat on a lake.".to_owned()]);
+    /// assert_eq!(serde_json::to_value(&input)?, serde_json::json!(["A boat on a lake."]));
+    /// let input = EmbeddingRequestInput::from(vec![1]);
+    /// assert_eq!(serde_json::to_value(&input)?, serde_json::json!([1]));
+    /// let input = EmbeddingRequestInput::from(vec![vec![1]]);
+    /// assert_eq!(serde_json::to_value(&input)?, serde_json::json!([[1]]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    EmbeddingRequestInput { Text(String), Texts(Vec<String>), Tokens(Vec<i64>), TokenLists(Vec<Vec<i64>>) }
+}
+/// The vectors of the inputs.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::EmbeddingResponse;
+///
+/// let json = r#"{
+///     "object": "list",
+///     "data": [{ "object": "embedding", "index": 0, "embedding": [0.5] }],
+///     "model": "embedding_model_1",
+///     "usage": { "prompt_tokens": 6, "total_tokens": 6 }
+/// }"#;
+/// let response: EmbeddingResponse = serde_json::from_str(json)?;
+/// assert_eq!(response.model, "embedding_model_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct EmbeddingResponse {
+    /// Kind of the record.
+    pub object: String,
+    /// One vector per input, in the order of the inputs.
+    pub data: Vec<Embedding>,
+    /// Model id used.
+    pub model: String,
+    pub usage: EmbeddingUsage,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// Tokens of the inputs.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::EmbeddingUsage;
+///
+/// let usage: EmbeddingUsage = serde_json::from_str(r#"{ "prompt_tokens": 6, "total_tokens": 6 }"#)?;
+/// assert_eq!(usage.prompt_tokens, 6);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct EmbeddingUsage {
+    /// Tokens of the inputs.
+    ///
+    /// At least 0.
+    pub prompt_tokens: i64,
+    /// The same; vectors have no tokens.
+    ///
+    /// At least 0.
+    pub total_tokens: i64,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+untagged! {
+    /// A vector; text if encoding_format is base64.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```
+    /// use gatewright::types::EmbeddingVector;
+    ///
+    /// let vector = EmbeddingVector::from(vec![0.5]);
+    /// assert_eq!(serde_json::to_value(&vector)?, serde_json::json!([0.5]));
+    /// let vector = EmbeddingVector::from("vector");
+    /// assert_eq!(serde_json::to_value(&vector)?, "vector");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    EmbeddingVector { Numbers(Vec<f64>), Base64(String) }
+}
 /// A function call from the model.
 ///
 /// Ours: not in the source specification.
@@ -3201,82 +2790,11 @@ constructor! {
     system_instruction, generation_config, tools, tool_config, safety_settings, cached_content, extra,
 }
 setters! { GenerateContentRequest {
-    ///
-    /// ```
-    /// use gatewright::types::{GenerateContentRequest, NativeContent, NativePart};
-    ///
-    /// let system_instruction = NativeContent::new(vec![NativePart::default().with_text("Say hello.")]);
-    /// let request = GenerateContentRequest::new("Say hello.").with_system_instruction(system_instruction);
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["systemInstruction"], serde_json::json!({ "parts": [{ "text": "Say hello." }] }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_system_instruction(system_instruction: NativeContent),
-    ///
-    /// ```
-    /// use gatewright::types::{GenerateContentRequest, NativeGenerationConfig};
-    ///
-    /// let request = GenerateContentRequest::new("Say hello.")
-    ///     .with_generation_config(NativeGenerationConfig::default().with_temperature(1.0));
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["generationConfig"], serde_json::json!({ "temperature": 1.0 }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_generation_config(generation_config: NativeGenerationConfig),
-    ///
-    /// ```
-    /// use gatewright::types::{GenerateContentRequest, NativeFunctionDeclaration, NativeTool};
-    ///
-    /// let tools = vec![
-    ///     NativeTool::default()
-    ///     .with_function_declarations(vec![NativeFunctionDeclaration::new("get_weather")])
-    /// ];
-    /// let request = GenerateContentRequest::new("Say hello.").with_tools(tools);
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["tools"][0]["functionDeclarations"][0]["name"], "get_weather");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_tools(tools: Vec<NativeTool>),
-    ///
-    /// ```
-    /// use gatewright::types::{
-    ///     GenerateContentRequest, NativeFunctionCallingConfig, NativeFunctionCallingConfigMode, NativeToolConfig,
-    /// };
-    ///
-    /// let tool_config = NativeToolConfig::default()
-    ///     .with_function_calling_config(
-    ///         NativeFunctionCallingConfig::default()
-    ///             .with_mode(NativeFunctionCallingConfigMode::ANY),
-    ///     );
-    /// let request = GenerateContentRequest::new("Say hello.").with_tool_config(tool_config);
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["toolConfig"], serde_json::json!({ "functionCallingConfig": { "mode": "ANY" } }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_tool_config(tool_config: NativeToolConfig),
-    ///
-    /// ```
-    /// use gatewright::types::GenerateContentRequest;
-    ///
-    /// let safety_settings = serde_json::from_value(serde_json::json!([
-    ///     {
-    ///         "category": "HARM_CATEGORY_HARASSMENT",
-    ///         "threshold": "BLOCK_ONLY_HIGH"
-    ///     }
-    /// ]))?;
-    /// let request = GenerateContentRequest::new("Say hello.").with_safety_settings(safety_settings);
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["safetySettings"][0]["category"], "HARM_CATEGORY_HARASSMENT");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_safety_settings(safety_settings: Vec<Map<String, Value>>),
-    ///
-    /// ```
-    /// use gatewright::types::GenerateContentRequest;
-    ///
-    /// let request = GenerateContentRequest::new("Say hello.").with_cached_content("cachedContents/1");
-    /// assert_eq!(request.cached_content.as_deref(), Some("cachedContents/1"));
-    /// ```
     with_cached_content(cached_content: impl Into<String>),
 } }
 /// Native response, or one event of a native stream.
@@ -3399,49 +2917,10 @@ constructor! {
     n, size, quality, style, response_format, extra,
 }
 setters! { ImageGenerationRequest {
-    ///
-    /// ```
-    /// use gatewright::types::ImageGenerationRequest;
-    ///
-    /// let request = ImageGenerationRequest::new("image_model_1", "Waves on a beach.").with_n(1);
-    /// assert_eq!(request.n, Some(1));
-    /// ```
     with_n(n: i64),
-    ///
-    /// ```
-    /// use gatewright::types::ImageGenerationRequest;
-    ///
-    /// let request = ImageGenerationRequest::new("image_model_1", "Waves on a beach.")
-    ///     .with_size("1024x1024");
-    /// assert_eq!(request.size.as_deref(), Some("1024x1024"));
-    /// ```
     with_size(size: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{ImageGenerationRequest, ImageGenerationRequestQuality};
-    ///
-    /// let request = ImageGenerationRequest::new("image_model_1", "Waves on a beach.")
-    ///     .with_quality(ImageGenerationRequestQuality::Hd);
-    /// assert_eq!(request.quality, Some(ImageGenerationRequestQuality::Hd));
-    /// ```
     with_quality(quality: ImageGenerationRequestQuality),
-    ///
-    /// ```
-    /// use gatewright::types::{ImageGenerationRequest, ImageGenerationRequestStyle};
-    ///
-    /// let request = ImageGenerationRequest::new("image_model_1", "Waves on a beach.")
-    ///     .with_style(ImageGenerationRequestStyle::Natural);
-    /// assert_eq!(request.style, Some(ImageGenerationRequestStyle::Natural));
-    /// ```
     with_style(style: ImageGenerationRequestStyle),
-    ///
-    /// ```
-    /// use gatewright::types::{ImageGenerationRequest, ImageGenerationRequestResponseFormat};
-    ///
-    /// let request = ImageGenerationRequest::new("image_model_1", "Waves on a beach.")
-    ///     .with_response_format(ImageGenerationRequestResponseFormat::B64Json);
-    /// assert_eq!(request.response_format, Some(ImageGenerationRequestResponseFormat::B64Json));
-    /// ```
     with_response_format(response_format: ImageGenerationRequestResponseFormat),
 } }
 closed_words! {
@@ -3554,64 +3033,11 @@ constructor! {
     text, image_url, detail, annotations, logprobs, refusal, extra,
 }
 setters! { InputContent {
-    ///
-    /// ```
-    /// use gatewright::types::InputContent;
-    ///
-    /// let content = InputContent::new("input_text").with_text("Say hello.");
-    /// assert_eq!(content.text.as_deref(), Some("Say hello."));
-    /// ```
     with_text(text: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::InputContent;
-    ///
-    /// let content = InputContent::new("input_image").with_image_url("https://example.com/boat.png");
-    /// assert_eq!(content.image_url.as_deref(), Some("https://example.com/boat.png"));
-    /// ```
     with_image_url(image_url: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{InputContent, InputContentDetail};
-    ///
-    /// let content = InputContent::new("input_image").with_detail(InputContentDetail::AUTO);
-    /// assert_eq!(content.detail, Some("auto".into()));
-    /// ```
     with_detail(detail: impl Into<InputContentDetail>),
-    ///
-    /// ```
-    /// use gatewright::types::InputContent;
-    ///
-    /// let annotations = serde_json::from_value(serde_json::json!([
-    ///     { "type": "url_citation", "url": "https://example.com" }
-    /// ]))?;
-    /// let content = InputContent::new("output_text")
-    ///     .with_text("Say hello.")
-    ///     .with_annotations(annotations);
-    /// let json = serde_json::to_value(&content)?;
-    /// assert_eq!(json["annotations"][0]["url"], "https://example.com");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_annotations(annotations: Vec<Map<String, Value>>),
-    ///
-    /// ```
-    /// use gatewright::types::{InputContent, TokenLogprob};
-    ///
-    /// let content = InputContent::new("output_text")
-    ///     .with_text("Say hello.")
-    ///     .with_logprobs(vec![TokenLogprob::new("Hel").with_logprob(0.5)]);
-    /// let json = serde_json::to_value(&content)?;
-    /// assert_eq!(json["logprobs"], serde_json::json!([{ "token": "Hel", "logprob": 0.5 }]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_logprobs(logprobs: Vec<TokenLogprob>),
-    ///
-    /// ```
-    /// use gatewright::types::InputContent;
-    ///
-    /// let content = InputContent::new("refusal").with_refusal("I cannot help with that.");
-    /// assert_eq!(content.refusal.as_deref(), Some("I cannot help with that."));
-    /// ```
     with_refusal(refusal: impl Into<String>),
 } }
 open_words! {
@@ -3735,135 +3161,17 @@ pub struct InputItem {
     pub extra: Map<String, Value>,
 }
 setters! { InputItem {
-    ///
-    /// ```
-    /// use gatewright::types::{InputItem, InputItemRole};
-    ///
-    /// let item = InputItem::default()
-    ///     .with_role(InputItemRole::User)
-    ///     .with_content("Say hello.")
-    ///     .with_type("message");
-    /// assert_eq!(item.type_.as_deref(), Some("message"));
-    /// ```
     with_type(type_: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{InputItem, InputItemRole};
-    ///
-    /// let item = InputItem::default()
-    ///     .with_role(InputItemRole::User)
-    ///     .with_content("Say hello.")
-    ///     .with_id("item_1");
-    /// assert_eq!(item.id.as_deref(), Some("item_1"));
-    /// ```
     with_id(id: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{InputItem, InputItemRole};
-    ///
-    /// let item = InputItem::default().with_content("Say hello.").with_role(InputItemRole::User);
-    /// assert_eq!(item.role, Some(InputItemRole::User));
-    /// ```
     with_role(role: InputItemRole),
-    ///
-    /// ```
-    /// use gatewright::types::{InputItem, InputItemRole};
-    ///
-    /// let item = InputItem::default().with_role(InputItemRole::User).with_content("Say hello.");
-    /// assert_eq!(serde_json::to_value(&item)?["content"], "Say hello.");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_content(content: impl Into<InputItemContent>),
-    ///
-    /// ```
-    /// use gatewright::types::{InputItem, InputItemRole};
-    ///
-    /// let item = InputItem::default()
-    ///     .with_role(InputItemRole::User)
-    ///     .with_content("Say hello.")
-    ///     .with_status("completed");
-    /// assert_eq!(item.status.as_deref(), Some("completed"));
-    /// ```
     with_status(status: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::InputItem;
-    ///
-    /// let item = InputItem::default()
-    ///     .with_type("function_call_output")
-    ///     .with_output("8 °C")
-    ///     .with_call_id("call_1");
-    /// assert_eq!(item.call_id.as_deref(), Some("call_1"));
-    /// ```
     with_call_id(call_id: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::InputItem;
-    ///
-    /// let item = InputItem::default()
-    ///     .with_type("function_call_output")
-    ///     .with_call_id("call_1")
-    ///     .with_output("8 °C");
-    /// assert_eq!(serde_json::to_value(&item)?["output"], "8 °C");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_output(output: impl Into<InputItemOutput>),
-    ///
-    /// ```
-    /// use gatewright::types::InputItem;
-    ///
-    /// let item = InputItem::default()
-    ///     .with_type("function_call")
-    ///     .with_call_id("call_1")
-    ///     .with_arguments("{\"city\":\"Oslo\"}")
-    ///     .with_name("get_weather");
-    /// assert_eq!(item.name.as_deref(), Some("get_weather"));
-    /// ```
     with_name(name: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::InputItem;
-    ///
-    /// let item = InputItem::default()
-    ///     .with_type("function_call")
-    ///     .with_call_id("call_1")
-    ///     .with_name("get_weather")
-    ///     .with_arguments("{\"city\":\"Oslo\"}");
-    /// assert_eq!(item.arguments.as_deref(), Some("{\"city\":\"Oslo\"}"));
-    /// ```
     with_arguments(arguments: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::InputItem;
-    ///
-    /// let item = InputItem::default()
-    ///     .with_type("custom_tool_call")
-    ///     .with_call_id("call_1")
-    ///     .with_name("get_weather")
-    ///     .with_input("Say hello.");
-    /// assert_eq!(item.input.as_deref(), Some("Say hello."));
-    /// ```
     with_input(input: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::InputItem;
-    ///
-    /// let summary = serde_json::from_value(serde_json::json!([
-    ///     { "type": "summary_text", "text": "A greeting." }
-    /// ]))?;
-    /// let item = InputItem::default().with_type("reasoning").with_summary(summary);
-    /// let json = serde_json::to_value(&item)?;
-    /// assert_eq!(json["summary"], serde_json::json!([{ "type": "summary_text", "text": "A greeting." }]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_summary(summary: Vec<Map<String, Value>>),
-    ///
-    /// ```
-    /// use gatewright::types::InputItem;
-    ///
-    /// let item = InputItem::default().with_type("reasoning").with_encrypted_content("c2VhbGVk");
-    /// assert_eq!(item.encrypted_content.as_deref(), Some("c2VhbGVk"));
-    /// ```
     with_encrypted_content(encrypted_content: impl Into<String>),
 } }
 untagged! {
@@ -4331,153 +3639,20 @@ constructor! {
     thinking, signature, data, extra,
 }
 setters! { MessageBlock {
-    ///
-    /// ```
-    /// use gatewright::types::MessageBlock;
-    ///
-    /// let block = MessageBlock::new("text").with_text("Say hello.");
-    /// assert_eq!(block.text.as_deref(), Some("Say hello."));
-    /// ```
     with_text(text: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::MessageBlock;
-    ///
-    /// let block = MessageBlock::new("text")
-    ///     .with_text("Say hello.")
-    ///     .with_citations(serde_json::json!([{ "type": "char_location", "cited_text": "Hello." }]));
-    /// let json = serde_json::to_value(&block)?;
-    /// assert_eq!(json["citations"][0]["cited_text"], "Hello.");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_citations(citations: impl Into<Value>),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageBlock, MessageCacheControl, MessageCacheControlType};
-    ///
-    /// let block = MessageBlock::new("text")
-    ///     .with_text("Say hello.")
-    ///     .with_cache_control(MessageCacheControl::new(MessageCacheControlType::EPHEMERAL));
-    /// let json = serde_json::to_value(&block)?;
-    /// assert_eq!(json["cache_control"], serde_json::json!({ "type": "ephemeral" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_cache_control(cache_control: MessageCacheControl),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageBlock, MessageSource};
-    ///
-    /// let block = MessageBlock::new("image")
-    ///     .with_source(MessageSource::new("base64").with_media_type("image/png").with_data("aGVsbG8="));
-    /// let json = serde_json::to_value(&block)?;
-    /// assert_eq!(json["source"]["media_type"], "image/png");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_source(source: MessageSource),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageBlock, MessageSource};
-    ///
-    /// let block = MessageBlock::new("document")
-    ///     .with_source(MessageSource::new("base64").with_media_type("image/png").with_data("aGVsbG8="))
-    ///     .with_title("Weather of Oslo");
-    /// assert_eq!(block.title.as_deref(), Some("Weather of Oslo"));
-    /// ```
     with_title(title: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageBlock, MessageSource};
-    ///
-    /// let block = MessageBlock::new("document")
-    ///     .with_source(MessageSource::new("base64").with_media_type("image/png").with_data("aGVsbG8="))
-    ///     .with_context("Measured at noon.");
-    /// assert_eq!(block.context.as_deref(), Some("Measured at noon."));
-    /// ```
     with_context(context: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::MessageBlock;
-    ///
-    /// let block = MessageBlock::new("tool_use")
-    ///     .with_name("get_weather")
-    ///     .with_input(serde_json::from_value(serde_json::json!({ "city": "Oslo" }))?)
-    ///     .with_id("call_1");
-    /// assert_eq!(block.id.as_deref(), Some("call_1"));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_id(id: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::MessageBlock;
-    ///
-    /// let block = MessageBlock::new("tool_use")
-    ///     .with_id("call_1")
-    ///     .with_input(serde_json::from_value(serde_json::json!({ "city": "Oslo" }))?)
-    ///     .with_name("get_weather");
-    /// assert_eq!(block.name.as_deref(), Some("get_weather"));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_name(name: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::MessageBlock;
-    ///
-    /// let block = MessageBlock::new("tool_use")
-    ///     .with_id("call_1")
-    ///     .with_name("get_weather")
-    ///     .with_input(serde_json::from_value(serde_json::json!({ "city": "Oslo" }))?);
-    /// assert_eq!(serde_json::to_value(&block)?["input"], serde_json::json!({ "city": "Oslo" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_input(input: Map<String, Value>),
-    ///
-    /// ```
-    /// use gatewright::types::MessageBlock;
-    ///
-    /// let block = MessageBlock::new("tool_result").with_tool_use_id("call_1");
-    /// assert_eq!(block.tool_use_id.as_deref(), Some("call_1"));
-    /// ```
     with_tool_use_id(tool_use_id: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::MessageBlock;
-    ///
-    /// let block = MessageBlock::new("tool_result").with_tool_use_id("call_1").with_content("Say hello.");
-    /// assert_eq!(serde_json::to_value(&block)?["content"], "Say hello.");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_content(content: impl Into<MessageBlockContent>),
-    ///
-    /// ```
-    /// use gatewright::types::MessageBlock;
-    ///
-    /// let block = MessageBlock::new("tool_result").with_tool_use_id("call_1").with_is_error(true);
-    /// assert_eq!(block.is_error, Some(true));
-    /// ```
     with_is_error(is_error: bool),
-    ///
-    /// ```
-    /// use gatewright::types::MessageBlock;
-    ///
-    /// let block = MessageBlock::new("thinking").with_signature("c2lnbmVk").with_thinking("Let me see.");
-    /// assert_eq!(block.thinking.as_deref(), Some("Let me see."));
-    /// ```
     with_thinking(thinking: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::MessageBlock;
-    ///
-    /// let block = MessageBlock::new("thinking").with_thinking("Let me see.").with_signature("c2lnbmVk");
-    /// assert_eq!(block.signature.as_deref(), Some("c2lnbmVk"));
-    /// ```
     with_signature(signature: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::MessageBlock;
-    ///
-    /// let block = MessageBlock::new("redacted_thinking").with_data("aGVsbG8=");
-    /// assert_eq!(block.data.as_deref(), Some("aGVsbG8="));
-    /// ```
     with_data(data: impl Into<String>),
 } }
 untagged! {
@@ -4647,14 +3822,6 @@ constructor! {
     ttl, extra,
 }
 setters! { MessageCacheControl {
-    ///
-    /// ```
-    /// use gatewright::types::{MessageCacheControl, MessageCacheControlTtl, MessageCacheControlType};
-    ///
-    /// let control = MessageCacheControl::new(MessageCacheControlType::EPHEMERAL)
-    ///     .with_ttl(MessageCacheControlTtl::X5M);
-    /// assert_eq!(control.ttl, Some("5m".into()));
-    /// ```
     with_ttl(ttl: impl Into<MessageCacheControlTtl>),
 } }
 open_words! {
@@ -5246,13 +4413,6 @@ pub struct MessageMetadata {
     pub extra: Map<String, Value>,
 }
 setters! { MessageMetadata {
-    ///
-    /// ```
-    /// use gatewright::types::MessageMetadata;
-    ///
-    /// let metadata = MessageMetadata::default().with_user_id("user_1");
-    /// assert_eq!(metadata.user_id.as_deref(), Some("user_1"));
-    /// ```
     with_user_id(user_id: impl Into<String>),
 } }
 /// The model calls this tool.
@@ -5348,31 +4508,7 @@ pub struct MessageOutputConfig {
     pub extra: Map<String, Value>,
 }
 setters! { MessageOutputConfig {
-    ///
-    /// ```
-    /// use gatewright::types::{MessageOutputConfig, MessageOutputConfigEffort};
-    ///
-    /// let config = MessageOutputConfig::default().with_effort(MessageOutputConfigEffort::LOW);
-    /// assert_eq!(config.effort, Some("low".into()));
-    /// ```
     with_effort(effort: impl Into<MessageOutputConfigEffort>),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageOutputConfig, MessageOutputFormat};
-    ///
-    /// let format = MessageOutputFormat::new(
-    ///     "json_schema",
-    ///     serde_json::from_value(
-    ///         serde_json::json!(
-    ///             { "type": "object", "properties": { "city": { "type": "string" } } }
-    ///         ),
-    ///     )?,
-    /// );
-    /// let config = MessageOutputConfig::default().with_format(format);
-    /// let json = serde_json::to_value(&config)?;
-    /// assert_eq!(json["format"]["schema"]["properties"]["city"]["type"], "string");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_format(format: MessageOutputFormat),
 } }
 open_words! {
@@ -5600,218 +4736,19 @@ constructor! {
     service_tier, output_config, output_format, cache_control, extra,
 }
 setters! { MessageRequest {
-    ///
-    /// ```
-    /// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
-    ///
-    /// let request = MessageRequest::new(
-    ///     "model-sol",
-    ///     64,
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_system("Answer in one sentence.");
-    /// assert_eq!(serde_json::to_value(&request)?["system"], "Answer in one sentence.");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_system(system: impl Into<MessageRequestSystem>),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
-    ///
-    /// let request = MessageRequest::new(
-    ///     "model-sol",
-    ///     64,
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_stop_sequences(vec!["END".to_owned()]);
-    /// assert_eq!(serde_json::to_value(&request)?["stop_sequences"], serde_json::json!(["END"]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_stop_sequences(stop_sequences: Vec<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
-    ///
-    /// let request = MessageRequest::new(
-    ///     "model-sol",
-    ///     64,
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_stream(true);
-    /// assert_eq!(request.stream, Some(true));
-    /// ```
     with_stream(stream: bool),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
-    ///
-    /// let request = MessageRequest::new(
-    ///     "model-sol",
-    ///     64,
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_temperature(1.0);
-    /// assert_eq!(request.temperature, Some(1.0));
-    /// ```
     with_temperature(temperature: f64),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
-    ///
-    /// let request = MessageRequest::new(
-    ///     "model-sol",
-    ///     64,
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_top_p(0.5);
-    /// assert_eq!(request.top_p, Some(0.5));
-    /// ```
     with_top_p(top_p: f64),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
-    ///
-    /// let request = MessageRequest::new(
-    ///     "model-sol",
-    ///     64,
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_top_k(1);
-    /// assert_eq!(request.top_k, Some(1));
-    /// ```
     with_top_k(top_k: i64),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageRequest, MessageTool, MessageTurn, MessageTurnRole};
-    ///
-    /// let tools = vec![
-    ///     MessageTool::new("get_weather", serde_json::from_value(serde_json::json!({ "type":
-    ///     "object", "properties": { "city": { "type": "string" } } }))?)
-    /// ];
-    /// let request = MessageRequest::new(
-    ///     "model-sol",
-    ///     64,
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_tools(tools);
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["tools"][0]["name"], "get_weather");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_tools(tools: Vec<MessageTool>),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageRequest, MessageToolChoice, MessageTurn, MessageTurnRole};
-    ///
-    /// let request = MessageRequest::new(
-    ///     "model-sol",
-    ///     64,
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_tool_choice(MessageToolChoice::new("auto"));
-    /// assert_eq!(serde_json::to_value(&request)?["tool_choice"], serde_json::json!({ "type": "auto" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_tool_choice(tool_choice: MessageToolChoice),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageRequest, MessageThinking, MessageTurn, MessageTurnRole};
-    ///
-    /// let request = MessageRequest::new(
-    ///     "model-sol",
-    ///     64,
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_thinking(MessageThinking::new("enabled").with_budget_tokens(1024));
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["thinking"], serde_json::json!({ "type": "enabled", "budget_tokens": 1024 }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_thinking(thinking: MessageThinking),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageMetadata, MessageRequest, MessageTurn, MessageTurnRole};
-    ///
-    /// let request = MessageRequest::new(
-    ///     "model-sol",
-    ///     64,
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_metadata(MessageMetadata::default().with_user_id("user_1"));
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["metadata"], serde_json::json!({ "user_id": "user_1" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_metadata(metadata: MessageMetadata),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageRequest, MessageRequestServiceTier, MessageTurn, MessageTurnRole};
-    ///
-    /// let request = MessageRequest::new(
-    ///     "model-sol",
-    ///     64,
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_service_tier(MessageRequestServiceTier::AUTO);
-    /// assert_eq!(request.service_tier, Some("auto".into()));
-    /// ```
     with_service_tier(service_tier: impl Into<MessageRequestServiceTier>),
-    ///
-    /// ```
-    /// use gatewright::types::{
-    ///     MessageOutputConfig, MessageOutputConfigEffort, MessageRequest, MessageTurn, MessageTurnRole,
-    /// };
-    ///
-    /// let request = MessageRequest::new(
-    ///     "model-sol",
-    ///     64,
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_output_config(MessageOutputConfig::default().with_effort(MessageOutputConfigEffort::LOW));
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["output_config"], serde_json::json!({ "effort": "low" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_output_config(output_config: MessageOutputConfig),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageOutputFormat, MessageRequest, MessageTurn, MessageTurnRole};
-    ///
-    /// let output_format = MessageOutputFormat::new(
-    ///     "json_schema",
-    ///     serde_json::from_value(
-    ///         serde_json::json!(
-    ///             { "type": "object", "properties": { "city": { "type": "string" } } }
-    ///         ),
-    ///     )?,
-    /// );
-    /// let request = MessageRequest::new(
-    ///     "model-sol",
-    ///     64,
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_output_format(output_format);
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["output_format"]["schema"]["properties"]["city"]["type"], "string");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_output_format(output_format: MessageOutputFormat),
-    ///
-    /// ```
-    /// use gatewright::types::{
-    ///     MessageCacheControl, MessageCacheControlType, MessageRequest, MessageTurn, MessageTurnRole,
-    /// };
-    ///
-    /// let request = MessageRequest::new(
-    ///     "model-sol",
-    ///     64,
-    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
-    /// )
-    /// .with_cache_control(MessageCacheControl::new(MessageCacheControlType::EPHEMERAL));
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["cache_control"], serde_json::json!({ "type": "ephemeral" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_cache_control(cache_control: MessageCacheControl),
 } }
 open_words! {
@@ -5919,37 +4856,9 @@ constructor! {
     media_type, data, url, file_id, extra,
 }
 setters! { MessageSource {
-    ///
-    /// ```
-    /// use gatewright::types::MessageSource;
-    ///
-    /// let source = MessageSource::new("base64").with_data("aGVsbG8=").with_media_type("image/png");
-    /// assert_eq!(source.media_type.as_deref(), Some("image/png"));
-    /// ```
     with_media_type(media_type: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::MessageSource;
-    ///
-    /// let source = MessageSource::new("base64").with_media_type("image/png").with_data("aGVsbG8=");
-    /// assert_eq!(source.data.as_deref(), Some("aGVsbG8="));
-    /// ```
     with_data(data: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::MessageSource;
-    ///
-    /// let source = MessageSource::new("url").with_url("https://example.com/boat.png");
-    /// assert_eq!(source.url.as_deref(), Some("https://example.com/boat.png"));
-    /// ```
     with_url(url: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::MessageSource;
-    ///
-    /// let source = MessageSource::new("file").with_file_id("file_1");
-    /// assert_eq!(source.file_id.as_deref(), Some("file_1"));
-    /// ```
     with_file_id(file_id: impl Into<String>),
 } }
 /// The message was created; its content is empty.
@@ -6167,29 +5076,7 @@ constructor! {
     type_, citations, cache_control, extra,
 }
 setters! { MessageTextBlock {
-    ///
-    /// ```
-    /// use gatewright::types::MessageTextBlock;
-    ///
-    /// let citations = serde_json::from_value(serde_json::json!([
-    ///     { "type": "char_location", "cited_text": "Hello." }
-    /// ]))?;
-    /// let block = MessageTextBlock::new("Say hello.").with_citations(citations);
-    /// let json = serde_json::to_value(&block)?;
-    /// assert_eq!(json["citations"][0]["cited_text"], "Hello.");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_citations(citations: Vec<Map<String, Value>>),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageCacheControl, MessageCacheControlType, MessageTextBlock};
-    ///
-    /// let block = MessageTextBlock::new("Say hello.")
-    ///     .with_cache_control(MessageCacheControl::new(MessageCacheControlType::EPHEMERAL));
-    /// let json = serde_json::to_value(&block)?;
-    /// assert_eq!(json["cache_control"], serde_json::json!({ "type": "ephemeral" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_cache_control(cache_control: MessageCacheControl),
 } }
 closed_words! {
@@ -6304,23 +5191,7 @@ constructor! {
     budget_tokens, display, extra,
 }
 setters! { MessageThinking {
-    ///
-    /// ```
-    /// use gatewright::types::MessageThinking;
-    ///
-    /// let thinking = MessageThinking::new("enabled").with_budget_tokens(1024);
-    /// assert_eq!(thinking.budget_tokens, Some(1024));
-    /// ```
     with_budget_tokens(budget_tokens: i64),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageThinking, MessageThinkingDisplay};
-    ///
-    /// let thinking = MessageThinking::new("enabled")
-    ///     .with_budget_tokens(1024)
-    ///     .with_display(MessageThinkingDisplay::SUMMARIZED);
-    /// assert_eq!(thinking.display, Some("summarized".into()));
-    /// ```
     with_display(display: impl Into<MessageThinkingDisplay>),
 } }
 /// The model's reasoning.
@@ -6461,74 +5332,9 @@ constructor! {
     type_, description, strict, cache_control, extra,
 }
 setters! { MessageTool {
-    ///
-    /// ```
-    /// use gatewright::types::MessageTool;
-    ///
-    /// let tool = MessageTool::new(
-    ///     "get_weather",
-    ///     serde_json::from_value(
-    ///         serde_json::json!(
-    ///             { "type": "object", "properties": { "city": { "type": "string" } } }
-    ///         ),
-    ///     )?,
-    /// )
-    /// .with_type("custom");
-    /// assert_eq!(tool.type_.as_deref(), Some("custom"));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_type(type_: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::MessageTool;
-    ///
-    /// let tool = MessageTool::new(
-    ///     "get_weather",
-    ///     serde_json::from_value(
-    ///         serde_json::json!(
-    ///             { "type": "object", "properties": { "city": { "type": "string" } } }
-    ///         ),
-    ///     )?,
-    /// )
-    /// .with_description("The weather of a city.");
-    /// assert_eq!(tool.description.as_deref(), Some("The weather of a city."));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_description(description: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::MessageTool;
-    ///
-    /// let tool = MessageTool::new(
-    ///     "get_weather",
-    ///     serde_json::from_value(
-    ///         serde_json::json!(
-    ///             { "type": "object", "properties": { "city": { "type": "string" } } }
-    ///         ),
-    ///     )?,
-    /// )
-    /// .with_strict(true);
-    /// assert_eq!(tool.strict, Some(true));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_strict(strict: bool),
-    ///
-    /// ```
-    /// use gatewright::types::{MessageCacheControl, MessageCacheControlType, MessageTool};
-    ///
-    /// let tool = MessageTool::new(
-    ///     "get_weather",
-    ///     serde_json::from_value(
-    ///         serde_json::json!(
-    ///             { "type": "object", "properties": { "city": { "type": "string" } } }
-    ///         ),
-    ///     )?,
-    /// )
-    /// .with_cache_control(MessageCacheControl::new(MessageCacheControlType::EPHEMERAL));
-    /// let json = serde_json::to_value(&tool)?;
-    /// assert_eq!(json["cache_control"], serde_json::json!({ "type": "ephemeral" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_cache_control(cache_control: MessageCacheControl),
 } }
 /// Which tools are called; unknown kinds pass through.
@@ -6570,21 +5376,7 @@ constructor! {
     disable_parallel_tool_use, name, extra,
 }
 setters! { MessageToolChoice {
-    ///
-    /// ```
-    /// use gatewright::types::MessageToolChoice;
-    ///
-    /// let choice = MessageToolChoice::new("auto").with_disable_parallel_tool_use(true);
-    /// assert_eq!(choice.disable_parallel_tool_use, Some(true));
-    /// ```
     with_disable_parallel_tool_use(disable_parallel_tool_use: bool),
-    ///
-    /// ```
-    /// use gatewright::types::MessageToolChoice;
-    ///
-    /// let choice = MessageToolChoice::new("tool").with_name("get_weather");
-    /// assert_eq!(choice.name.as_deref(), Some("get_weather"));
-    /// ```
     with_name(name: impl Into<String>),
 } }
 /// The result of a call.
@@ -6862,10 +5654,10 @@ pub struct Model {
     pub created: i64,
     /// The provider family.
     pub owned_by: String,
-    /// Output of the model: text, image or video. Not every server reports it.
+    /// Output of the model: text, embedding, image or video. Not every server reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The protocols that serve it, out of chat, responses, messages, native and media. Not every server reports them.
+    /// The protocols that serve it, out of chat, responses, messages, native, embeddings and media. Not every server reports them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protocols: Vec<String>,
     #[serde(flatten)]
@@ -7014,14 +5806,6 @@ constructor! {
     role, extra,
 }
 setters! { NativeContent {
-    ///
-    /// ```
-    /// use gatewright::types::{NativeContent, NativeContentRole, NativePart};
-    ///
-    /// let content = NativeContent::new(vec![NativePart::default().with_text("Say hello.")])
-    ///     .with_role(NativeContentRole::USER);
-    /// assert_eq!(content.role, Some("user".into()));
-    /// ```
     with_role(role: impl Into<NativeContentRole>),
 } }
 open_words! {
@@ -7165,23 +5949,7 @@ constructor! {
     id, args, extra,
 }
 setters! { NativeFunctionCall {
-    ///
-    /// ```
-    /// use gatewright::types::NativeFunctionCall;
-    ///
-    /// let call = NativeFunctionCall::new("get_weather").with_id("call_1");
-    /// assert_eq!(call.id.as_deref(), Some("call_1"));
-    /// ```
     with_id(id: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::NativeFunctionCall;
-    ///
-    /// let call = NativeFunctionCall::new("get_weather")
-    ///     .with_args(serde_json::from_value(serde_json::json!({ "city": "Oslo" }))?);
-    /// assert_eq!(serde_json::to_value(&call)?["args"], serde_json::json!({ "city": "Oslo" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_args(args: Map<String, Value>),
 } }
 /// Whether and which function is called.
@@ -7209,25 +5977,7 @@ pub struct NativeFunctionCallingConfig {
     pub extra: Map<String, Value>,
 }
 setters! { NativeFunctionCallingConfig {
-    ///
-    /// ```
-    /// use gatewright::types::{NativeFunctionCallingConfig, NativeFunctionCallingConfigMode};
-    ///
-    /// let config = NativeFunctionCallingConfig::default()
-    ///     .with_mode(NativeFunctionCallingConfigMode::AUTO);
-    /// assert_eq!(config.mode, Some("AUTO".into()));
-    /// ```
     with_mode(mode: impl Into<NativeFunctionCallingConfigMode>),
-    ///
-    /// ```
-    /// use gatewright::types::NativeFunctionCallingConfig;
-    ///
-    /// let config = NativeFunctionCallingConfig::default()
-    ///     .with_allowed_function_names(vec!["get_weather".to_owned()]);
-    /// let json = serde_json::to_value(&config)?;
-    /// assert_eq!(json["allowedFunctionNames"], serde_json::json!(["get_weather"]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_allowed_function_names(allowed_function_names: Vec<String>),
 } }
 open_words! {
@@ -7284,37 +6034,8 @@ constructor! {
     description, parameters, parameters_json_schema, extra,
 }
 setters! { NativeFunctionDeclaration {
-    ///
-    /// ```
-    /// use gatewright::types::NativeFunctionDeclaration;
-    ///
-    /// let declaration = NativeFunctionDeclaration::new("get_weather")
-    ///     .with_description("The weather of a city.");
-    /// assert_eq!(declaration.description.as_deref(), Some("The weather of a city."));
-    /// ```
     with_description(description: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{NativeFunctionDeclaration, NativeSchema};
-    ///
-    /// let parameters = NativeSchema::default()
-    ///     .with_type("object")
-    ///     .with_properties([("city".to_owned(), NativeSchema::default().with_type("string"))].into());
-    /// let declaration = NativeFunctionDeclaration::new("get_weather").with_parameters(parameters);
-    /// let json = serde_json::to_value(&declaration)?;
-    /// assert_eq!(json["parameters"]["properties"]["city"]["type"], "string");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_parameters(parameters: NativeSchema),
-    ///
-    /// ```
-    /// use gatewright::types::NativeFunctionDeclaration;
-    ///
-    /// let declaration = NativeFunctionDeclaration::new("get_weather")
-    ///     .with_parameters_json_schema("parametersJsonSchema");
-    /// assert_eq!(serde_json::to_value(&declaration)?["parametersJsonSchema"], "parametersJsonSchema");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_parameters_json_schema(parameters_json_schema: impl Into<Value>),
 } }
 /// A function's result.
@@ -7362,18 +6083,6 @@ constructor! {
     id, extra,
 }
 setters! { NativeFunctionResponse {
-    ///
-    /// ```
-    /// use gatewright::types::NativeFunctionResponse;
-    ///
-    /// let response = NativeFunctionResponse::new(
-    ///     "get_weather",
-    ///     serde_json::from_value(serde_json::json!({ "output": "8 °C" }))?,
-    /// )
-    /// .with_id("call_1");
-    /// assert_eq!(response.id.as_deref(), Some("call_1"));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_id(id: impl Into<String>),
 } }
 /// Generation settings.
@@ -7433,83 +6142,14 @@ pub struct NativeGenerationConfig {
     pub extra: Map<String, Value>,
 }
 setters! { NativeGenerationConfig {
-    ///
-    /// ```
-    /// use gatewright::types::NativeGenerationConfig;
-    ///
-    /// let config = NativeGenerationConfig::default().with_temperature(1.0);
-    /// assert_eq!(config.temperature, Some(1.0));
-    /// ```
     with_temperature(temperature: f64),
-    ///
-    /// ```
-    /// use gatewright::types::NativeGenerationConfig;
-    ///
-    /// let config = NativeGenerationConfig::default().with_top_p(0.5);
-    /// assert_eq!(config.top_p, Some(0.5));
-    /// ```
     with_top_p(top_p: f64),
-    ///
-    /// ```
-    /// use gatewright::types::NativeGenerationConfig;
-    ///
-    /// let config = NativeGenerationConfig::default().with_top_k(0.5);
-    /// assert_eq!(config.top_k, Some(0.5));
-    /// ```
     with_top_k(top_k: f64),
-    ///
-    /// ```
-    /// use gatewright::types::NativeGenerationConfig;
-    ///
-    /// let config = NativeGenerationConfig::default().with_candidate_count(1);
-    /// assert_eq!(config.candidate_count, Some(1));
-    /// ```
     with_candidate_count(candidate_count: i64),
-    ///
-    /// ```
-    /// use gatewright::types::NativeGenerationConfig;
-    ///
-    /// let config = NativeGenerationConfig::default().with_max_output_tokens(1);
-    /// assert_eq!(config.max_output_tokens, Some(1));
-    /// ```
     with_max_output_tokens(max_output_tokens: i64),
-    ///
-    /// ```
-    /// use gatewright::types::NativeGenerationConfig;
-    ///
-    /// let config = NativeGenerationConfig::default().with_stop_sequences(vec!["END".to_owned()]);
-    /// assert_eq!(serde_json::to_value(&config)?["stopSequences"], serde_json::json!(["END"]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_stop_sequences(stop_sequences: Vec<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{NativeGenerationConfig, NativeGenerationConfigResponseMimeType};
-    ///
-    /// let config = NativeGenerationConfig::default()
-    ///     .with_response_mime_type(NativeGenerationConfigResponseMimeType::TEXT_PLAIN);
-    /// assert_eq!(config.response_mime_type, Some("text/plain".into()));
-    /// ```
     with_response_mime_type(response_mime_type: impl Into<NativeGenerationConfigResponseMimeType>),
-    ///
-    /// ```
-    /// use gatewright::types::{NativeGenerationConfig, NativeSchema};
-    ///
-    /// let config = NativeGenerationConfig::default()
-    ///     .with_response_schema(NativeSchema::default().with_type("string"));
-    /// let json = serde_json::to_value(&config)?;
-    /// assert_eq!(json["responseSchema"]["type"], "string");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_response_schema(response_schema: NativeSchema),
-    ///
-    /// ```
-    /// use gatewright::types::NativeGenerationConfig;
-    ///
-    /// let config = NativeGenerationConfig::default().with_response_json_schema("responseJsonSchema");
-    /// assert_eq!(serde_json::to_value(&config)?["responseJsonSchema"], "responseJsonSchema");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_response_json_schema(response_json_schema: impl Into<Value>),
 } }
 open_words! {
@@ -7644,63 +6284,11 @@ pub struct NativePart {
     pub extra: Map<String, Value>,
 }
 setters! { NativePart {
-    ///
-    /// ```
-    /// use gatewright::types::NativePart;
-    ///
-    /// let part = NativePart::default().with_text("Say hello.");
-    /// assert_eq!(part.text.as_deref(), Some("Say hello."));
-    /// ```
     with_text(text: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::NativePart;
-    ///
-    /// let part = NativePart::default().with_thought(true);
-    /// assert_eq!(part.thought, Some(true));
-    /// ```
     with_thought(thought: bool),
-    ///
-    /// ```
-    /// use gatewright::types::NativePart;
-    ///
-    /// let part = NativePart::default().with_thought_signature("thoughtSignature");
-    /// assert_eq!(part.thought_signature.as_deref(), Some("thoughtSignature"));
-    /// ```
     with_thought_signature(thought_signature: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{NativeBlob, NativePart};
-    ///
-    /// let part = NativePart::default().with_inline_data(NativeBlob::new("image/png", "aGVsbG8="));
-    /// let json = serde_json::to_value(&part)?;
-    /// assert_eq!(json["inlineData"], serde_json::json!({ "mimeType": "image/png", "data": "aGVsbG8=" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_inline_data(inline_data: NativeBlob),
-    ///
-    /// ```
-    /// use gatewright::types::{NativeFunctionCall, NativePart};
-    ///
-    /// let part = NativePart::default().with_function_call(NativeFunctionCall::new("get_weather"));
-    /// let json = serde_json::to_value(&part)?;
-    /// assert_eq!(json["functionCall"], serde_json::json!({ "name": "get_weather" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_function_call(function_call: NativeFunctionCall),
-    ///
-    /// ```
-    /// use gatewright::types::{NativeFunctionResponse, NativePart};
-    ///
-    /// let function_response = NativeFunctionResponse::new(
-    ///     "get_weather",
-    ///     serde_json::from_value(serde_json::json!({ "output": "8 °C" }))?,
-    /// );
-    /// let part = NativePart::default().with_function_response(function_response);
-    /// let json = serde_json::to_value(&part)?;
-    /// assert_eq!(json["functionResponse"]["name"], "get_weather");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_function_response(function_response: NativeFunctionResponse),
 } }
 /// Schema of a value, in a format that predates JSON Schema; type names in upper or lower case.
@@ -7799,199 +6387,27 @@ pub struct NativeSchema {
     pub extra: Map<String, Value>,
 }
 setters! { NativeSchema {
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_type("string");
-    /// assert_eq!(schema.type_.as_deref(), Some("string"));
-    /// ```
     with_type(type_: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_format("date-time");
-    /// assert_eq!(schema.format.as_deref(), Some("date-time"));
-    /// ```
     with_format(format: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_title("City");
-    /// assert_eq!(schema.title.as_deref(), Some("City"));
-    /// ```
     with_title(title: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_description("The city.");
-    /// assert_eq!(schema.description.as_deref(), Some("The city."));
-    /// ```
     with_description(description: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_nullable(true);
-    /// assert_eq!(schema.nullable, Some(true));
-    /// ```
     with_nullable(nullable: bool),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_enum(vec!["sunny".to_owned(), "rainy".to_owned()]);
-    /// assert_eq!(serde_json::to_value(&schema)?["enum"], serde_json::json!(["sunny", "rainy"]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_enum(enum_: Vec<String>),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default()
-    ///     .with_properties([("city".to_owned(), NativeSchema::default().with_type("string"))].into());
-    /// let json = serde_json::to_value(&schema)?;
-    /// assert_eq!(json["properties"]["city"]["type"], "string");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_properties(properties: IndexMap<String, NativeSchema>),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_required(vec!["city".to_owned()]);
-    /// assert_eq!(serde_json::to_value(&schema)?["required"], serde_json::json!(["city"]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_required(required: Vec<String>),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default()
-    ///     .with_property_ordering(vec!["city".to_owned(), "country".to_owned()]);
-    /// let json = serde_json::to_value(&schema)?;
-    /// assert_eq!(json["propertyOrdering"], serde_json::json!(["city", "country"]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_property_ordering(property_ordering: Vec<String>),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_min_properties(1);
-    /// assert_eq!(schema.min_properties, Some(1));
-    /// ```
     with_min_properties(min_properties: i64),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_max_properties(1);
-    /// assert_eq!(schema.max_properties, Some(1));
-    /// ```
     with_max_properties(max_properties: i64),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_items(Some(NativeSchema::default().with_type("string")));
-    /// let json = serde_json::to_value(&schema)?;
-    /// assert_eq!(json["items"]["type"], "string");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_items(items: impl Into<Option<NativeSchema>>),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_min_items(1);
-    /// assert_eq!(schema.min_items, Some(1));
-    /// ```
     with_min_items(min_items: i64),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_max_items(1);
-    /// assert_eq!(schema.max_items, Some(1));
-    /// ```
     with_max_items(max_items: i64),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let any_of = vec![
-    ///     NativeSchema::default().with_type("string"), NativeSchema::default()
-    ///     .with_type("number")
-    /// ];
-    /// let schema = NativeSchema::default().with_any_of(any_of);
-    /// let json = serde_json::to_value(&schema)?;
-    /// assert_eq!(json["anyOf"][0]["type"], "string");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_any_of(any_of: Vec<NativeSchema>),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_min_length(1);
-    /// assert_eq!(schema.min_length, Some(1));
-    /// ```
     with_min_length(min_length: i64),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_max_length(1);
-    /// assert_eq!(schema.max_length, Some(1));
-    /// ```
     with_max_length(max_length: i64),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_pattern("^[A-Z]");
-    /// assert_eq!(schema.pattern.as_deref(), Some("^[A-Z]"));
-    /// ```
     with_pattern(pattern: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_minimum(0.5);
-    /// assert_eq!(schema.minimum, Some(0.5));
-    /// ```
     with_minimum(minimum: f64),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_maximum(0.5);
-    /// assert_eq!(schema.maximum, Some(0.5));
-    /// ```
     with_maximum(maximum: f64),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_example("Oslo");
-    /// assert_eq!(serde_json::to_value(&schema)?["example"], "Oslo");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_example(example: impl Into<Value>),
-    ///
-    /// ```
-    /// use gatewright::types::NativeSchema;
-    ///
-    /// let schema = NativeSchema::default().with_default("Oslo");
-    /// assert_eq!(serde_json::to_value(&schema)?["default"], "Oslo");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_default(default: impl Into<Value>),
 } }
 /// Tools; kinds other than functions pass through.
@@ -8017,16 +6433,6 @@ pub struct NativeTool {
     pub extra: Map<String, Value>,
 }
 setters! { NativeTool {
-    ///
-    /// ```
-    /// use gatewright::types::{NativeFunctionDeclaration, NativeTool};
-    ///
-    /// let tool = NativeTool::default()
-    ///     .with_function_declarations(vec![NativeFunctionDeclaration::new("get_weather")]);
-    /// let json = serde_json::to_value(&tool)?;
-    /// assert_eq!(json["functionDeclarations"], serde_json::json!([{ "name": "get_weather" }]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_function_declarations(function_declarations: Vec<NativeFunctionDeclaration>),
 } }
 /// Whether and which function is called.
@@ -8056,19 +6462,6 @@ pub struct NativeToolConfig {
     pub extra: Map<String, Value>,
 }
 setters! { NativeToolConfig {
-    ///
-    /// ```
-    /// use gatewright::types::{
-    ///     NativeFunctionCallingConfig, NativeFunctionCallingConfigMode, NativeToolConfig,
-    /// };
-    ///
-    /// let function_calling_config = NativeFunctionCallingConfig::default()
-    ///     .with_mode(NativeFunctionCallingConfigMode::ANY);
-    /// let config = NativeToolConfig::default().with_function_calling_config(function_calling_config);
-    /// let json = serde_json::to_value(&config)?;
-    /// assert_eq!(json["functionCallingConfig"], serde_json::json!({ "mode": "ANY" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_function_calling_config(function_calling_config: NativeFunctionCallingConfig),
 } }
 /// Tokens used.
@@ -8798,25 +7191,7 @@ constructor! {
     syntax, definition, extra,
 }
 setters! { ResponseCustomFormat {
-    ///
-    /// ```
-    /// use gatewright::types::{ResponseCustomFormat, ResponseCustomFormatSyntax};
-    ///
-    /// let format = ResponseCustomFormat::new("grammar")
-    ///     .with_definition("/[a-z]+/")
-    ///     .with_syntax(ResponseCustomFormatSyntax::Lark);
-    /// assert_eq!(format.syntax, Some(ResponseCustomFormatSyntax::Lark));
-    /// ```
     with_syntax(syntax: ResponseCustomFormatSyntax),
-    ///
-    /// ```
-    /// use gatewright::types::{ResponseCustomFormat, ResponseCustomFormatSyntax};
-    ///
-    /// let format = ResponseCustomFormat::new("grammar")
-    ///     .with_syntax(ResponseCustomFormatSyntax::Lark)
-    ///     .with_definition("/[a-z]+/");
-    /// assert_eq!(format.definition.as_deref(), Some("/[a-z]+/"));
-    /// ```
     with_definition(definition: impl Into<String>),
 } }
 closed_words! {
@@ -9806,22 +8181,7 @@ pub struct ResponseReasoningOptions {
     pub extra: Map<String, Value>,
 }
 setters! { ResponseReasoningOptions {
-    ///
-    /// ```
-    /// use gatewright::types::{ResponseReasoningOptions, ResponseReasoningOptionsEffort};
-    ///
-    /// let options = ResponseReasoningOptions::default().with_effort(ResponseReasoningOptionsEffort::NONE);
-    /// assert_eq!(options.effort, Some("none".into()));
-    /// ```
     with_effort(effort: impl Into<ResponseReasoningOptionsEffort>),
-    ///
-    /// ```
-    /// use gatewright::types::{ResponseReasoningOptions, ResponseReasoningOptionsSummary};
-    ///
-    /// let options = ResponseReasoningOptions::default()
-    ///     .with_summary(ResponseReasoningOptionsSummary::AUTO);
-    /// assert_eq!(options.summary, Some("auto".into()));
-    /// ```
     with_summary(summary: impl Into<ResponseReasoningOptionsSummary>),
 } }
 open_words! {
@@ -10001,197 +8361,27 @@ constructor! {
     service_tier, user, safety_identifier, max_tool_calls, top_logprobs, background, extra,
 }
 setters! { ResponseRequest {
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.")
-    ///     .with_instructions("Answer in one sentence.");
-    /// assert_eq!(request.instructions.as_deref(), Some("Answer in one sentence."));
-    /// ```
     with_instructions(instructions: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_max_output_tokens(64);
-    /// assert_eq!(request.max_output_tokens, Some(64));
-    /// ```
     with_max_output_tokens(max_output_tokens: i64),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_stream(true);
-    /// assert_eq!(request.stream, Some(true));
-    /// ```
     with_stream(stream: bool),
-    ///
-    /// ```
-    /// use gatewright::types::{ResponseRequest, ResponseTool};
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.")
-    ///     .with_tools(vec![ResponseTool::new("function").with_name("get_weather")]);
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["tools"], serde_json::json!([{ "type": "function", "name": "get_weather" }]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_tools(tools: Vec<ResponseTool>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_tool_choice("auto");
-    /// assert_eq!(serde_json::to_value(&request)?["tool_choice"], "auto");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_tool_choice(tool_choice: impl Into<ResponseRequestToolChoice>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_parallel_tool_calls(true);
-    /// assert_eq!(request.parallel_tool_calls, Some(true));
-    /// ```
     with_parallel_tool_calls(parallel_tool_calls: bool),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_previous_response_id("resp_1");
-    /// assert_eq!(request.previous_response_id.as_deref(), Some("resp_1"));
-    /// ```
     with_previous_response_id(previous_response_id: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_store(true);
-    /// assert_eq!(request.store, Some(true));
-    /// ```
     with_store(store: bool),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_temperature(1.0);
-    /// assert_eq!(request.temperature, Some(1.0));
-    /// ```
     with_temperature(temperature: f64),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_top_p(0.5);
-    /// assert_eq!(request.top_p, Some(0.5));
-    /// ```
     with_top_p(top_p: f64),
-    ///
-    /// ```
-    /// use gatewright::types::{ResponseRequest, ResponseTextOptions, ResponseTextOptionsVerbosity};
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.")
-    ///     .with_text(ResponseTextOptions::default().with_verbosity(ResponseTextOptionsVerbosity::LOW));
-    /// assert_eq!(serde_json::to_value(&request)?["text"], serde_json::json!({ "verbosity": "low" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_text(text: ResponseTextOptions),
-    ///
-    /// ```
-    /// use gatewright::types::{ResponseReasoningOptions, ResponseReasoningOptionsEffort, ResponseRequest};
-    ///
-    /// let reasoning = ResponseReasoningOptions::default()
-    ///     .with_effort(ResponseReasoningOptionsEffort::NONE);
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_reasoning(reasoning);
-    /// assert_eq!(serde_json::to_value(&request)?["reasoning"], serde_json::json!({ "effort": "none" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_reasoning(reasoning: ResponseReasoningOptions),
-    ///
-    /// ```
-    /// use gatewright::types::{ResponseRequest, ResponseRequestTruncation};
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.")
-    ///     .with_truncation(ResponseRequestTruncation::AUTO);
-    /// assert_eq!(request.truncation, Some("auto".into()));
-    /// ```
     with_truncation(truncation: impl Into<ResponseRequestTruncation>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.")
-    ///     .with_include(vec!["reasoning.encrypted_content".to_owned()]);
-    /// let json = serde_json::to_value(&request)?;
-    /// assert_eq!(json["include"], serde_json::json!(["reasoning.encrypted_content"]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_include(include: Vec<String>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.")
-    ///     .with_metadata([("team".to_owned(), "billing".to_owned())].into());
-    /// assert_eq!(serde_json::to_value(&request)?["metadata"], serde_json::json!({ "team": "billing" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_metadata(metadata: IndexMap<String, String>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_prompt_cache_key("help-desk");
-    /// assert_eq!(request.prompt_cache_key.as_deref(), Some("help-desk"));
-    /// ```
     with_prompt_cache_key(prompt_cache_key: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_service_tier("default");
-    /// assert_eq!(request.service_tier.as_deref(), Some("default"));
-    /// ```
     with_service_tier(service_tier: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_user("user-42");
-    /// assert_eq!(request.user.as_deref(), Some("user-42"));
-    /// ```
     with_user(user: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_safety_identifier("user-42");
-    /// assert_eq!(request.safety_identifier.as_deref(), Some("user-42"));
-    /// ```
     with_safety_identifier(safety_identifier: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_max_tool_calls(1);
-    /// assert_eq!(request.max_tool_calls, Some(1));
-    /// ```
     with_max_tool_calls(max_tool_calls: i64),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_top_logprobs(1);
-    /// assert_eq!(request.top_logprobs, Some(1));
-    /// ```
     with_top_logprobs(top_logprobs: i64),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseRequest;
-    ///
-    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_background(true);
-    /// assert_eq!(request.background, Some(true));
-    /// ```
     with_background(background: bool),
 } }
 untagged! {
@@ -10482,75 +8672,9 @@ constructor! {
     name, description, schema, strict, extra,
 }
 setters! { ResponseTextFormat {
-    ///
-    /// ```
-    /// use gatewright::types::ResponseTextFormat;
-    ///
-    /// let format = ResponseTextFormat::new("json_schema")
-    ///     .with_schema(
-    ///         serde_json::from_value(
-    ///             serde_json::json!(
-    ///                 { "type": "object", "properties": { "city": { "type": "string" }
-    ///                 } }
-    ///             ),
-    ///         )?,
-    ///     )
-    /// .with_name("weather");
-    /// assert_eq!(format.name.as_deref(), Some("weather"));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_name(name: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseTextFormat;
-    ///
-    /// let format = ResponseTextFormat::new("json_schema")
-    ///     .with_name("weather")
-    ///     .with_schema(
-    ///         serde_json::from_value(
-    ///             serde_json::json!(
-    ///                 { "type": "object", "properties": { "city": { "type": "string" }
-    ///                 } }
-    ///             ),
-    ///         )?,
-    ///     )
-    /// .with_description("The weather of a city.");
-    /// assert_eq!(format.description.as_deref(), Some("The weather of a city."));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_description(description: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseTextFormat;
-    ///
-    /// let schema = serde_json::from_value(serde_json::json!({
-    ///     "type": "object",
-    ///     "properties": { "city": { "type": "string" } }
-    /// }))?;
-    /// let format = ResponseTextFormat::new("json_schema").with_name("weather").with_schema(schema);
-    /// let json = serde_json::to_value(&format)?;
-    /// assert_eq!(json["schema"]["properties"]["city"]["type"], "string");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_schema(schema: Map<String, Value>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseTextFormat;
-    ///
-    /// let format = ResponseTextFormat::new("json_schema")
-    ///     .with_name("weather")
-    ///     .with_schema(
-    ///         serde_json::from_value(
-    ///             serde_json::json!(
-    ///                 { "type": "object", "properties": { "city": { "type": "string" }
-    ///                 } }
-    ///             ),
-    ///         )?,
-    ///     )
-    /// .with_strict(true);
-    /// assert_eq!(format.strict, Some(true));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_strict(strict: bool),
 } }
 /// Format of the text.
@@ -10576,22 +8700,7 @@ pub struct ResponseTextOptions {
     pub extra: Map<String, Value>,
 }
 setters! { ResponseTextOptions {
-    ///
-    /// ```
-    /// use gatewright::types::{ResponseTextFormat, ResponseTextOptions};
-    ///
-    /// let options = ResponseTextOptions::default().with_format(ResponseTextFormat::new("text"));
-    /// assert_eq!(serde_json::to_value(&options)?["format"], serde_json::json!({ "type": "text" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_format(format: ResponseTextFormat),
-    ///
-    /// ```
-    /// use gatewright::types::{ResponseTextOptions, ResponseTextOptionsVerbosity};
-    ///
-    /// let options = ResponseTextOptions::default().with_verbosity(ResponseTextOptionsVerbosity::LOW);
-    /// assert_eq!(options.verbosity, Some("low".into()));
-    /// ```
     with_verbosity(verbosity: impl Into<ResponseTextOptionsVerbosity>),
 } }
 open_words! {
@@ -10655,56 +8764,10 @@ constructor! {
     name, description, parameters, strict, format, extra,
 }
 setters! { ResponseTool {
-    ///
-    /// ```
-    /// use gatewright::types::ResponseTool;
-    ///
-    /// let tool = ResponseTool::new("function").with_name("get_weather");
-    /// assert_eq!(tool.name.as_deref(), Some("get_weather"));
-    /// ```
     with_name(name: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseTool;
-    ///
-    /// let tool = ResponseTool::new("function")
-    ///     .with_name("get_weather")
-    ///     .with_description("The weather of a city.");
-    /// assert_eq!(tool.description.as_deref(), Some("The weather of a city."));
-    /// ```
     with_description(description: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseTool;
-    ///
-    /// let parameters = serde_json::from_value(serde_json::json!({
-    ///     "type": "object",
-    ///     "properties": { "city": { "type": "string" } }
-    /// }))?;
-    /// let tool = ResponseTool::new("function").with_name("get_weather").with_parameters(parameters);
-    /// let json = serde_json::to_value(&tool)?;
-    /// assert_eq!(json["parameters"]["properties"]["city"]["type"], "string");
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_parameters(parameters: Map<String, Value>),
-    ///
-    /// ```
-    /// use gatewright::types::ResponseTool;
-    ///
-    /// let tool = ResponseTool::new("function").with_name("get_weather").with_strict(true);
-    /// assert_eq!(tool.strict, Some(true));
-    /// ```
     with_strict(strict: bool),
-    ///
-    /// ```
-    /// use gatewright::types::{ResponseCustomFormat, ResponseTool};
-    ///
-    /// let tool = ResponseTool::new("custom")
-    ///     .with_name("get_weather")
-    ///     .with_format(ResponseCustomFormat::new("text"));
-    /// assert_eq!(serde_json::to_value(&tool)?["format"], serde_json::json!({ "type": "text" }));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_format(format: ResponseCustomFormat),
 } }
 /// Which tools are called; unknown kinds pass through.
@@ -10749,35 +8812,8 @@ constructor! {
     name, mode, tools, extra,
 }
 setters! { ResponseToolChoice {
-    ///
-    /// ```
-    /// use gatewright::types::ResponseToolChoice;
-    ///
-    /// let choice = ResponseToolChoice::new("function").with_name("get_weather");
-    /// assert_eq!(choice.name.as_deref(), Some("get_weather"));
-    /// ```
     with_name(name: impl Into<String>),
-    ///
-    /// ```
-    /// use gatewright::types::{ResponseToolChoice, ResponseToolChoiceMode};
-    ///
-    /// let choice = ResponseToolChoice::new("allowed_tools")
-    ///     .with_tools(vec![ResponseToolChoice::new("function").with_name("get_weather")])
-    ///     .with_mode(ResponseToolChoiceMode::Auto);
-    /// assert_eq!(choice.mode, Some(ResponseToolChoiceMode::Auto));
-    /// ```
     with_mode(mode: ResponseToolChoiceMode),
-    ///
-    /// ```
-    /// use gatewright::types::{ResponseToolChoice, ResponseToolChoiceMode};
-    ///
-    /// let choice = ResponseToolChoice::new("allowed_tools")
-    ///     .with_mode(ResponseToolChoiceMode::Auto)
-    ///     .with_tools(vec![ResponseToolChoice::new("function").with_name("get_weather")]);
-    /// let json = serde_json::to_value(&choice)?;
-    /// assert_eq!(json["tools"], serde_json::json!([{ "type": "function", "name": "get_weather" }]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_tools(tools: Vec<ResponseToolChoice>),
 } }
 closed_words! {
@@ -11008,34 +9044,8 @@ constructor! {
     logprob, bytes, top_logprobs, extra,
 }
 setters! { TokenLogprob {
-    ///
-    /// ```
-    /// use gatewright::types::TokenLogprob;
-    ///
-    /// let logprob = TokenLogprob::new("Hel").with_logprob(0.5);
-    /// assert_eq!(logprob.logprob, Some(0.5));
-    /// ```
     with_logprob(logprob: f64),
-    ///
-    /// ```
-    /// use gatewright::types::TokenLogprob;
-    ///
-    /// let logprob = TokenLogprob::new("Hel").with_logprob(0.5).with_bytes(vec![1]);
-    /// assert_eq!(serde_json::to_value(&logprob)?["bytes"], serde_json::json!([1]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_bytes(bytes: Vec<i64>),
-    ///
-    /// ```
-    /// use gatewright::types::{TokenLogprob, TopLogprob};
-    ///
-    /// let logprob = TokenLogprob::new("Hel")
-    ///     .with_logprob(0.5)
-    ///     .with_top_logprobs(vec![TopLogprob::new("Hel").with_logprob(0.5)]);
-    /// let json = serde_json::to_value(&logprob)?;
-    /// assert_eq!(json["top_logprobs"], serde_json::json!([{ "token": "Hel", "logprob": 0.5 }]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_top_logprobs(top_logprobs: Vec<TopLogprob>),
 } }
 /// One of the most likely tokens at a position.
@@ -11075,22 +9085,7 @@ constructor! {
     logprob, bytes, extra,
 }
 setters! { TopLogprob {
-    ///
-    /// ```
-    /// use gatewright::types::TopLogprob;
-    ///
-    /// let logprob = TopLogprob::new("Hel").with_logprob(0.5);
-    /// assert_eq!(logprob.logprob, Some(0.5));
-    /// ```
     with_logprob(logprob: f64),
-    ///
-    /// ```
-    /// use gatewright::types::TopLogprob;
-    ///
-    /// let logprob = TopLogprob::new("Hel").with_logprob(0.5).with_bytes(vec![1]);
-    /// assert_eq!(serde_json::to_value(&logprob)?["bytes"], serde_json::json!([1]));
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
     with_bytes(bytes: Vec<i64>),
 } }
 /// Why a task failed; the specification shows only message.
@@ -11175,40 +9170,9 @@ constructor! {
     duration, resolution, aspect_ratio, webhook_url, extra,
 }
 setters! { VideoGenerationRequest {
-    ///
-    /// ```
-    /// use gatewright::types::VideoGenerationRequest;
-    ///
-    /// let request = VideoGenerationRequest::new("video_model_1", "Waves on a beach.").with_duration(5);
-    /// assert_eq!(request.duration, Some(5));
-    /// ```
     with_duration(duration: i64),
-    ///
-    /// ```
-    /// use gatewright::types::{VideoGenerationRequest, VideoGenerationRequestResolution};
-    ///
-    /// let request = VideoGenerationRequest::new("video_model_1", "Waves on a beach.")
-    ///     .with_resolution(VideoGenerationRequestResolution::X720p);
-    /// assert_eq!(request.resolution, Some(VideoGenerationRequestResolution::X720p));
-    /// ```
     with_resolution(resolution: VideoGenerationRequestResolution),
-    ///
-    /// ```
-    /// use gatewright::types::{VideoGenerationRequest, VideoGenerationRequestAspectRatio};
-    ///
-    /// let request = VideoGenerationRequest::new("video_model_1", "Waves on a beach.")
-    ///     .with_aspect_ratio(VideoGenerationRequestAspectRatio::X916);
-    /// assert_eq!(request.aspect_ratio, Some(VideoGenerationRequestAspectRatio::X916));
-    /// ```
     with_aspect_ratio(aspect_ratio: VideoGenerationRequestAspectRatio),
-    ///
-    /// ```
-    /// use gatewright::types::VideoGenerationRequest;
-    ///
-    /// let request = VideoGenerationRequest::new("video_model_1", "Waves on a beach.")
-    ///     .with_webhook_url("https://example.com/file");
-    /// assert_eq!(request.webhook_url.as_deref(), Some("https://example.com/file"));
-    /// ```
     with_webhook_url(webhook_url: impl Into<String>),
 } }
 closed_words! {
@@ -11380,7 +9344,8 @@ crate::api::schemas::schemas! {
     NativeFunctionDeclaration, NativeToolConfig, NativeFunctionCallingConfigMode,
     NativeFunctionCallingConfig, NativeGenerationConfigResponseMimeType, NativeGenerationConfig,
     NativeSchema, GenerateContentResponse, NativeCandidateFinishReason, NativeCandidate, NativeUsage,
-    CountTokensRequest, CountTokensResponse, NativeModelList, NativeModel, VideoGenerationRequest,
-    VideoTaskStatus, VideoTask, VideoOutputFormat, VideoOutput, VideoError, ImageGenerationRequest,
-    ImageGenerationResponse, Image,
+    CountTokensRequest, CountTokensResponse, NativeModelList, NativeModel, EmbeddingRequest,
+    EmbeddingResponse, Embedding, EmbeddingVector, EmbeddingUsage, VideoGenerationRequest, VideoTaskStatus,
+    VideoTask, VideoOutputFormat, VideoOutput, VideoError, ImageGenerationRequest, ImageGenerationResponse,
+    Image,
 }

@@ -52,6 +52,20 @@ impl Client {
         Messages { client: self }
     }
 
+    /// The operations of `embeddings`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let embeddings = client.embeddings();
+    /// # _ = embeddings;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
+    pub fn embeddings(&self) -> Embeddings<'_> {
+        Embeddings { client: self }
+    }
+
     /// The operations of `models`.
     ///
     /// ```
@@ -513,6 +527,46 @@ impl Messages<'_> {
     /// ```
     pub async fn count_tokens(&self, body: &types::CountMessageTokensRequest) -> Result<Response<types::CountMessageTokensResponse>, Error> {
         TypedCall::new(self.client, &operations::COUNT_MESSAGE_TOKENS).body(body).value().await
+    }
+}
+
+/// The operations of `embeddings`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let embeddings = client.embeddings();
+/// # _ = embeddings;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Embeddings<'c> {
+    pub(crate) client: &'c Client,
+}
+
+impl Embeddings<'_> {
+    /// Create embeddings.
+    ///
+    /// Turns each input into a vector, so that inputs of similar meaning have vectors of similar direction.
+    /// The response has one vector per input, in the same order. An addition of this gateway.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "embedding_model_1",
+    ///   "input": "A boat on a lake.",
+    ///   "dimensions": 8
+    /// }))?;
+    /// let answer = client.embeddings().create(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn create(&self, body: &types::EmbeddingRequest) -> Result<Response<types::EmbeddingResponse>, Error> {
+        TypedCall::new(self.client, &operations::CREATE_EMBEDDING).body(body).value().await
     }
 }
 

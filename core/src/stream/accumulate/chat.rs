@@ -75,7 +75,7 @@ impl Completion {
         choices.sort_by_key(|(index, _)| **index);
         let choices = choices.into_iter().map(|(index, choice)| choice.document(*index));
         document.insert("choices".to_owned(), choices.collect());
-        // Zeros would be taken for a measurement.
+        // Zeros would look like a measurement.
         document.insert("usage".to_owned(), known("usage").unwrap_or_default());
         for (name, value) in &self.members {
             if !document.contains_key(name) {

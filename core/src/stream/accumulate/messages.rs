@@ -1,5 +1,5 @@
-//! Merges events of the messages protocol into a message. The first event carries the message without content; blocks
-//! and their pieces follow, then what is only known at the end.
+//! Merges events of the messages protocol into a message. The first event carries the message without content; blocks and
+//! their pieces follow, then the data that is only known at the end.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +76,7 @@ impl MessageBuilder {
         self.message = message;
     }
 
-    /// Adds what is known at the end. A usage repeats only what has changed.
+    /// Adds the data that is known at the end. A usage repeats only what has changed.
     fn settle(&mut self, mut event: Map<String, Value>) {
         if let Some(Value::Object(delta)) = event.shift_remove("delta") {
             keep_known(&mut self.message, delta);
@@ -116,13 +116,13 @@ impl ContentBlock {
         let kind = delta.shift_remove("type");
         let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
         if self.members.is_empty() {
-            let begun = match kind {
+            let block_type = match kind {
                 "input_json_delta" => "tool_use",
                 "signature_delta" => "thinking",
                 "citations_delta" => "text",
                 other => other.trim_end_matches("_delta"),
             };
-            self.members.insert("type".to_owned(), begun.into());
+            self.members.insert("type".to_owned(), block_type.into());
         }
         match kind {
             "input_json_delta" => {

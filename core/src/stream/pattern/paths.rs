@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_to_the_values_that_begin_there() {
+    fn paths_resolve_to_values_at_the_given_offsets() {
         let document = r#"{"a":[{},[],{"b,\"[":"x","n":7}, "y"], "c" :{"d":{}},"e":"z"}"#;
         let starts: Vec<usize> =
             [r#""x""#, "7", r#""y""#, r#""z""#].map(|value| document.find(value).expect(value)).to_vec();

@@ -28,7 +28,7 @@ fn chunk(content: &str) -> String {
 }
 
 #[test]
-fn a_chunk_with_another_text_is_like_the_last_one() {
+fn chunk_differing_only_in_text_matches_the_pattern() {
     let last = chunk(r#""a""#);
     for (quoted, text) in
         [(r#""b""#, "b"), (r#""\n\u00e9\"""#, "\né\""), (r#""é🙂""#, "é🙂"), (r#""\\""#, "\\")]
@@ -44,7 +44,7 @@ fn a_chunk_with_another_text_is_like_the_last_one() {
 }
 
 #[test]
-fn a_chunk_that_differs_elsewhere_or_is_no_json_is_not() {
+fn chunk_differing_elsewhere_or_invalid_does_not_match() {
     let mut patterns = learnt(&CREATE_CHAT_COMPLETION, &chunk(r#""a""#));
     let others = [
         chunk("null"),
@@ -66,7 +66,7 @@ fn a_chunk_that_differs_elsewhere_or_is_no_json_is_not() {
 }
 
 #[test]
-fn a_chunk_that_was_mended_is_handed_over_mended_again() {
+fn chunk_matching_a_repaired_one_is_repaired() {
     let came = |text: &str| {
         format!(
             r#"{{"choices":[{{"delta":{{"content":"{text}","tool_calls":null}}}}],"obfuscation":"{text}x"}}"#
@@ -82,7 +82,7 @@ fn a_chunk_that_was_mended_is_handed_over_mended_again() {
 }
 
 #[test]
-fn a_word_or_a_number_that_every_chunk_has_anew_may_differ() {
+fn per_chunk_words_and_numbers_may_differ() {
     let chat =
         |text: &str, word: &str| chunk(text).replace("}]}", &format!(r#"}}],"obfuscation":"{word}"}}"#));
     let last = chat(r#""a""#, "x");
@@ -117,7 +117,7 @@ fn a_word_or_a_number_that_every_chunk_has_anew_may_differ() {
 }
 
 #[test]
-fn chunks_that_add_more_than_a_text_are_no_pattern() {
+fn chunks_adding_more_than_text_form_no_pattern() {
     let is_pattern = |operation, data: &str| learnt(operation, data).like(&event(data)).is_some();
     assert!(is_pattern(&CREATE_CHAT_COMPLETION, r#"{"id":"c","choices":[{"delta":{"content":"a"}}]}"#));
     for more in [r#""mood":"x""#, r#""reasoning_content":"x""#, r#""tool_calls":[{}]"#] {
@@ -155,7 +155,7 @@ fn chunks_that_add_more_than_a_text_are_no_pattern() {
 }
 
 #[test]
-fn a_stream_without_patterns_is_not_searched_for_them_for_ever() {
+fn pattern_search_stops_after_maximum_misses() {
     let mut patterns = Patterns::new(&CREATE_CHAT_COMPLETION);
     for number in 0..=MAX_MISSES {
         let data = event(&chunk(r#""a""#).replace("\"c\"", &number.to_string()));
@@ -167,7 +167,7 @@ fn a_stream_without_patterns_is_not_searched_for_them_for_ever() {
 
 proptest! {
     #[test]
-    fn what_is_like_a_chunk_is_json_with_the_text_that_it_says(text in r#"[\\u"nd8é,:{}a\n]{0,12}"#) {
+    fn matching_chunk_is_json_with_the_extracted_text(text in r#"[\\u"nd8é,:{}a\n]{0,12}"#) {
         let data = chunk(&format!("\"{text}\""));
         if let Some((first, _)) = after(&CREATE_CHAT_COMPLETION, &chunk(r#""a""#), &data) {
             let value: serde_json::Value = serde_json::from_str(&data).expect("JSON");

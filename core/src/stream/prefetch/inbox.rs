@@ -1,4 +1,4 @@
-//! What has been read from a stream but not yet taken, and who reads next.
+//! The items that have been read from a stream but not yet taken, and the next reader.
 
 use std::mem;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -41,7 +41,7 @@ pub enum Level {
     Text,
 }
 
-/// What is read at each level.
+/// An item, as read at each level.
 ///
 /// ```
 /// use gatewright::read_ahead::Read;
@@ -69,7 +69,7 @@ pub enum Read {
 
 pub(super) type Make<E> = fn(Read) -> Result<E, String>;
 
-/// What has been read and not yet taken.
+/// Items that have been read and not yet taken.
 pub(super) struct Inbox<E> {
     state: Mutex<State<E>>,
     pub(super) make: Make<E>,
@@ -97,7 +97,7 @@ pub(super) struct State<E> {
     /// The connection, if the reader watches it.
     pub(super) watched: Option<WatchedSocket>,
     pub(super) level: Option<Level>,
-    /// Whether the whole document was asked for, so that no more events are delivered.
+    /// Whether the whole document was requested, so that no more events are delivered.
     pub(super) as_document: bool,
     pub(super) pump: Option<AbortHandle>,
     pub(super) events: Vec<E>,

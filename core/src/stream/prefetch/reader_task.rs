@@ -32,7 +32,7 @@ async fn pump<E>(mut reader: StreamReader<E>, level: Level) {
             }
         };
         if end.is_some() {
-            // The document may be requested at once.
+            // The document may be requested immediately.
             reader.settle(events, end);
             return;
         }

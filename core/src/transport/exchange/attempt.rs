@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::{Deadline, ResponseMode, Success, Transport, request};
 use crate::transport::generated::options::RequestOptions;
 use crate::transport::middleware::{Attempt, Outcome, SuccessResponse};
+use crate::transport::outgoing::Outgoing;
 use crate::transport::response::{Head, request_id};
 use crate::transport::route::{Body, HttpError, Incoming};
 use crate::transport::secret::Secrets;
@@ -45,7 +46,7 @@ impl Transport {
         let mut result = Ok(());
         for one in middleware {
             result = match timeout(deadline.remaining(), one.before(&mut attempt)).await {
-                Ok(told) => told.map_err(|error| Failed { error, is_final: true }),
+                Ok(result) => result.map_err(|error| Failed { error, is_final: true }),
                 Err(_) => Err(tried(deadline.passed())),
             };
             if result.is_err() {
@@ -70,8 +71,8 @@ impl Transport {
         let after = async {
             let mut noted = Ok(());
             for one in middleware[..passed].iter().rev() {
-                let told = one.after(&attempt, &outcome).await;
-                noted = noted.and(told);
+                let result = one.after(&attempt, &outcome).await;
+                noted = noted.and(result);
             }
             noted
         };
@@ -88,7 +89,7 @@ impl Transport {
 
     pub(super) async fn send(
         &self,
-        request: &mut reqwest::Request,
+        request: &mut Outgoing,
         form: ResponseMode,
         deadline: &Deadline<'_>,
         options: &RequestOptions,
@@ -102,7 +103,7 @@ impl Transport {
     /// Errors: as they occur, not redacted.
     async fn answer(
         &self,
-        request: &mut reqwest::Request,
+        request: &mut Outgoing,
         secrets: &Secrets,
         form: ResponseMode,
         deadline: &Deadline<'_>,
@@ -166,7 +167,7 @@ impl Transport {
         };
         let through = self.settings.connecting.through();
         let message = format!("{what} {}{through}", self.base.as_str());
-        Error::new(kind, message).quoting(cause_and_way_out(&error)).caused_by(error.without_url())
+        Error::new(kind, message).quoting(cause_and_way_out(&error)).caused_by(error)
     }
 }
 
@@ -233,7 +234,7 @@ pub(crate) async fn read_some(mut stream: Body, within: Duration) -> Bytes {
 pub(crate) fn body_error(error: HttpError) -> Error {
     Error::new(ErrorKind::Connection, "the connection broke during the response")
         .quoting(root_cause(&error))
-        .caused_by(error.without_url())
+        .caused_by(error)
 }
 
 /// Why a request could not be sent and, if known, what to do about it.

@@ -25,10 +25,10 @@ pub(super) fn with_members(body: &[u8], members: &Map<String, Value>) -> Result<
         return serde_json::to_vec(&object).map(Some).map_err(not_an_object);
     }
     let more = changed.iter().map(|(name, value)| format!("{}:{value}", Value::from(name.as_str())));
-    Ok(Some(begun_with(body, &more.collect::<Vec<_>>().join(","))))
+    Ok(Some(prepended(body, &more.collect::<Vec<_>>().join(","))))
 }
 
-/// The body with its streaming switch set as wanted; none if it already is. A missing switch means off. is_object:
+/// The body with its streaming switch set; none if it already is. A missing switch means off. is_object:
 /// whether the body is certainly one JSON object, which then need not be read to make sure.
 ///
 /// Errors: as [`with_members`].
@@ -36,13 +36,13 @@ pub(super) fn with_switch(
     body: &[u8],
     is_object: bool,
     member: &str,
-    wanted: bool,
+    on: bool,
 ) -> Result<Option<Vec<u8>>, Error> {
     if is_object && certainly_lacks(body, member) {
-        return Ok(wanted.then(|| begun_with(body, &format!("\"{member}\":true"))));
+        return Ok(on.then(|| prepended(body, &format!("\"{member}\":true"))));
     }
-    let members = Map::from_iter([(member.to_owned(), Value::from(wanted))]);
-    if !wanted && present(body, &members)?.is_empty() {
+    let members = Map::from_iter([(member.to_owned(), Value::from(on))]);
+    if !on && present(body, &members)?.is_empty() {
         return Ok(None);
     }
     with_members(body, &members)
@@ -58,17 +58,17 @@ fn certainly_lacks(body: &[u8], member: &str) -> bool {
 }
 
 /// An object with more members before its own.
-fn begun_with(body: &[u8], members: &str) -> Vec<u8> {
+fn prepended(body: &[u8], members: &str) -> Vec<u8> {
     let start = 1 + memchr::memchr(b'{', body).expect("it was read as an object");
     let is_empty = body[start..].trim_ascii_start().starts_with(b"}");
-    let mut begun = Vec::with_capacity(body.len() + members.len() + 1);
-    begun.extend_from_slice(&body[..start]);
-    begun.extend_from_slice(members.as_bytes());
+    let mut out = Vec::with_capacity(body.len() + members.len() + 1);
+    out.extend_from_slice(&body[..start]);
+    out.extend_from_slice(members.as_bytes());
     if !is_empty {
-        begun.push(b',');
+        out.push(b',');
     }
-    begun.extend_from_slice(&body[start..]);
-    begun
+    out.extend_from_slice(&body[start..]);
+    out
 }
 
 /// The subset of these members that the body has, with the body's values; other members are skipped without being
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn new_members_are_put_before_the_others_whose_text_stays() {
+    fn new_members_are_inserted_first_and_the_rest_is_unchanged() {
         let body = " { \"n\": 1.0, \"big\":123456789012345678901234567890}";
         let expected = " {\"a\":1,\"b\":[null], \"n\": 1.0, \"big\":123456789012345678901234567890}";
         assert_eq!(edited(body, &json!({"a": 1, "b": [null]})).as_deref(), Some(expected));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_of_the_same_name_is_replaced_whole_in_its_place() {
+    fn existing_member_is_replaced_in_place() {
         let body = r#"{"a":{"x":1},"b":2}"#;
         assert_eq!(
             edited(body, &json!({"c": 3, "a": {"y": 1}})).as_deref(),
@@ -138,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_so_already_is_left_alone() {
+    fn body_with_the_requested_members_is_not_edited() {
         assert_eq!(edited(r#"{"a":[1,"x"],"b":2}"#, &json!({"a": [1, "x"]})), None);
         assert_eq!(edited("{}", &json!({})), None);
     }
 
     #[test]
-    fn a_switch_is_found_however_its_name_is_written() {
+    fn stream_switch_is_found_in_any_escaped_spelling() {
         for body in
             [r#"{"stream":false}"#, r#"{"\u0073tream":false}"#, r#"{"strea\u006d":false,"a":"\u00e9"}"#]
         {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_object_is_refused() {
+    fn non_object_body_is_rejected() {
         for body in ["", "[]", "{} {}", "{\"a\":", "1"] {
             let error = with_members(body.as_bytes(), &Map::new()).expect_err(body);
             assert_eq!(error.kind(), ErrorKind::InvalidRequest);

@@ -8,6 +8,7 @@ use super::{ResponseMode, Transport, body};
 use crate::api::operation::{Method, Operation, StreamMode};
 use crate::transport::generated::options::RequestOptions;
 use crate::transport::options::Call;
+use crate::transport::outgoing::Outgoing;
 use crate::wire::error::{Error, ErrorKind};
 use crate::wire::limits;
 
@@ -23,19 +24,19 @@ impl Transport {
         call: Call,
         form: ResponseMode,
         options: &RequestOptions,
-    ) -> Result<reqwest::Request, Error> {
+    ) -> Result<Outgoing, Error> {
         let Call { operation, path, query, body, is_object, .. } = call;
         let mut url = self.base.join(operation, &path)?;
-        for (name, value) in &query {
+        for (name, value) in &joined(operation, query) {
             if !operation.query_parameters.contains(&name.as_str()) {
                 let message = format!("unknown query parameter {name:?}; extra_query takes any");
                 return Err(Error::new(ErrorKind::InvalidRequest, message));
             }
             url.query_pairs_mut().append_pair(name, value);
         }
-        let mut request = reqwest::Request::new(operation.method.into(), url);
+        let mut request = Outgoing::new(operation.method.into(), url);
         match (operation.has_body, body) {
-            (true, Some(body)) => *request.body_mut() = Some(body.into()),
+            (true, Some(body)) => request.body = Some(body),
             (false, None) => {}
             (true, None) => return Err(Error::new(ErrorKind::InvalidRequest, "the operation needs a body")),
             (false, Some(_)) => {
@@ -50,7 +51,7 @@ impl Transport {
     /// is_object: whether the body is certainly one JSON object.
     fn prepare(
         &self,
-        request: &mut reqwest::Request,
+        request: &mut Outgoing,
         operation: &Operation,
         is_object: bool,
         form: ResponseMode,
@@ -71,22 +72,22 @@ impl Transport {
             edit_body(request, |body| body::with_members(body, extra))?;
         }
         if let StreamMode::Parameter(name) = operation.stream {
-            let wanted = form == ResponseMode::Stream;
-            edit_body(request, |body| body::with_switch(body, is_object, name, wanted))?;
+            let streams = form == ResponseMode::Stream;
+            edit_body(request, |body| body::with_switch(body, is_object, name, streams))?;
         }
         if options.validate.unwrap_or(self.settings.validate) {
             check_limits(request, operation)?;
         }
         for (name, value) in operation.fixed_query {
-            if !request.url().query_pairs().any(|(present, _)| present == *name) {
-                request.url_mut().query_pairs_mut().append_pair(name, value);
+            if !request.url.query_pairs().any(|(present, _)| present == *name) {
+                request.url.query_pairs_mut().append_pair(name, value);
             }
         }
         for (name, value) in &options.extra_query {
-            request.url_mut().query_pairs_mut().append_pair(name, value);
+            request.url.query_pairs_mut().append_pair(name, value);
         }
-        let has_body = request.body().is_some();
-        let headers = request.headers_mut();
+        let has_body = request.body.is_some();
+        let headers = &mut request.headers;
         // A provider is asked for its key when the call is made.
         if let Some(authorization) = &self.authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
@@ -107,8 +108,32 @@ impl Transport {
         if operation.method == Method::Post {
             headers.insert(IDEMPOTENCY_KEY, idempotency_key(options)?);
         }
-        set_extra_headers(headers, &options.extra_headers)
+        set_extra_headers(headers, &options.extra_headers)?;
+        if options.validate.unwrap_or(self.settings.validate) && !operation.header_parameters.is_empty() {
+            let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+            refuse(limits::check_headers(operation, headers))?;
+        }
+        Ok(())
     }
+}
+
+/// Query parameters as they are sent: the items of a list that is one value, joined.
+fn joined(operation: &Operation, query: Vec<(String, String)>) -> Vec<(String, String)> {
+    if operation.joined_query.is_empty() {
+        return query;
+    }
+    let mut sent: Vec<(String, String)> = Vec::with_capacity(query.len());
+    for (name, value) in query {
+        let is_joined = operation.joined_query.contains(&name.as_str());
+        match sent.iter_mut().find(|(known, _)| is_joined && *known == name) {
+            Some((_, list)) => {
+                list.push(',');
+                list.push_str(&value);
+            }
+            None => sent.push((name, value)),
+        }
+    }
+    sent
 }
 
 /// The way of calling decides whether a response streams: its method has the types for the one or the other.
@@ -136,13 +161,13 @@ pub(super) fn is_framing(name: &HeaderName) -> bool {
 }
 
 fn edit_body(
-    request: &mut reqwest::Request,
+    request: &mut Outgoing,
     edit: impl FnOnce(&[u8]) -> Result<Option<Vec<u8>>, Error>,
 ) -> Result<(), Error> {
-    if let Some(body) = request.body().and_then(reqwest::Body::as_bytes)
+    if let Some(body) = request.body.as_deref()
         && let Some(edited) = edit(body)?
     {
-        *request.body_mut() = Some(edited.into());
+        request.body = Some(edited.into());
     }
     Ok(())
 }
@@ -179,9 +204,9 @@ fn set_extra_headers(headers: &mut HeaderMap, extra: &[(String, String)]) -> Res
     Ok(())
 }
 
-fn check_limits(request: &reqwest::Request, operation: &Operation) -> Result<(), Error> {
-    refuse(limits::check_query(operation, request.url().query_pairs()))?;
-    let Some(body) = request.body().and_then(reqwest::Body::as_bytes) else { return Ok(()) };
+fn check_limits(request: &Outgoing, operation: &Operation) -> Result<(), Error> {
+    refuse(limits::check_query(operation, request.url.query_pairs()))?;
+    let Some(body) = request.body.as_deref() else { return Ok(()) };
     let value: Value = serde_json::from_slice(body).map_err(|error| {
         Error::new(ErrorKind::InvalidRequest, format!("the body is not JSON: {error}")).with_source(error)
     })?;
@@ -189,7 +214,7 @@ fn check_limits(request: &reqwest::Request, operation: &Operation) -> Result<(),
         return Ok(());
     }
     // An internal gateway may send webhooks to internal hosts: its operator decides whether it does.
-    let rules = limits::Rules::default().private_webhooks(!limits::may_be_public(request.url()));
+    let rules = limits::Rules::default().private_webhooks(!limits::may_be_public(&request.url));
     refuse(limits::check_with(operation, &value, rules))
 }
 

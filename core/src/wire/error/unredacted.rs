@@ -32,6 +32,10 @@ pub(super) struct Unredacted {
     pub(super) body: Option<Bytes>,
     pub(super) headers: Option<HeaderMap>,
     pub(super) partial: Option<Bytes>,
+    #[cfg(feature = "schemars")]
+    pub(super) answer: Option<Bytes>,
+    #[cfg(feature = "schemars")]
+    pub(super) messages: Option<Bytes>,
     pub(super) cause: Option<Cause>,
 }
 
@@ -45,11 +49,15 @@ pub(super) struct ErrorDetails {
     pub(super) body: Option<SafeBytes>,
     pub(super) headers: Option<SafeHeaders>,
     pub(super) partial: Option<SafeBytes>,
+    #[cfg(feature = "schemars")]
+    pub(super) answer: Option<SafeBytes>,
+    #[cfg(feature = "schemars")]
+    pub(super) messages: Option<SafeBytes>,
     pub(super) cause: Option<Cause>,
 }
 
 impl Unredacted {
-    /// The message, if there is one here, and the rest; what is missing here is taken from `told`.
+    /// The redacted message, if there is one here, and the redacted details; missing details are taken from `told`.
     pub(super) fn shown(
         self,
         ours: &str,
@@ -71,6 +79,10 @@ impl Unredacted {
             body: self.body.map(|body| redactor.show_body(&body, MAX_ERROR_BODY_BYTES)).or(told.body),
             headers: self.headers.map(|headers| redactor.show_headers(headers)).or(told.headers),
             partial: self.partial.and_then(|partial| redactor.show_document(partial)).or(told.partial),
+            #[cfg(feature = "schemars")]
+            answer: self.answer.and_then(|answer| redactor.show_document(answer)).or(told.answer),
+            #[cfg(feature = "schemars")]
+            messages: self.messages.and_then(|messages| redactor.show_document(messages)).or(told.messages),
             cause: self.cause.map(|cause| shown_cause(cause, redactor)).or(told.cause),
         };
         (message, told)

@@ -91,13 +91,13 @@ mod tests {
     use super::*;
 
     fn is_public_text(text: &str) -> bool {
-        is_public(text.parse().unwrap_or_else(|_| panic!("{text} is no address")))
+        is_public(text.parse().unwrap_or_else(|_| panic!("{text} is not an address")))
     }
 
     /// First and last address of each row of the IANA IPv4 and IPv6 special-purpose address registries, of multicast
     /// and of formerly reserved ranges; NAT64 and 6to4 with an embedded address.
     #[test]
-    fn no_address_of_a_special_purpose_registry_is_public() {
+    fn special_purpose_addresses_are_not_public() {
         for (first, last) in [
             ("0.0.0.0", "0.255.255.255"),
             ("10.0.0.0", "10.255.255.255"),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_neighbours_of_special_addresses_are_public() {
+    fn addresses_adjacent_to_special_ranges_are_public() {
         for address in [
             "1.0.0.0",
             "9.255.255.255",

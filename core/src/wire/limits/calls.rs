@@ -266,7 +266,7 @@ mod tests {
     use crate::api::operations;
 
     #[test]
-    fn a_result_of_a_call_that_only_the_gateway_knows_is_left_to_it() {
+    fn results_for_calls_of_a_previous_response_are_not_checked_locally() {
         let output = json!({"type": "function_call_output", "call_id": "c", "output": ""});
         let body = json!({"input": [output], "previous_response_id": "resp_1"});
         assert_eq!(check(&operations::CREATE_RESPONSE, &body), []);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_bounded_in_number_and_in_length() {
+    fn violations_are_bounded_in_number_and_length() {
         let id = "é".repeat(100_000);
         let message = json!({"role": "tool", "tool_call_id": id, "content": ""});
         let body = json!({"messages": vec![message; 200]});
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_violations_are_all_and_of_one_more_it_is_said_that_there_are_more() {
+    fn list_is_incomplete_only_above_maximum_violations() {
         let result = json!({"role": "tool", "tool_call_id": "c", "content": ""});
         let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": ""});
         let output = json!({"type": "function_call_output", "call_id": "d", "output": ""});

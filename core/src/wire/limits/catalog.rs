@@ -1,11 +1,12 @@
-//! The limits of the catalog (2.9, 2.10), and which endpoint serves which model (1, 4 rules 1 and 2).
+//! The limits of the catalog (2.9, 2.10, and ours for embeddings), and which endpoint serves which model (1, 4 rules 1 and 2).
 
 use serde_json::Value;
 
 use super::words::brief;
 use super::{UNSUPPORTED, Violation, integer};
 use crate::api::catalog::{
-    FAMILIES, IMAGE_MODELS, ImageModel, TEXT_MODELS, TextModel, VIDEO_MODELS, VideoModel,
+    EMBEDDING_MODELS, EmbeddingModel, FAMILIES, IMAGE_MODELS, ImageModel, TEXT_MODELS, TextModel,
+    VIDEO_MODELS, VideoModel,
 };
 use crate::api::operation::{ModelKind, Operation, Protocol};
 use crate::api::operations;
@@ -16,6 +17,11 @@ pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
     let Some(id) = named(body) else { return violations };
     violations.extend(wrong_endpoint(operation, id));
     match operation.models {
+        Some(ModelKind::Embedding) => {
+            if let Some(model) = EMBEDDING_MODELS.iter().find(|model| model.id == id) {
+                violations.extend(check_embedding(model, body));
+            }
+        }
         Some(ModelKind::Image) => {
             if let Some(model) = IMAGE_MODELS.iter().find(|model| model.id == id) {
                 check_image(model, body, &mut violations);
@@ -44,6 +50,7 @@ fn named(body: &Value) -> Option<&str> {
 /// A model of the catalog.
 enum Model {
     Text(&'static TextModel),
+    Embedding,
     Video,
     Image,
 }
@@ -52,6 +59,9 @@ impl Model {
     fn of(id: &str) -> Option<Self> {
         if let Some(model) = TEXT_MODELS.iter().find(|model| model.id == id) {
             return Some(Self::Text(model));
+        }
+        if EMBEDDING_MODELS.iter().any(|model| model.id == id) {
+            return Some(Self::Embedding);
         }
         if VIDEO_MODELS.iter().any(|model| model.id == id) {
             return Some(Self::Video);
@@ -62,6 +72,7 @@ impl Model {
     fn kind(&self) -> ModelKind {
         match self {
             Self::Text(_) => ModelKind::Text,
+            Self::Embedding => ModelKind::Embedding,
             Self::Video => ModelKind::Video,
             Self::Image => ModelKind::Image,
         }
@@ -93,6 +104,7 @@ pub fn wrong_endpoint(operation: &Operation, id: &str) -> Option<Violation> {
         }
         other if other.kind() == kind => return None,
         Model::Text(_) => ("a text model".to_owned(), "4"),
+        Model::Embedding => ("an embedding model".to_owned(), "ours"),
         Model::Video => ("a video model".to_owned(), "4, 2.9"),
         Model::Image => ("an image model".to_owned(), "4, 2.10"),
     };
@@ -113,7 +125,7 @@ fn serves(model: &TextModel, protocol: Protocol) -> bool {
         Protocol::Responses => "responses",
         Protocol::Messages => "messages",
         Protocol::Native => "native",
-        Protocol::Media | Protocol::Models => return false,
+        Protocol::Embeddings | Protocol::Media | Protocol::Models => return false,
     };
     FAMILIES.iter().any(|family| family.id == model.family && family.protocols.contains(&name))
 }
@@ -121,6 +133,18 @@ fn serves(model: &TextModel, protocol: Protocol) -> bool {
 /// The section to cite for members that the catalog marks as ours.
 fn section_of(member: &str, ours: &[&str], stated: &'static str) -> &'static str {
     if ours.contains(&member) { "ours" } else { stated }
+}
+
+fn check_embedding(model: &EmbeddingModel, body: &Value) -> Option<Violation> {
+    let asked = body.get("dimensions").and_then(integer)?;
+    let (id, most) = (model.id, model.dimensions);
+    (asked > u64::from(most)).then(|| Violation {
+        pointer: "/dimensions".to_owned(),
+        rule: "maximum".to_owned(),
+        message: format!("dimensions is {asked}, {id} makes vectors of at most {most}"),
+        section: "ours".to_owned(),
+        missing: None,
+    })
 }
 
 fn check_image(model: &ImageModel, body: &Value, violations: &mut Vec<Violation>) {
@@ -229,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_of_another_endpoint_is_told_with_the_endpoint_to_use() {
+    fn model_of_another_endpoint_is_reported_with_the_right_endpoint() {
         // 4 rules 1 and 2; the families come from the catalog.
         let said = |operation, id| wrong_endpoint(&operation, id).map(|violation| violation.to_string());
         assert_eq!(
@@ -247,6 +271,8 @@ mod tests {
             (operations::CREATE_CHAT_COMPLETION, "video_model_1", "/v1/videos/generations"),
             (operations::CREATE_MESSAGE, "video_model_1", "/v1/videos/generations"),
             (operations::GENERATE_CONTENT, "image_model_1", "/v1/images/generations"),
+            (operations::CREATE_CHAT_COMPLETION, "embedding_model_1", "/v1/embeddings"),
+            (operations::CREATE_EMBEDDING, "model-sol", "/v1/chat/completions"),
         ] {
             let said = said(operation, id).unwrap_or_default();
             assert!(said.ends_with(&format!("use POST {path}")), "{} {id}: {said}", operation.id);
@@ -257,6 +283,7 @@ mod tests {
             (operations::CREATE_MESSAGE, "model-sol"),
             (operations::COUNT_MESSAGE_TOKENS, "model-breeze"),
             (operations::GENERATE_CONTENT, "model-breeze"),
+            (operations::CREATE_EMBEDDING, "embedding_model_1"),
             (operations::CREATE_VIDEO, "video_model_1"),
             (operations::CREATE_IMAGE, "image_model_5"),
             (operations::CREATE_IMAGE, "a-model-that-is-not-in-the-catalog"),

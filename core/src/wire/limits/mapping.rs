@@ -144,7 +144,7 @@ mod tests {
     use crate::api::operations::{CREATE_CHAT_COMPLETION, GENERATE_CONTENT};
 
     #[test]
-    fn every_member_goes_by_either_spelling_and_free_objects_are_left_alone() {
+    fn both_spellings_are_canonicalized_except_in_free_objects() {
         let args = json!({ "max_tokens": null, "maxTokens": "1", "inline_data": { "mime_type": 1 } });
         let schema =
             json!({ "type": "OBJECT", "properties": { "any_of": { "min_items": "2" }, "anyOf": {} } });
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn only_text_that_is_a_json_number_becomes_a_number() {
+    fn only_json_number_strings_become_numbers() {
         for text in ["", " ", "x", "NaN", "Infinity", "1,5", "0x10", "1 2"] {
             let body = json!({ "generationConfig": { "temperature": text } });
             assert_eq!(canonical(&GENERATE_CONTENT, &body), None, "{text:?}");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_leads_into_the_body_as_it_was_sent() {
+    fn pointer_resolves_in_the_body_as_sent() {
         let body = json!({ "generation_config": { "response_schema": { "properties": { "a/b": {
             "any_of": [{ "min_items": -1 }] } } } } });
         let sent = "/generation_config/response_schema/properties/a~1b/any_of/0/min_items";
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_leads_past_a_null_to_the_member_in_its_other_spelling() {
+    fn pointer_skips_a_null_for_the_other_spelling() {
         let part = json!({ "inlineData": null, "inline_data": { "mime_type": 1 } });
         let body = json!({ "contents": [{ "parts": [part] }] });
         let sent = as_sent(&GENERATE_CONTENT, &body, "/contents/0/parts/0/inlineData/mimeType");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_in_another_spelling_is_as_short_as_any() {
+    fn respelled_pointer_respects_the_length_limit() {
         let (mut schema, mut plain) = (json!({}), String::new());
         for _ in 0..40 {
             schema = json!({ "any_of": [schema] });

@@ -1,16 +1,16 @@
-//! Validates the query parameters of a request against their schemas.
+//! Validates the query parameters and the headers of a request against their schemas.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::Violations;
-use super::schema::{REQUESTS, Schema, Type};
+use super::schema::{REQUESTS, Requests, Schema, Type};
 use super::walk::walk_member;
+use super::{Violation, Violations};
 use crate::api::operation::Operation;
 
-/// Every rule that a query parameter violates. If a parameter is repeated, the first one counts. Parameters that the
-/// specification does not name are not checked. A pointer is `/` followed by the parameter's name.
+/// Every rule that a query parameter violates. If a parameter is repeated, the first one counts, unless it is a list.
+/// Parameters that the specification does not name are not checked. A pointer is `/` followed by the parameter's name.
 ///
 /// ```
 /// use gatewright::limits::check_query;
@@ -23,19 +23,99 @@ pub fn check_query<'q>(
     operation: &Operation,
     query: impl IntoIterator<Item = (impl Into<Cow<'q, str>>, impl Into<Cow<'q, str>>)>,
 ) -> Violations {
+    check_query_with(&REQUESTS, operation, query)
+}
+
+fn check_query_with<'q>(
+    requests: &Requests,
+    operation: &Operation,
+    query: impl IntoIterator<Item = (impl Into<Cow<'q, str>>, impl Into<Cow<'q, str>>)>,
+) -> Violations {
     let mut unseen = operation.query_parameters.to_vec();
+    let mut lists: Vec<(&str, &Schema, Vec<Value>)> = Vec::new();
     let mut violations = Violations::default();
     for (name, text) in query {
-        let name = name.into();
+        let (name, text) = (name.into(), text.into());
+        if let Some((_, schema, items)) = lists.iter_mut().find(|(known, ..)| *known == name) {
+            // One more than is allowed is enough to be too many.
+            if schema.max_items.is_none_or(|most| items.len() <= most) {
+                items.push(item(schema, &text));
+            }
+            continue;
+        }
         let Some(at) = unseen.iter().position(|known| *known == name) else { continue };
         let name = unseen.swap_remove(at);
-        if let Some(schema) = REQUESTS.parameter(operation.id, name) {
-            for violation in walk_member(schema, name, &typed(schema, &text.into())) {
-                violations.push(violation);
-            }
+        let Some(schema) = requests.parameter(operation.id, name) else { continue };
+        if schema.types.as_slice() != [Type::Array] {
+            walk_member(schema, name, &typed(schema, &text))
+                .into_iter()
+                .for_each(|found| violations.push(found));
+        } else if operation.joined_query.contains(&name) {
+            let most = schema.max_items.map_or(usize::MAX, |most| most.saturating_add(1));
+            lists.push((name, schema, text.split(',').take(most).map(|text| item(schema, text)).collect()));
+        } else {
+            lists.push((name, schema, vec![item(schema, &text)]));
+        }
+    }
+    for (name, schema, items) in lists {
+        walk_member(schema, name, &Value::Array(items)).into_iter().for_each(|found| violations.push(found));
+    }
+    violations
+}
+
+/// Every rule that the headers of a request violate: those that the specification names as parameters, and those of
+/// them that are missing. A pointer is `/` followed by the header's name, as the specification writes it.
+///
+/// ```
+/// use gatewright::limits::check_headers;
+/// use gatewright::operations::CREATE_CHAT_COMPLETION;
+///
+/// assert!(check_headers(&CREATE_CHAT_COMPLETION, [("accept", "text/plain")]).is_empty());
+/// ```
+pub fn check_headers<'h>(
+    operation: &Operation,
+    headers: impl IntoIterator<Item = (&'h str, impl AsRef<[u8]>)>,
+) -> Violations {
+    check_headers_with(&REQUESTS, operation, headers)
+}
+
+fn check_headers_with<'h>(
+    requests: &Requests,
+    operation: &Operation,
+    headers: impl IntoIterator<Item = (&'h str, impl AsRef<[u8]>)>,
+) -> Violations {
+    let mut unseen = operation.header_parameters.to_vec();
+    let mut violations = Violations::default();
+    if unseen.is_empty() {
+        return violations;
+    }
+    for (name, value) in headers {
+        let Some(at) = unseen.iter().position(|known| known.eq_ignore_ascii_case(name)) else { continue };
+        let name = unseen.swap_remove(at);
+        if let Some(schema) = requests.parameter(operation.id, name) {
+            let text = String::from_utf8_lossy(value.as_ref());
+            walk_member(schema, name, &typed(schema, &text))
+                .into_iter()
+                .for_each(|found| violations.push(found));
+        }
+    }
+    for name in requests.required_headers(operation.id) {
+        if unseen.contains(&name.as_str()) {
+            violations.push(Violation {
+                pointer: String::new(),
+                rule: "required".to_owned(),
+                message: format!("the header {name} is missing"),
+                section: operation.source.to_owned(),
+                missing: Some(name.clone()),
+            });
         }
     }
     violations
+}
+
+/// An item of a list, by the type that its schema has.
+fn item(list: &Schema, text: &str) -> Value {
+    list.items.as_deref().map_or_else(|| Value::String(text.to_owned()), |schema| typed(schema, text))
 }
 
 /// The value of a query parameter, parsed by its type. If it is missing: the default stated by the specification, or
@@ -71,6 +151,66 @@ mod tests {
     use super::*;
     use crate::api::operations::{self, LIST_NATIVE_MODELS, LIST_RESPONSE_INPUT_ITEMS, RETRIEVE_RESPONSE};
 
+    /// An operation with lists and headers, which ours have none of, and its rules.
+    fn of_another_api() -> (Requests, Operation) {
+        let requests = serde_json::json!({
+            "operations": {"list_responses": {
+                "body": null,
+                "parameters": {
+                    "kinds": {"type": "array", "maxItems": 2, "items": {"type": "string", "enum": ["book", "film"]}},
+                    "ids": {"type": "array", "minItems": 2, "items": {"type": "integer", "minimum": 1}},
+                    "X-Tag": {"type": "string", "maxLength": 3, "pattern": "^[a-z]+$", "x-form": "letters"},
+                    "X-Depth": {"type": "integer", "maximum": 9},
+                },
+                "required_headers": ["X-Tag"],
+            }},
+            "$defs": {},
+        });
+        let operation = Operation {
+            id: "list_responses",
+            query_parameters: &["kinds", "ids"],
+            joined_query: &["ids"],
+            header_parameters: &["X-Tag", "X-Depth"],
+            ..RETRIEVE_RESPONSE
+        };
+        (serde_json::from_value(requests).expect("the rules are rules"), operation)
+    }
+
+    #[test]
+    fn lists_are_checked_whole_whether_repeated_or_joined() {
+        let (requests, operation) = of_another_api();
+        let said = |query: &[(&'static str, &'static str)]| {
+            let found = check_query_with(&requests, &operation, query.iter().copied());
+            found.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(said(&[("kinds", "book"), ("ids", "1,2"), ("kinds", "film")]), [""; 0]);
+        assert_eq!(
+            said(&[("kinds", "book"), ("kinds", "map")]),
+            ["kinds[1] is \"map\", not one of book, film"]
+        );
+        assert_eq!(said(&[("ids", "1,0")]), ["ids[1] is 0, the minimum is 1"]);
+        assert_eq!(said(&[("ids", "1,x")]), ["ids[1] is a string, not an integer"]);
+        assert_eq!(said(&[("ids", "7")]).len(), 1);
+        let many = [("kinds", "book"); 50];
+        assert_eq!(said(&many).len(), 1);
+        assert_eq!(check_query_with(&requests, &operation, many)[0].rule, "maxItems");
+    }
+
+    #[test]
+    fn headers_are_checked_by_name_in_any_case() {
+        let (requests, operation) = of_another_api();
+        let said = |headers: &[(&'static str, &'static str)]| {
+            let found = check_headers_with(&requests, &operation, headers.iter().copied());
+            found.iter().map(|found| format!("{}: {found}", found.rule)).collect::<Vec<_>>()
+        };
+        assert_eq!(said(&[("x-tag", "abc"), ("x-depth", "9"), ("accept", "x")]), [""; 0]);
+        assert_eq!(said(&[]), ["required: the header X-Tag is missing"]);
+        assert_eq!(said(&[("x-tag", "a"), ("X-DEPTH", "10")]), ["maximum: X-Depth is 10, the maximum is 9"]);
+        assert_eq!(said(&[("x-tag", "abcd")]).len(), 1);
+        assert_eq!(said(&[("x-tag", "A")]).len(), 1);
+        assert!(check_headers(&RETRIEVE_RESPONSE, [("x-tag", "A")]).is_empty());
+    }
+
     fn said(query: &[(&'static str, &'static str)]) -> Vec<String> {
         let violations = check_query(&LIST_RESPONSE_INPUT_ITEMS, query.iter().copied());
         violations.iter().map(ToString::to_string).collect()
@@ -91,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bound_of_the_specification_holds() {
+    fn every_specified_bound_is_enforced() {
         let bounded = bounded();
         let is_known = |operation: &Operation, name: &str| {
             bounded.iter().any(|(known, parameter, ..)| known.id == operation.id && *parameter == name)
@@ -117,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_out_of_bounds_are_told_by_their_name() {
+    fn out_of_bounds_parameters_are_reported_by_name() {
         assert_eq!(said(&[("limit", "0")]), ["limit is 0, the minimum is 1"]);
         assert_eq!(said(&[("limit", "101")]), ["limit is 101, the maximum is 100"]);
         assert_eq!(said(&[("limit", "many")]), ["limit is a string, not an integer"]);

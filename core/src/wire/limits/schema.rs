@@ -30,6 +30,8 @@ pub(super) struct Requests {
 struct Request {
     body: Option<String>,
     parameters: Named<Schema>,
+    #[serde(default)]
+    required_headers: Vec<String>,
 }
 
 /// The schemas of all requests.
@@ -44,9 +46,14 @@ impl Requests {
         self.definitions.get(self.operations.get(operation)?.body.as_deref()?)
     }
 
-    /// The schema of a path or query parameter of an operation.
+    /// The schema of a parameter of an operation: of its path, its query or its headers.
     pub(super) fn parameter(&self, operation: &str, name: &str) -> Option<&Schema> {
         self.operations.get(operation)?.parameters.get(name)
+    }
+
+    /// The headers without which an operation is not called.
+    pub(super) fn required_headers(&self, operation: &str) -> &[String] {
+        self.operations.get(operation).map_or(&[], |request| &request.required_headers)
     }
 
     /// The schema that a schema refers to, if any.
@@ -237,9 +244,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_keyword_that_would_be_passed_over_is_refused() {
+    fn unsupported_schema_keyword_is_rejected() {
         let error = serde_json::from_value::<Schema>(json!({"type": "array", "uniqueItems": true}));
-        assert!(error.expect_err("refused").to_string().contains("uniqueItems"));
+        assert!(error.expect_err("rejected").to_string().contains("uniqueItems"));
         assert!(serde_json::from_value::<Schema>(json!({"type": "array", "x-any": 1})).is_ok());
     }
 }

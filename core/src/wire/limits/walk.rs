@@ -390,13 +390,16 @@ impl Walk {
                 });
             }
             [only] => self.value(only, value, at, section),
-            several => {
-                if several.iter().filter(|form| self.accepts(form, value)).count() != 1 {
+            several => match with_first_item(several, value).as_slice() {
+                // Of lists of different items, the first one shows which is meant.
+                [only] => self.value(only, value, at, section),
+                _ if several.iter().filter(|form| self.accepts(form, value)).count() != 1 => {
                     self.find(schema, "oneOf", at, section, || {
                         format!("{} matches none of the allowed forms", at.name())
                     });
                 }
-            }
+                _ => {}
+            },
         }
     }
 }
@@ -410,6 +413,17 @@ fn may_be_meant(form: &Schema, value: &Value) -> bool {
     };
     (form.types.is_empty() || form.types.iter().any(|kind| kind.admits(value)))
         && !form.properties.iter().any(contradicts)
+}
+
+/// The forms that admit the type of the first item of a list.
+fn with_first_item<'s>(forms: &[&'s Schema], value: &Value) -> Vec<&'s Schema> {
+    let Some(first) = value.as_array().and_then(|items| items.first()) else { return Vec::new() };
+    let admits = |items: &Schema| {
+        let types = &REQUESTS.follow(items).types;
+        types.is_empty() || types.iter().any(|kind| kind.admits(first))
+    };
+    let meant = forms.iter().filter(|form| REQUESTS.follow(form).items.as_deref().is_none_or(admits));
+    meant.copied().collect()
 }
 
 /// The members that one of the forms requires.
@@ -447,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn the_walk_ends_once_it_has_found_enough() {
+    fn walk_stops_at_maximum_violations() {
         let wrong = |elements| json!({ "model": "model-sol", "messages": vec![0; elements] });
         assert_eq!(
             visits("create_chat_completion", &wrong(200)),
@@ -461,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn twice_the_elements_are_twice_the_visits() {
+    fn visits_grow_linearly_with_elements() {
         let part = json!({ "type": "text", "text": "hi" });
         let message = json!({ "role": "user", "content": [part, part] });
         let right = |elements| json!({ "model": "model-sol", "messages": vec![message.clone(); elements] });
@@ -471,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pointer_that_would_be_too_long_ends_at_a_container() {
+    fn overlong_pointer_ends_at_a_container() {
         let name = "n".repeat(MAX_POINTER_BYTES);
         let (root, long) = (ValuePosition::Root, "a/b~c".to_owned());
         let metadata = ValuePosition::Member(&root, &long);

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_value_is_repeated_in_part() {
+    fn large_echoed_value_is_truncated() {
         assert_eq!(brief(json!("short")), "\"short\"");
         let long = brief(json!("é".repeat(1_000_000)));
         assert!(long.len() <= MAX_ECHOED_BYTES + '…'.len_utf8() && long.ends_with("é…"), "{long}");

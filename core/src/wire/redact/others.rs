@@ -1,4 +1,4 @@
-//! Finds what looks like somebody else's secret: keys and tokens of known forms, anywhere in a text.
+//! Finds text that looks like another party's secret: keys and tokens of known forms, anywhere in a text.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -60,7 +60,7 @@ fn is_left(value: &[u8]) -> bool {
     !value.starts_with(b"redacted") && !value.starts_with(b"[redacted]")
 }
 
-/// A short lower-case word, which is no secret; also `realm=` of a challenge.
+/// A short lower-case word, which isn't a secret; also `realm=` of a challenge.
 fn is_word(value: &[u8]) -> bool {
     let end = value.iter().rposition(|byte| !b".-=".contains(byte)).map_or(0, |last| last + 1);
     let letters = &value[..end];

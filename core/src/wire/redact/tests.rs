@@ -50,7 +50,7 @@ fn forms() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn key_is_taken_out_in_every_form() {
+fn key_is_redacted_in_every_encoding() {
     for (name, form) in forms() {
         for (before, after) in [("", ""), ("{\"message\":\"bad key ", "\"}"), ("ü", "é end")] {
             let redacted = redactor().redact(&format!("{before}{form}{after}"));
@@ -65,13 +65,13 @@ fn key_is_taken_out_in_every_form() {
 }
 
 #[test]
-fn beginning_of_a_key_at_the_end_of_what_was_cut_off_is_taken_out() {
+fn partial_key_at_the_end_of_truncated_text_is_redacted() {
     assert_eq!(redactor().redact("{\"echo\":\"gw_Canary/"), "{\"echo\":\"[redacted]");
     assert_eq!(redactor().redact("end of gw_C"), "end of gw_C");
 }
 
 #[test]
-fn a_text_is_redacted_before_it_is_cut_at_whatever_place() {
+fn text_is_redacted_before_truncation_at_any_length() {
     for (name, form) in forms() {
         let text = format!("{}{form}{}", "x".repeat(40), " y".repeat(40));
         let whole = redactor().redact(&text);
@@ -86,7 +86,7 @@ fn a_text_is_redacted_before_it_is_cut_at_whatever_place() {
 }
 
 #[test]
-fn many_secrets_shorten_a_text_and_bring_no_half_of_one_into_sight() {
+fn repeated_secrets_reveal_no_partial_secret_when_truncated() {
     let text = KEY.repeat(1000);
     for max_bytes in (1..text.len()).step_by(61) {
         let shown = redactor().show_body(&Bytes::from(text.clone()), max_bytes);
@@ -95,7 +95,7 @@ fn many_secrets_shorten_a_text_and_bring_no_half_of_one_into_sight() {
 }
 
 #[test]
-fn a_secret_across_the_steps_of_a_long_text_is_found() {
+fn secret_across_a_step_boundary_is_redacted() {
     for before in STEP_BYTES - 2 * KEY.len()..STEP_BYTES + 2 {
         let redacted = redactor().redact(&format!("{}{}", " ".repeat(before), json_escaped(KEY)));
         assert_eq!(redacted.trim_start(), REDACTED, "{before}");
@@ -106,7 +106,7 @@ fn a_secret_across_the_steps_of_a_long_text_is_found() {
 }
 
 #[test]
-fn many_secrets_at_the_same_places_take_memory_for_one() {
+fn overlapping_secrets_do_not_multiply_memory() {
     let alike = Redactor::new(["canary-1", " canary-1", "canary-2", "canary-1", "", " "]);
     assert_eq!(alike.secrets.len(), 2);
     let secrets: Vec<String> = (SHORTEST_DISTINCT..SHORTEST_DISTINCT + 32).map(|n| "a".repeat(n)).collect();
@@ -117,7 +117,7 @@ fn many_secrets_at_the_same_places_take_memory_for_one() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_redacted_and_stay_as_they_are_otherwise() {
+fn non_utf8_bytes_are_redacted_and_otherwise_unchanged() {
     let body = [b"\xff", KEY.as_bytes(), b"\xfe"].concat();
     assert_eq!(redactor().show_body(&body.into(), 100)[..], b"\xff[redacted]\xfe"[..]);
     let content = format!("{{\"content\":\"sk-example-of-a-tutorial {KEY}\"}}");
@@ -128,7 +128,7 @@ fn bytes_that_are_no_text_are_redacted_and_stay_as_they_are_otherwise() {
 }
 
 #[test]
-fn headers_lose_what_is_secret_by_name_or_holds_a_secret() {
+fn headers_are_redacted_by_name_and_by_value() {
     let headers = [
         ("set-cookie", "id=canary-cookie"),
         ("x-echo", "gw_Canary/4+7f=x9"),
@@ -147,7 +147,7 @@ fn headers_lose_what_is_secret_by_name_or_holds_a_secret() {
 }
 
 #[test]
-fn a_shown_text_is_cut_after_its_secrets_and_steers_no_terminal() {
+fn shown_text_is_truncated_after_redaction_and_escaped() {
     let shown = redactor().show(&format!("{}{KEY} \x1b[2J", "x".repeat(10)), 100);
     assert_eq!(&*shown, "xxxxxxxxxx[redacted] \\u{1b}[2J");
     for before in 0..110 {
@@ -157,7 +157,7 @@ fn a_shown_text_is_cut_after_its_secrets_and_steers_no_terminal() {
 }
 
 #[test]
-fn credentials_of_others_are_taken_out() {
+fn third_party_credentials_are_redacted() {
     for (text, expected) in [
         ("Authorization: Bearer abc123def", "Authorization: Bearer [redacted]"),
         ("authorization: basic dXNlcjpwYXNz", "authorization: basic [redacted]"),
@@ -172,7 +172,7 @@ fn credentials_of_others_are_taken_out() {
 }
 
 #[test]
-fn ordinary_words_stay() {
+fn ordinary_words_are_not_redacted() {
     for text in [
         "Bearer token is missing",
         "Bearer authentication required",
@@ -188,14 +188,14 @@ fn ordinary_words_stay() {
 }
 
 #[test]
-fn short_secrets_are_taken_out_where_they_stand_alone() {
+fn short_secrets_are_redacted_only_as_whole_words() {
     let redactor = Redactor::new(["key", " "]);
     assert_eq!(redactor.redact("wrong key: key, monkey, keys"), "wrong [redacted]: [redacted], monkey, keys");
 }
 
 proptest! {
     #[test]
-    fn any_text_is_survived_and_holds_no_key(
+    fn key_is_redacted_from_arbitrary_text(
         before in ".{0,30}",
         form in 0..20usize,
         after in ".{0,30}",

@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use crate::observe::Metrics;
-use crate::store::{Batch, StoreError, UsageStore, WRITER_KNOWN_FOR};
+use crate::store::{Batch, StoreError, UsageStore, WRITER_KNOWN_FOR, last_write};
 use crate::usage::{Journal, Ledger, RecoveredJournal, Rows, UsageKey};
 
 /// How long to wait until the journal is on the disk, which may hang.
@@ -75,22 +75,31 @@ impl UsageWriter {
         if written.is_err() {
             self.ledger.failed();
             self.make_room(waiting);
-            let ledger = Arc::clone(&self.ledger);
-            let synced = tokio::task::spawn_blocking(move || ledger.journal().map(Journal::sync));
-            _ = tokio::time::timeout(LONGEST_SYNC, synced).await;
+            self.sync_journal().await;
         }
         written
     }
 
-    /// The last write: if nothing is waiting, there is no journal either.
+    /// The last write: if nothing is waiting, there is no journal either. Errors: the store fails, or doesn't respond in time;
+    /// the journal keeps the usage.
     pub(crate) async fn finish(&self) -> Result<(), StoreError> {
-        self.write().await?;
+        if let Err(error) = last_write(self.write()).await {
+            // A write that was cancelled has not done it.
+            self.sync_journal().await;
+            return Err(error);
+        }
         if let Some(journal) = self.ledger.journal()
             && self.waiting.lock().await.next.is_empty()
         {
             journal.end();
         }
         Ok(())
+    }
+
+    async fn sync_journal(&self) {
+        let ledger = Arc::clone(&self.ledger);
+        let synced = tokio::task::spawn_blocking(move || ledger.journal().map(Journal::sync));
+        _ = tokio::time::timeout(LONGEST_SYNC, synced).await;
     }
 
     async fn send(&self, waiting: &mut PendingUsage) -> Result<(), StoreError> {
@@ -100,7 +109,7 @@ impl UsageWriter {
                 self.store.add_usage(&batch, rows).await?;
                 self.ledger.stored(rows);
             }
-            // Not before: a process killed earlier leaves it to the next one unchanged.
+            // Removed only now: if the process is killed before, the next one finds the journal unchanged.
             waiting.inherited.pop().into_iter().for_each(RecoveredJournal::taken);
         }
         if !waiting.sending.is_empty() {

@@ -2,7 +2,8 @@ use std::ffi::OsString;
 
 use super::*;
 use crate::config::{
-    Capabilities, ConfigFile, KeyPlace, Kind, Problems, Roles, TokenLimit, UpstreamConfig, read_text,
+    Capabilities, ConfigFile, KeyPlace, Kind, ModelConfig, ModelKind, Problems, Roles, TokenLimit,
+    UpstreamConfig, read_text,
 };
 
 /// Pretends that every variable is set.
@@ -30,7 +31,7 @@ fn upstream_of(preset: &Preset) -> UpstreamConfig {
 }
 
 #[test]
-fn each_provider_makes_an_upstream_of_one_line() {
+fn each_preset_resolves_to_an_upstream() {
     for preset in presets() {
         let upstream = upstream_of(preset);
         let kind = serde_json::to_value(upstream.kind).expect("a word");
@@ -38,7 +39,7 @@ fn each_provider_makes_an_upstream_of_one_line() {
         assert_eq!(upstream.keys.len(), usize::from(preset.key_variable().is_some()), "{}", preset.name);
         if let (Some(variable), [key]) = (preset.key_variable(), upstream.keys.as_slice()) {
             assert_eq!(key.expose(), format!("key-in-{variable}"));
-            // With a shared configuration, gateways by default offer no other variable.
+            // By default, gateways with a shared configuration offer no other variables.
             let is_offered = variable.ends_with("_API_KEY");
             assert_eq!(is_offered, !preset.name.starts_with("bedrock"), "{}: {variable}", preset.name);
         }
@@ -46,7 +47,7 @@ fn each_provider_makes_an_upstream_of_one_line() {
 }
 
 #[test]
-fn each_provider_is_described_and_says_which_pages_say_so() {
+fn each_preset_has_a_title_a_base_url_and_https_sources() {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     for preset in presets() {
         assert!(preset.name.bytes().all(plain) && !preset.title.is_empty(), "{}", preset.name);
@@ -54,7 +55,7 @@ fn each_provider_is_described_and_says_which_pages_say_so() {
             assert!(page.starts_with("https://"), "{}: {key}", preset.name);
         }
         assert!(preset.base_url().is_some() || preset.example_base_url.is_some(), "{}", preset.name);
-        // It is certain where prompts and keys are sent.
+        // Prompts and keys are sent only to a confirmed address.
         let goes_out = preset.base_url().is_some_and(|url| url.starts_with("https://"));
         assert!(!goes_out || !preset.unconfirmed().contains(&"base_url"), "{}", preset.name);
     }
@@ -62,7 +63,7 @@ fn each_provider_is_described_and_says_which_pages_say_so() {
 }
 
 #[test]
-fn an_upstream_as_it_is_shown_is_the_one_that_its_provider_makes() {
+fn displayed_preset_parses_to_the_same_upstream() {
     for preset in presets().iter().filter(|preset| preset.base_url().is_some()) {
         let text =
             format!("{}\n[models.m]\ntargets = [{{ upstream = \"{}\" }}]\n", preset.upstream(), preset.name);
@@ -73,7 +74,7 @@ fn an_upstream_as_it_is_shown_is_the_one_that_its_provider_makes() {
 }
 
 #[test]
-fn what_stands_beside_the_provider_goes_before_it() {
+fn explicit_keys_override_the_preset() {
     let more = "kind = \"chat\"\nbase_url = \"https://proxy.example/v1\"\nkey = { env = \"MINE\" }\ntoken_limit = \"max_tokens\"\n\
                 key_in = { header = \"x-key\" }";
     let one = &read(&with("openai", more)).expect("a configuration").config.upstreams[0];
@@ -81,11 +82,11 @@ fn what_stands_beside_the_provider_goes_before_it() {
     assert_eq!(one.keys[0].expose(), "key-in-MINE");
     assert_eq!(one.key_place, Some(KeyPlace::header("x-key", "")));
     let rest = Capabilities { reasoning_content: false, ..Capabilities::default() };
-    assert_eq!(one.capabilities, rest, "what it does not say is the provider's");
+    assert_eq!(one.capabilities, rest, "other settings come from the preset");
 }
 
 #[test]
-fn what_providers_refuse_stands_in_their_files() {
+fn preset_capabilities_match_their_files() {
     let of = |name: &str| upstream_of(preset(name).expect("a provider"));
     let mistral = Capabilities {
         roles: Roles::SystemFirst,
@@ -103,7 +104,7 @@ fn what_providers_refuse_stands_in_their_files() {
 }
 
 #[test]
-fn a_name_that_is_none_is_told_with_all_and_the_nearest() {
+fn unknown_provider_lists_all_names_and_suggests_the_nearest() {
     let told = read(&with("opnai", "")).expect_err("no provider").to_string();
     assert!(
         told.starts_with("gatewright.toml:2:12: upstreams.one.provider: must be one of openai, "),
@@ -114,14 +115,14 @@ fn a_name_that_is_none_is_told_with_all_and_the_nearest() {
 }
 
 #[test]
-fn a_provider_whose_address_is_the_operators_asks_for_it() {
+fn preset_without_a_base_url_requires_one() {
     let told = read(&with("azure-openai", "")).expect_err("no address").to_string();
     assert!(told.contains("upstreams.one: the key base_url is missing"), "{told}");
 }
 
 #[test]
-fn a_variable_that_is_not_set_is_named_with_the_way_out() {
-    let file = read_text(&with("groq", ""), |_| None).expect("a warning, where a file is only checked");
+fn unset_variable_warning_says_how_to_set_it() {
+    let file = read_text(&with("groq", ""), |_| None).expect("only a warning when checking a file");
     let [warning] = file.warnings.as_slice() else { panic!("{:?}", file.warnings) };
     assert_eq!(warning.place, Some((1, 12)));
     let told =
@@ -132,10 +133,13 @@ fn a_variable_that_is_not_set_is_named_with_the_way_out() {
 }
 
 #[test]
-fn a_file_without_models_offers_those_that_are_known_of_its_providers() {
+fn config_without_models_offers_the_models_of_its_presets() {
     let config = read("[upstreams.one]\nprovider = \"openai\"").expect("a configuration").config;
     let ids: Vec<&str> = config.models.iter().map(|model| model.id.as_str()).collect();
-    assert_eq!(ids, preset("openai").expect("a provider").models);
+    let openai = preset("openai").expect("a provider");
+    assert_eq!(ids, [&*openai.models, &openai.embedding_models].concat());
+    let embeds = |model: &&ModelConfig| model.kind == ModelKind::Embedding;
+    assert_eq!(config.models.iter().filter(embeds).count(), openai.embedding_models.len());
     let both = "[upstreams.one]\nprovider = \"gemini\"\n[upstreams.two]\nprovider = \"gemini-compatible\"";
     let config = read(both).expect("a configuration").config;
     let targets: Vec<_> =

@@ -25,17 +25,17 @@ video_second = 0.1
 "#;
 
 fn wrong(text: &str) -> String {
-    PriceList::parse(text, "prices.toml").expect_err("something is wrong").to_string()
+    PriceList::parse(text, "prices.toml").expect_err("it is invalid").to_string()
 }
 
 #[test]
-fn a_list_is_written_as_it_was_read() {
+fn price_list_round_trips() {
     let list = PriceList::parse(LIST, "prices.toml").unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!((list.len(), list.to_toml().as_str()), (4, LIST));
 }
 
 #[test]
-fn a_model_is_found_by_its_upstream_and_then_by_its_provider() {
+fn price_lookup_prefers_the_upstream_over_its_provider() {
     let mut list = PriceList::parse(LIST, "prices.toml").expect("a list");
     let own = ListedModel::new(ModelPrice::new(7.0, 8.0));
     assert_eq!(list.insert(PricesOf::Upstream("mine"), "free", own.clone()), None);
@@ -50,7 +50,7 @@ fn a_model_is_found_by_its_upstream_and_then_by_its_provider() {
 }
 
 #[test]
-fn amounts_are_written_to_the_billionth_without_noise() {
+fn amounts_are_rounded_to_nine_decimals() {
     for (amount, written) in [
         (0.1 + 0.2, "0.3"),
         (1.5e-7 * 1e6, "0.15"),
@@ -63,7 +63,7 @@ fn amounts_are_written_to_the_billionth_without_noise() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place() {
+fn price_list_problems_name_line_column_and_key() {
     let in_model = |lines: &str| wrong(&format!("[providers.one.m]\n{lines}\n"));
     for (lines, expected) in [
         ("input = 1", "prices.toml:1:16: providers.one.m: must set input and output, or only image"),
@@ -94,7 +94,7 @@ fn what_is_wrong_is_named_with_its_place() {
 }
 
 #[test]
-fn a_file_is_bounded_in_bytes_and_models() {
+fn price_file_is_bounded_in_bytes_and_models() {
     let long = "#".repeat(usize::try_from(MAX_BYTES).expect("small") + 1);
     assert!(wrong(&long).contains("it is larger than 16777216 bytes"));
     let lines: Vec<String> =

@@ -4,7 +4,7 @@ use super::{read, with, wrong};
 use crate::config::Thinking;
 
 #[test]
-fn models_have_what_their_family_says_unless_they_say_otherwise() {
+fn models_inherit_family_settings_and_may_override_them() {
     let text = r#"
         [families.family_two]
         name = "Family Two"
@@ -49,14 +49,14 @@ fn models_have_what_their_family_says_unless_they_say_otherwise() {
 }
 
 #[test]
-fn families_of_the_catalog_s_models_need_no_models_in_the_file() {
+fn families_of_catalog_models_apply_without_models_in_the_file() {
     let config = read("[families.family_one]\nname = \"One\"").expect("right").config;
     let of_one = config.models.iter().filter(|model| model.family == "family_one");
     assert!(of_one.clone().count() > 0 && of_one.clone().all(|model| model.owner.as_deref() == Some("One")));
 }
 
 #[test]
-fn misspelt_families_and_words_of_families_are_told() {
+fn misspelt_families_and_family_keys_are_reported() {
     let told = wrong(&with("", "family = \"my-famly\"\n[families.my-family]\nstrct = true"));
     assert!(told.contains("families.my-family.strct: unknown key; did you mean strict?"), "{told}");
     let told = wrong(&with("", "family = \"my-famly\"\n[families.my-family]\n[families.\"a b\"]"));

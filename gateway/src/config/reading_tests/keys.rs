@@ -12,7 +12,7 @@ fn upstream(lines: &str) -> UpstreamConfig {
 }
 
 #[test]
-fn a_key_stands_in_a_header_behind_a_prefix_or_in_the_query() {
+fn key_is_placed_in_a_header_with_prefix_or_in_the_query() {
     let place = |lines: &str| upstream(lines).key_place;
     assert_eq!(place("key = { env = \"A\" }"), None);
     assert_eq!(place("key_in = { header = \"x-token\" }"), Some(KeyPlace::header("x-token", "")));
@@ -41,7 +41,7 @@ fn a_key_stands_in_a_header_behind_a_prefix_or_in_the_query() {
 }
 
 #[test]
-fn headers_and_parameters_of_each_request_are_texts_or_secrets() {
+fn set_headers_and_set_query_take_strings_or_secrets() {
     let one = upstream(
         "set_headers = { x-title = \"Our programs\", x-team = { env = \"TEAM\" } }\nset_query = { version = \"1\" }",
     );
@@ -68,7 +68,7 @@ fn headers_and_parameters_of_each_request_are_texts_or_secrets() {
 }
 
 #[test]
-fn a_key_may_be_what_a_program_prints() {
+fn key_may_come_from_a_command() {
     let one = upstream("key = { command = [\"print-key\", \"canary\"], ttl = \"50m\" }");
     let Some(KeySource::Command(command)) = one.key_source else { panic!("{one:?}") };
     assert_eq!((command.words.len(), command.ttl), (2, Duration::from_mins(50)));
@@ -95,7 +95,7 @@ fn a_key_may_be_what_a_program_prints() {
 }
 
 #[test]
-fn a_document_that_gateways_share_runs_no_program_and_may_name_a_provider() {
+fn shared_document_rejects_commands_and_accepts_presets() {
     let sharing = Sharing::new("/etc/gatewright");
     let shared = |lines: &str| {
         let text = format!("[upstreams.one]\n{lines}\n[models.m]\ntargets = [{{ upstream = \"one\" }}]\n");
@@ -110,7 +110,7 @@ fn a_document_that_gateways_share_runs_no_program_and_may_name_a_provider() {
 }
 
 #[test]
-fn a_key_may_be_an_access_token() {
+fn key_may_be_an_access_token() {
     let source = |lines: &str| upstream(lines).key_source.expect("a source");
     let file = source("key = { file = \"run/token\", ttl = \"1m\" }");
     assert_eq!(file, KeySource::File(KeyFile::new("/etc/gatewright/run/token", Duration::from_mins(1))));
@@ -141,7 +141,7 @@ fn a_key_may_be_an_access_token() {
 }
 
 #[test]
-fn requests_may_be_signed_with_credentials_of_aws() {
+fn requests_may_be_signed_with_aws_credentials() {
     let sigv4 = |base_url: &str, lines: &str| {
         let text = format!(
             "[upstreams.one]\nkind = \"messages\"\nbase_url = \"{base_url}\"\n{lines}\n[models.m]\ntargets = [{{ upstream = \
@@ -205,7 +205,7 @@ fn requests_may_be_signed_with_credentials_of_aws() {
 }
 
 #[test]
-fn paths_and_members_of_bodies_may_differ_from_the_protocol() {
+fn envelope_overrides_paths_and_body_members() {
     let envelope = |lines: &str| {
         let text = format!(
             "[upstreams.one]\nbase_url = \"https://one.example/v1\"\n{lines}\n[models.m]\ntargets = [{{ upstream = \"one\" }}]\n"
@@ -241,6 +241,7 @@ fn paths_and_members_of_bodies_may_differ_from_the_protocol() {
         ),
         ("kind = \"native\"\npaths = { answer = \"/a\" }", "paths: the key stream is missing"),
         ("kind = \"messages\"\npaths = { images = \"/a\" }", "supports neither images nor videos"),
+        ("kind = \"messages\"\npaths = { embeddings = \"/a\" }", "this kind does not support embeddings"),
         (
             "kind = \"chat\"\nset_body = { model = \"a\" }",
             "set_body.model: cannot be set: the gateway sets it",

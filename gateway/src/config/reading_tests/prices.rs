@@ -36,7 +36,7 @@ fn read_beside(prices: Option<&str>, absent: Absent) -> Result<ConfigFile, Probl
 }
 
 #[test]
-fn a_target_has_its_own_price_or_that_of_the_price_file() {
+fn target_price_overrides_the_price_file() {
     let read = read_beside(Some(PRICES), Absent::IsWrong).unwrap_or_else(|problems| panic!("{problems}"));
     let prices = read.config.models[0].targets.iter().map(|target| target.price.as_ref());
     let inputs: Vec<_> = prices.map(|price| price.map(|price| price.tokens.input)).collect();
@@ -46,7 +46,7 @@ fn a_target_has_its_own_price_or_that_of_the_price_file() {
 }
 
 #[test]
-fn models_without_a_price_are_named_with_the_way_out_and_the_simulator_needs_none() {
+fn unpriced_models_are_reported_except_simulated_ones() {
     let read = read_beside(Some(PRICES), Absent::IsWrong).unwrap_or_else(|problems| panic!("{problems}"));
     let unpriced = read.unpriced.expect("some").to_string();
     assert!(unpriced.starts_with("gatewright.toml:11:2: models: no price is known for "), "{unpriced}");
@@ -56,7 +56,19 @@ fn models_without_a_price_are_named_with_the_way_out_and_the_simulator_needs_non
 }
 
 #[test]
-fn a_price_file_that_is_wrong_or_not_there_is_named() {
+fn limits_come_from_the_price_file_and_the_currency_is_letters() {
+    let prices = PRICES.replacen("output = 2", "output = 2\ncontext = 128000\nmax_output = 16000", 1);
+    let read = read_beside(Some(&prices), Absent::IsWrong).unwrap_or_else(|problems| panic!("{problems}"));
+    let limits = read.config.models[0].targets.iter().map(|target| (target.context, target.max_output));
+    let listed = (Some(128_000), Some(16_000));
+    // A target with a price of its own still has the limits of the file.
+    assert_eq!(limits.collect::<Vec<_>>()[..4], [(None, None), listed, listed, (None, None)]);
+    let told = super::wrong("[prices]\ncurrency = \"E1\"");
+    assert!(told.contains("prices.currency: must be letters, such as EUR"), "{told}");
+}
+
+#[test]
+fn broken_or_missing_price_file_is_reported() {
     let broken =
         read_beside(Some("[providers.groq.large]\ninput = 1\n"), Absent::IsWrong).expect_err("wrong");
     let problems = broken.to_string();
@@ -72,7 +84,7 @@ fn a_price_file_that_is_wrong_or_not_there_is_named() {
 }
 
 #[test]
-fn a_price_that_is_not_whole_or_out_of_order_is_refused() {
+fn incomplete_or_unordered_price_is_rejected() {
     let priced =
         |price: &str| wrong(&with("", "").replace("\"one\" }", &format!("\"one\", price = {price} }}")));
     let problems = priced("{ input = 1 }");
@@ -85,7 +97,7 @@ fn a_price_that_is_not_whole_or_out_of_order_is_refused() {
 }
 
 #[test]
-fn gateways_that_share_their_models_price_them_by_a_file_of_their_own() {
+fn shared_models_are_priced_by_the_local_price_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let own = "[store]\ndata = \"d\"\nshared_config = true\n[prices]\nfile = \"prices.toml\"\n";
     let document =

@@ -4,8 +4,8 @@ use super::{Absent, DocumentKind, parse, read, set, with, wrong};
 use crate::config::{SharedConfig, Sharing};
 
 #[test]
-fn a_file_whose_upstreams_are_in_the_store_has_none_itself() {
-    let read = read("[store]\ndata = \"d\"\nshared_config = true\n").expect("nothing is wrong");
+fn shared_config_excludes_upstreams_and_models_in_the_file() {
+    let read = read("[store]\ndata = \"d\"\nshared_config = true\n").expect("it is valid");
     assert!(read.config.upstreams.is_empty() && read.config.models.is_empty());
     assert_eq!(read.config.shared_config, Some(Sharing::new("/etc/gatewright")));
     let told = wrong(&format!("{}[store]\nshared_config = true\n", with("", "")));
@@ -18,9 +18,9 @@ fn a_file_whose_upstreams_are_in_the_store_has_none_itself() {
 }
 
 #[test]
-fn a_document_that_gateways_share_has_no_other_part_and_no_secret() {
+fn shared_document_rejects_other_tables_and_inline_secrets() {
     let told = |document: &str| {
-        let problems = SharedConfig::check(document, "it").expect_err("something is wrong").to_string();
+        let problems = SharedConfig::check(document, "it").expect_err("it is invalid").to_string();
         assert!(!problems.contains("canary"), "{problems}");
         problems
     };
@@ -34,16 +34,13 @@ fn a_document_that_gateways_share_has_no_other_part_and_no_secret() {
     );
     assert!(server.starts_with("it:8:2: server: is not shared"), "{server}");
     assert_eq!(*unknown, "it:10:2: modles: unknown key; did you mean models?");
-    assert!(
-        told("").contains("no model is configured"),
-        "the simulator is nothing that is shared by accident"
-    );
+    assert!(told("").contains("no model is configured"), "the simulator is never shared implicitly");
     assert!(told("[upstreams.one]\nkind = \"simulator\"\n").contains("no model is configured"));
     assert!(told(&"#".repeat(1024 * 1024 + 1)).contains("is larger than 1048576 bytes"));
 }
 
 #[test]
-fn a_document_that_gateways_share_gets_those_secrets_alone_that_a_machine_offers() {
+fn shared_document_reads_only_the_secrets_a_gateway_offers() {
     let mut sharing = Sharing::new("/etc/gatewright");
     let refused = |sharing: &Sharing, secret: &str| {
         let document = with(&format!("key = {{ {secret} }}"), "");

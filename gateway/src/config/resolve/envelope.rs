@@ -10,7 +10,7 @@ use super::ConfigResolver;
 /// Body members that the gateway reads or writes itself.
 const OWN_MEMBERS: [&str; 7] =
     ["model", "stream", "stream_options", "messages", "input", "contents", "previous_response_id"];
-/// Of these, the ones that may be omitted.
+/// Those of these members that may be omitted.
 const MAY_BE_OMITTED: [&str; 2] = ["stream", "stream_options"];
 /// Maximum size of a member that is set, in bytes of JSON.
 const MAX_MEMBER_BYTES: usize = 4096;
@@ -78,7 +78,7 @@ impl ConfigResolver<'_> {
 
 /// Why a path is useless for this kind of upstream.
 fn out_of_place(kind: Kind, key: &str) -> Option<&'static str> {
-    let is_text = !matches!(key, "images" | "videos");
+    let is_text = !matches!(key, "embeddings" | "images" | "videos");
     match kind {
         Kind::Simulator => Some("the simulator is part of the gateway and has no paths"),
         Kind::Gatewright => Some("another gateway always has the paths of the protocols"),
@@ -87,7 +87,10 @@ fn out_of_place(kind: Kind, key: &str) -> Option<&'static str> {
         }
         Kind::Chat if key == "count_tokens" => Some("the kind chat has no token counting"),
         Kind::Converse if key == "count_tokens" => Some("the kind converse counts no tokens"),
-        Kind::Messages | Kind::Native | Kind::Converse if !is_text => {
+        Kind::Messages | Kind::Converse if key == "embeddings" => {
+            Some("this kind does not support embeddings")
+        }
+        Kind::Messages | Kind::Native | Kind::Converse if !is_text && key != "embeddings" => {
             Some("this kind supports neither images nor videos")
         }
         _ => None,

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_of_aws_contains_its_region() {
+    fn aws_region_is_parsed_from_the_host() {
         for (host, region) in [
             ("bedrock-runtime.us-east-1.amazonaws.com", Some("us-east-1")),
             ("bedrock-runtime-fips.us-gov-west-1.amazonaws.com", Some("us-gov-west-1")),

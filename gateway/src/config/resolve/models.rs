@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 
 use super::super::file;
 use super::super::presets::preset;
-use super::super::prices::{InvalidPrice, price_of};
+use super::super::prices::{InvalidPrice, ListedModel, price_of};
 use super::super::source_map::Path;
 use super::super::upstreams::{Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig};
 use super::ConfigResolver;
@@ -106,10 +106,9 @@ impl ConfigResolver<'_> {
             .map(|target| upstreams.iter().find(|upstream| upstream.name == target.upstream))
             .map(|upstream| upstream.map(|upstream| upstream.kind))
             .collect();
-        if kind != ModelKind::Text {
-            for (index, _) in spoken.iter().enumerate().filter(|(_, kind)| kind.is_some_and(Kind::is_text)) {
-                let message = "this upstream does not support images and videos; the kinds chat, responses, gatewright and \
-                    simulator do";
+        for (index, spoken) in spoken.iter().enumerate() {
+            if let Some(refusing) = spoken.filter(|spoken| !spoken.serves(kind)) {
+                let message = format!("this upstream {}", refusing.refusal(kind));
                 self.wrong(at.to("targets").to(index).to("upstream"), message);
             }
         }
@@ -118,7 +117,7 @@ impl ConfigResolver<'_> {
         }
         let family = file.family.unwrap_or_else(|| match kind {
             ModelKind::Text => family(&id, spoken.first().copied().flatten()).to_owned(),
-            ModelKind::Image | ModelKind::Video => MEDIA_FAMILY.to_owned(),
+            ModelKind::Embedding | ModelKind::Image | ModelKind::Video => MEDIA_FAMILY.to_owned(),
         });
         let mut model =
             ModelConfig { aliases: file.aliases, kind, limits, ..ModelConfig::of(id, family, targets) };
@@ -134,6 +133,7 @@ impl ConfigResolver<'_> {
         let of_kind = |kind: ModelKind| -> Vec<&str> {
             match kind {
                 ModelKind::Text => Vec::new(),
+                ModelKind::Embedding => catalog::EMBEDDING_MODELS.iter().map(|model| model.id).collect(),
                 ModelKind::Image => catalog::IMAGE_MODELS.iter().map(|model| model.id).collect(),
                 ModelKind::Video => catalog::VIDEO_MODELS.iter().map(|model| model.id).collect(),
             }
@@ -142,12 +142,14 @@ impl ConfigResolver<'_> {
             && !of_kind(kind).contains(&limits.as_str())
         {
             let known = match kind {
-                ModelKind::Text => [of_kind(ModelKind::Image), of_kind(ModelKind::Video)].concat(),
+                ModelKind::Text => {
+                    [ModelKind::Embedding, ModelKind::Image, ModelKind::Video].map(of_kind).concat()
+                }
                 kind => of_kind(kind),
             };
             let message = match file.kind {
                 Some(ModelKind::Text) => {
-                    "is only for image and video models, but this is a text model".to_owned()
+                    "is only for embedding, image and video models, but this is a text model".to_owned()
                 }
                 _ => format!("must be a model of the catalog: {}", known.join(", ")),
             };
@@ -181,9 +183,13 @@ impl ConfigResolver<'_> {
         let mut target = TargetConfig::new(file.upstream, file.model.unwrap_or_else(|| id.to_owned()));
         target.weight = file.weight.unwrap_or(target.weight);
         target.order = file.order.unwrap_or(target.order);
+        let listed = self.listed(&target).cloned();
+        if let Some(listed) = &listed {
+            (target.context, target.max_output) = (listed.context, listed.max_output);
+        }
         target.price = match file.price {
             Some(price) => self.price(price, &at.to("price")),
-            None => self.listed_price(&target),
+            None => listed.map(|listed| listed.price),
         };
         target
     }
@@ -196,11 +202,10 @@ impl ConfigResolver<'_> {
         .ok()
     }
 
-    /// The price from the price file for a target that sets none.
-    fn listed_price(&self, target: &TargetConfig) -> Option<ModelPrice> {
+    /// The entry of a target in the price file.
+    fn listed(&self, target: &TargetConfig) -> Option<&ListedModel> {
         let provider = self.providers.get(&target.upstream).map(String::as_str);
-        let listed = self.price_list.as_ref()?.find(&target.upstream, provider, &target.model)?;
-        Some(listed.price.clone())
+        self.price_list.as_ref()?.find(&target.upstream, provider, &target.model)
     }
 
     /// Records the models whose requests have no known cost.
@@ -230,10 +235,14 @@ fn known_models(upstreams: &IndexMap<String, file::Upstream>) -> IndexMap<String
     let mut models: IndexMap<String, file::Model> = IndexMap::new();
     for (name, upstream) in upstreams {
         let preset = upstream.provider.as_ref().and_then(|provider| preset(&provider.0).ok());
-        for id in preset.into_iter().flat_map(|preset| &preset.models) {
-            let targets = &mut models.entry(id.clone()).or_default().targets;
-            let order = u32::try_from(targets.len()).ok();
-            targets.push(file::Target { upstream: name.clone(), order, ..file::Target::default() });
+        let Some(preset) = preset else { continue };
+        let text = preset.models.iter().map(|id| (id, None));
+        let embedding = preset.embedding_models.iter().map(|id| (id, Some(ModelKind::Embedding)));
+        for (id, kind) in text.chain(embedding) {
+            let model = models.entry(id.clone()).or_default();
+            model.kind = kind;
+            let order = u32::try_from(model.targets.len()).ok();
+            model.targets.push(file::Target { upstream: name.clone(), order, ..file::Target::default() });
         }
     }
     models

@@ -29,7 +29,7 @@ async fn until(condition: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("it comes about");
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it becomes true");
 }
 
 async fn verdict(counters: &SharedCounters, key: &Arc<str>, limits: &KeyLimits) -> LimitVerdict {
@@ -48,7 +48,7 @@ async fn verdict(counters: &SharedCounters, key: &Arc<str>, limits: &KeyLimits) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_more_requests_run_at_once_than_the_limit_whoever_asks() {
+async fn concurrent_requests_never_exceed_the_limit_across_gateways() {
     let redis = Redis::start();
     let nodes = [counters(&redis, PATIENCE).await, counters(&redis, PATIENCE).await];
     let limits = KeyLimits { concurrent_requests: Some(5), ..KeyLimits::default() };
@@ -84,7 +84,7 @@ async fn no_more_requests_run_at_once_than_the_limit_whoever_asks() {
 }
 
 #[tokio::test]
-async fn places_of_a_gateway_that_died_are_free_when_their_lease_has_ended() {
+async fn slots_of_a_dead_gateway_are_released_when_their_lease_expires() {
     let redis = Redis::start();
     let lease = Duration::from_secs(3);
     let (dead, living) = (counters(&redis, lease).await, counters(&redis, lease).await);
@@ -100,7 +100,7 @@ async fn places_of_a_gateway_that_died_are_free_when_their_lease_has_ended() {
 }
 
 #[tokio::test]
-async fn a_server_that_lost_all_learns_what_is_taken_and_what_was_used() {
+async fn slots_and_requests_are_restored_after_the_server_loses_its_data() {
     let mut redis = Redis::start();
     let node = counters(&redis, Duration::from_secs(3)).await;
     let key: Arc<str> = "k".into();
@@ -121,7 +121,7 @@ async fn a_server_that_lost_all_learns_what_is_taken_and_what_was_used() {
 }
 
 #[tokio::test]
-async fn scripts_that_the_server_forgot_are_sent_again() {
+async fn evicted_scripts_are_reloaded() {
     let redis = Redis::start();
     let node = counters(&redis, PATIENCE).await;
     let limits = KeyLimits { requests_per_minute: Some(2), ..KeyLimits::default() };
@@ -134,7 +134,7 @@ async fn scripts_that_the_server_forgot_are_sent_again() {
 }
 
 #[tokio::test]
-async fn tokens_of_all_gateways_are_a_debt_of_at_most_an_hour() {
+async fn token_debt_of_all_gateways_is_capped_at_one_hour() {
     let redis = Redis::start();
     let nodes = [counters(&redis, PATIENCE).await, counters(&redis, PATIENCE).await];
     let limits = KeyLimits { tokens_per_minute: Some(1000), ..KeyLimits::default() };
@@ -160,7 +160,7 @@ async fn tokens_of_all_gateways_are_a_debt_of_at_most_an_hour() {
 }
 
 #[tokio::test]
-async fn tokens_that_travel_with_a_question_count_once() {
+async fn tokens_sent_with_a_request_count_once() {
     let redis = Redis::start();
     let node = counters(&redis, PATIENCE).await;
     let limits = KeyLimits { tokens_per_minute: Some(1000), ..KeyLimits::default() };
@@ -204,7 +204,7 @@ const BUDGETS: KeyLimits = KeyLimits {
 };
 
 #[tokio::test]
-async fn what_one_gateway_spent_counts_for_all_at_once() {
+async fn spending_on_one_gateway_counts_on_all_at_once() {
     let redis = Redis::start();
     let nodes = [counters(&redis, PATIENCE).await, counters(&redis, PATIENCE).await];
     let (key, today) = (Arc::from("k"), day("2026-07-31"));
@@ -244,7 +244,7 @@ async fn what_one_gateway_spent_counts_for_all_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_lost_all_learns_what_was_spent() {
+async fn spending_is_restored_after_the_server_loses_its_data() {
     let mut redis = Redis::start();
     let node = counters(&redis, PATIENCE).await;
     let (key, today) = (Arc::from("k"), day("2026-07-31"));
@@ -269,7 +269,7 @@ async fn a_server_that_lost_all_learns_what_was_spent() {
 }
 
 #[tokio::test]
-async fn places_are_told_of_when_the_server_is_back() {
+async fn slots_are_reported_again_when_the_server_is_back() {
     let mut redis = Redis::start();
     // No renewal is due.
     let node = counters(&redis, PATIENCE * 10).await;
@@ -312,7 +312,7 @@ async fn slowed(redis: &Redis, delay: Arc<AtomicU64>) -> CountersUrl {
 }
 
 #[tokio::test]
-async fn a_server_that_is_slower_than_requests_wait_is_not_used() {
+async fn server_slower_than_the_timeout_is_not_used() {
     let redis = Redis::start();
     let delay = Arc::new(AtomicU64::new(300));
     let url = slowed(&redis, Arc::clone(&delay)).await;
@@ -327,7 +327,7 @@ async fn a_server_that_is_slower_than_requests_wait_is_not_used() {
 }
 
 #[tokio::test]
-async fn a_server_that_only_lets_read_or_has_no_memory_is_away() {
+async fn server_out_of_memory_is_treated_as_away() {
     let redis = Redis::start();
     let node = counters(&redis, PATIENCE).await;
     let limits = KeyLimits { requests_per_minute: Some(2), ..KeyLimits::default() };

@@ -13,16 +13,16 @@ use serde::Deserialize;
 
 use super::{Malformed, StreamEnd};
 use crate::wire::event_stream::{Decoder, Message};
-use crate::wire::lazy_json;
+use gatewright_protocol::lazy_json;
 
 /// The name of events that wrap an event of another protocol.
 const CHUNK: &str = "chunk";
-/// Maximum length of an event's name. Longer ones are left out.
+/// Maximum length of an event's name, in bytes. Longer names are omitted.
 const MAX_NAME_BYTES: usize = 64;
-/// Room before the data of a block: for the lines that precede it.
+/// Space reserved before the data of a block, for the event's name.
 const MAX_HEAD_BYTES: usize = "event: \ndata: ".len() + MAX_NAME_BYTES;
 
-/// See the module.
+/// Reads a binary event stream; see the module.
 #[derive(Debug, Default)]
 pub(crate) struct BinaryEvents {
     decoder: Decoder,
@@ -83,7 +83,7 @@ fn malformed(why: impl Into<Malformed>) -> StreamEnd {
 /// The block of the event in a chunk.
 fn unwrap_chunk(payload: &[u8]) -> Result<Bytes, StreamEnd> {
     let chunk: Chunk<'_> = serde_json::from_slice(payload).map_err(|_| malformed(Malformed::NoContent))?;
-    // The name of the event is known once its data is decoded: the data gets its place behind the room for the name.
+    // The event's name is in its data, so the data is decoded behind the space reserved for the name.
     let mut bytes = Vec::with_capacity(MAX_HEAD_BYTES + chunk.bytes.len() / 4 * 3 + 3 + 2);
     bytes.resize(MAX_HEAD_BYTES, 0);
     STANDARD.decode_vec(chunk.bytes.as_bytes(), &mut bytes).map_err(|_| malformed(Malformed::NoContent))?;
@@ -91,7 +91,7 @@ fn unwrap_chunk(payload: &[u8]) -> Result<Bytes, StreamEnd> {
     join_lines(data);
     let mut kind = None;
     if let Ok(text) = std::str::from_utf8(data) {
-        // What is no JSON has no name; the protocol of the model refuses it.
+        // Data that is not JSON has no name. The reader of the model's protocol rejects it.
         _ = lazy_json::members(text, |name, value| {
             if name == "type" {
                 kind = lazy_json::string(value).map(Cow::into_owned);
@@ -115,7 +115,7 @@ fn block(name: Option<&str>, data: &[u8]) -> Bytes {
     bytes.into()
 }
 
-/// What precedes the data of a block.
+/// The lines before the data of a block.
 fn head(name: Option<&str>) -> String {
     let is_name = |name: &&str| {
         !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.bytes().all(|byte| byte.is_ascii_graphic())
@@ -135,7 +135,7 @@ fn join_lines(json: &mut [u8]) {
     }
 }
 
-/// An error of the stream. `name`: as the provider's documentation has it, in upper or lower camel case.
+/// An error in the stream. `name`: the exception's name as documented by the provider, in upper or lower camel case.
 fn failure(name: &str, message: &str) -> Failure {
     let kind = match name.strip_suffix("Exception").unwrap_or(name).to_ascii_lowercase().as_str() {
         "throttling" | "toomanyrequests" => FailureKind::RateLimited,

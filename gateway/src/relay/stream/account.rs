@@ -9,7 +9,7 @@ use super::Stream;
 use crate::routing::UpstreamAttempt;
 use crate::usage::Charge;
 
-/// Who answers, and the charge for it.
+/// The upstream that answers, and the charge for the request.
 pub(crate) struct StreamAccount {
     pub(crate) attempt: UpstreamAttempt,
     /// None once it is settled.

@@ -7,10 +7,10 @@ use super::super::LONG_BODY;
 use super::super::event_reader::StreamEnd;
 use super::super::failure::AttemptFailure;
 use super::super::passthrough_stream::{EventKind, EventProcessor, Framing};
-use super::super::stream_inspector::StreamProgress;
 use super::Stream;
 use crate::bounds::memory_budget::{Reservation, ReservationError};
 use crate::wire::ApiError;
+use gatewright_protocol::inspect::StreamProgress;
 
 /// The result of a packet's events.
 #[derive(Default)]

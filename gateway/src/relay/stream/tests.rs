@@ -6,10 +6,10 @@ use gatewright_protocol::conversation::Protocol;
 
 use super::super::LONG_BODY;
 use super::super::passthrough_stream::PassthroughStream;
-use super::super::stream_inspector::StreamInspector;
 use super::super::translate_stream::StreamTranslation;
 use super::*;
 use crate::bounds::memory_budget::MemoryBudget;
+use gatewright_protocol::inspect::StreamInspector;
 
 fn stream_of(body: Body) -> Stream {
     let inspector = StreamInspector::new(Protocol::Chat, "m", false);
@@ -20,7 +20,7 @@ fn stream_of(body: Body) -> Stream {
 }
 
 #[tokio::test]
-async fn an_only_event_without_its_blank_line_is_an_answer() {
+async fn single_event_without_a_blank_line_is_a_response() {
     let event = r#"data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#;
     let mut stream = stream_of(Body::from(event));
     stream.begin().await.expect("an answer");
@@ -48,7 +48,7 @@ async fn after_signs_of_life(mut stream: Stream) -> (usize, String) {
 }
 
 #[tokio::test]
-async fn silence_counts_on_while_the_client_gets_signs_of_life() {
+async fn keep_alives_to_the_client_do_not_reset_the_idle_timeout() {
     let silence = stream::pending::<Result<Bytes, Infallible>>();
     let mut stream = stream_of(Body::from_stream(silence));
     stream.idle_timeout = Duration::from_millis(100);
@@ -58,7 +58,7 @@ async fn silence_counts_on_while_the_client_gets_signs_of_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_before_the_first_event_is_a_failure_that_lets_another_upstream_be_asked() {
+async fn silence_before_the_first_event_is_a_retryable_failure() {
     let silence = stream::pending::<Result<Bytes, Infallible>>();
     let mut stream = stream_of(Body::from_stream(silence));
     stream.idle_timeout = KEEP_ALIVE + Duration::from_secs(5);
@@ -68,7 +68,7 @@ async fn silence_before_the_first_event_is_a_failure_that_lets_another_upstream_
 }
 
 #[tokio::test]
-async fn an_upstream_that_only_gives_signs_of_life_has_begun_after_a_while() {
+async fn upstream_that_only_sends_comments_has_begun_after_a_while() {
     let comments = stream::unfold((), |()| async {
         tokio::time::sleep(Duration::from_millis(1)).await;
         Some((Ok::<_, Infallible>(Bytes::from_static(b": at work\n\n")), ()))
@@ -81,7 +81,7 @@ async fn an_upstream_that_only_gives_signs_of_life_has_begun_after_a_while() {
 }
 
 #[tokio::test]
-async fn a_client_gets_signs_of_life_where_those_of_the_upstream_do_not_reach_it() {
+async fn client_gets_keep_alives_while_upstream_pings_are_dropped() {
     let context = gatewright_protocol::ResponseContext {
         model: "m".to_owned(),
         id: "c".to_owned(),
@@ -102,7 +102,7 @@ async fn a_client_gets_signs_of_life_where_those_of_the_upstream_do_not_reach_it
 }
 
 #[tokio::test]
-async fn an_upstream_that_goes_on_after_its_last_event_is_not_listened_to() {
+async fn stream_ends_at_the_terminal_event() {
     let events = stream::unfold(0, |count| async move {
         tokio::time::sleep(Duration::from_millis(1)).await;
         let event: &[u8] = match count {
@@ -118,7 +118,7 @@ async fn an_upstream_that_goes_on_after_its_last_event_is_not_listened_to() {
 }
 
 #[tokio::test]
-async fn a_long_event_is_read_in_the_workshop_and_those_after_it_wait_for_it() {
+async fn long_event_is_parsed_in_the_blocking_pool_in_order() {
     let chunk = |text: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
     let events =
         [chunk("first"), chunk(&"x".repeat(LONG_BODY)), chunk("last"), "data: [DONE]\n\n".to_owned()];
@@ -141,7 +141,7 @@ async fn a_long_event_is_read_in_the_workshop_and_those_after_it_wait_for_it() {
         tokio::task::yield_now().await;
         let mut next = Box::pin(stream.next());
         let waiting = tokio::time::timeout(Duration::from_millis(50), &mut next).await;
-        assert!(waiting.is_err(), "the event was read at once");
+        assert!(waiting.is_err(), "the event was parsed immediately");
         drop(leave);
         let mut text = next.await.expect("more").expect("an upstream that is heard").to_vec();
         while let Some(bytes) = stream.next().await {

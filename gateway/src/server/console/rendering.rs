@@ -17,7 +17,7 @@ pub(super) struct RenderRequest {
 
 /// The response, as JSON: the page, or the verdict for each invalid document.
 pub(super) fn rendered(asked: &RenderRequest) -> Vec<u8> {
-    let validator = Validator::default();
+    let validator = Validator::builder().own_names(true).build();
     let read = |document: &str| -> Result<Report, Box<Outcome>> { validator.read(document.as_bytes()) };
     let answer = match (read(&asked.report), asked.before.as_deref().map(read)) {
         (Ok(report), None) => json!({ "html": html(&report, &[]) }),

@@ -86,7 +86,7 @@ pub(super) struct Head {
     pub(super) request: Parts,
     pub(super) asked: ReplyContext,
     pub(super) body: Framing,
-    /// Whether the client sends the body only when asked to.
+    /// Whether the client waits for `100 Continue` before it sends the body.
     pub(super) waits: bool,
 }
 

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::lock;
 use super::wire::Wire;
 
-/// The body of the latest request. If it has arrived with its head, it is available at once.
+/// The body of the latest request. If it has arrived with its head, it is immediately available.
 pub(super) fn incoming<S>(wire: &Arc<Mutex<Wire<S>>>) -> Body
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

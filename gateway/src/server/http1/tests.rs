@@ -70,7 +70,7 @@ fn start(settings: Settings) -> (DuplexStream, Scripted, tokio::task::JoinHandle
     (client, service, served)
 }
 
-/// The server's output for these packets until it closes the connection; the requests it got; how it ended.
+/// The server's output for these packets until it closes the connection; the requests received; how it ended.
 async fn said(packets: &[&[u8]]) -> (String, Vec<String>, bool) {
     let (mut client, service, served) = start(settings());
     for packet in packets {
@@ -90,7 +90,7 @@ fn post(path: &str, body: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Without its date and id, which vary.
+/// Without the date and id headers, which vary.
 fn plain(said: &str) -> String {
     said.split_inclusive("\r\n")
         .filter(|line| !line.starts_with("date: ") && !line.starts_with("x-request-id"))
@@ -98,7 +98,7 @@ fn plain(said: &str) -> String {
 }
 
 #[tokio::test]
-async fn requests_on_one_connection_are_answered_in_order() {
+async fn pipelined_requests_are_answered_in_order() {
     let sent = [post("/a", "1"), "\r\n".to_owned(), post("/b", "22"), post("/c", "")].concat();
     let (said, asked, ended) = said(&[sent.as_bytes()]).await;
     assert_eq!(asked, ["POST /a 1", "POST /b 22", "POST /c "]);
@@ -108,7 +108,7 @@ async fn requests_on_one_connection_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn a_body_of_unknown_length_comes_in_chunks_or_to_the_end_of_the_connection() {
+async fn streamed_body_is_chunked_or_delimited_by_close() {
     let (said, ..) = said(&[
         b"GET /stream HTTP/1.1\r\nhost: x\r\n\r\nGET /a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
     ])
@@ -125,7 +125,7 @@ async fn a_body_of_unknown_length_comes_in_chunks_or_to_the_end_of_the_connectio
 }
 
 #[tokio::test]
-async fn answers_without_a_body_have_none() {
+async fn bodiless_responses_have_no_body() {
     let sent = b"HEAD /long HTTP/1.1\r\nhost: x\r\n\r\nGET /nothing HTTP/1.1\r\nhost: x\r\n\r\nHEAD /stream HTTP/1.1\r\nhost: x\r\n\r\nGET /empty HTTP/1.1\r\nhost: x\r\n\r\n";
     let (said, ..) = said(&[sent]).await;
     assert_eq!(
@@ -136,7 +136,7 @@ async fn answers_without_a_body_have_none() {
 }
 
 #[tokio::test]
-async fn a_body_is_asked_for_where_the_client_holds_it_back() {
+async fn continue_is_sent_when_the_client_expects_it() {
     let (mut client, ..) = start(settings());
     let head = "POST /a HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n";
     client.write_all(head.as_bytes()).await.expect("sent");
@@ -154,7 +154,7 @@ async fn a_body_is_asked_for_where_the_client_holds_it_back() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_as_long_as_it_says_ends_the_connection() {
+async fn response_of_the_wrong_length_closes_the_connection() {
     for (path, body) in [("/short", "12345"), ("/over", "123")] {
         let sent = [post(path, ""), post("/a", "")].concat();
         let (said, asked, ended) = said(&[sent.as_bytes()]).await;
@@ -164,7 +164,7 @@ async fn an_answer_that_is_not_as_long_as_it_says_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_body_that_was_not_read_ends_the_connection() {
+async fn unread_request_body_closes_the_connection() {
     let sent = ["POST /unread HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n".to_owned(), "x".repeat(50)]
         .concat();
     let (said, asked, _) = said(&[sent.as_bytes()]).await;
@@ -172,7 +172,7 @@ async fn a_body_that_was_not_read_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_length_that_two_readers_understand_differently_is_refused() {
+async fn ambiguous_content_length_is_rejected() {
     for told in [
         "content-length: 1\r\ncontent-length: 2",
         "content-length: +1",
@@ -187,7 +187,7 @@ async fn a_length_that_two_readers_understand_differently_is_refused() {
 }
 
 #[tokio::test]
-async fn bounds_of_a_head_are_told_apart() {
+async fn oversized_request_line_and_headers_have_distinct_statuses() {
     let target = |length: usize| format!("GET {} HTTP/1.1\r\nhost: x\r\n\r\n", "/".repeat(length));
     let headers = |count: usize, length: usize| format!("x: {}\r\n", "y".repeat(length)).repeat(count);
     for (head, status) in [
@@ -206,7 +206,7 @@ async fn bounds_of_a_head_are_told_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_waits_for_a_head_and_no_longer() {
+async fn header_timeout_restarts_with_each_request_not_each_byte() {
     // Restarts with each request, not with each byte.
     let (mut client, service, served) = start(settings());
     for _ in 0..3 {
@@ -226,7 +226,7 @@ async fn a_connection_waits_for_a_head_and_no_longer() {
 }
 
 #[tokio::test]
-async fn one_empty_line_before_a_request_is_passed_over_and_more_are_refused() {
+async fn single_leading_empty_line_is_accepted() {
     for (lines, status) in [("\r\n", 200), ("\n", 200), ("\r\n\r\n", 400), ("\n\n\n", 400)] {
         let sent = format!("{lines}{}", post("/a", "1"));
         let (said, ..) = said(&[sent.as_bytes()]).await;
@@ -236,7 +236,7 @@ async fn one_empty_line_before_a_request_is_passed_over_and_more_are_refused() {
 
 /// RFC 9112, section 3.2.
 #[tokio::test]
-async fn a_request_has_one_host() {
+async fn exactly_one_valid_host_is_required() {
     for (hosts, status) in [
         ("", 400),
         ("host: a\r\nhost: a\r\n", 400),
@@ -259,7 +259,7 @@ async fn a_request_has_one_host() {
 
 /// RFC 9110, section 10.1.1.
 #[tokio::test]
-async fn an_expectation_that_nobody_knows_is_refused() {
+async fn unknown_expectation_is_rejected() {
     for expected in ["expect: a-gift\r\n", "expect: 100-continue\r\nexpect: 100-continue\r\n", "expect:\r\n"]
     {
         let head = format!("POST / HTTP/1.1\r\nhost: x\r\n{expected}content-length: 2\r\n\r\nok");
@@ -269,14 +269,14 @@ async fn an_expectation_that_nobody_knows_is_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_begins_tls_is_told_at_once() {
+async fn tls_client_hello_gets_a_plain_http_error() {
     let (said, asked, _) = said(&[&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00]]).await;
     assert!(said.starts_with("HTTP/1.1 400 ") && said.contains("serves plain HTTP"), "{said}");
     assert!(asked.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_beyond_all_times_is_none() {
+async fn maximum_header_timeout_means_no_timeout() {
     let (mut client, service, _served) = start(Settings { header_timeout: Duration::MAX, ..settings() });
     client.write_all(post("/a", "1").as_bytes()).await.expect("sent");
     client.read_exact(&mut [0; 12]).await.expect("an answer");
@@ -289,7 +289,7 @@ async fn a_limit_beyond_all_times_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_head_of_a_connection_has_less_time_than_later_ones() {
+async fn first_request_head_has_a_shorter_timeout() {
     let settings = Settings { header_timeout: MAX_FIRST_HEAD * 3, ..settings() };
     let begun = tokio::time::Instant::now();
     let (_silent, _, served) = start(settings.clone());
@@ -305,7 +305,7 @@ async fn the_first_head_of_a_connection_has_less_time_than_later_ones() {
 
 /// Empty lines are no sign of activity: neither many at once nor one after the other postpone the timeout.
 #[tokio::test(start_paused = true)]
-async fn empty_lines_without_end_neither_evade_the_timeout_nor_cost_work() {
+async fn endless_empty_lines_do_not_extend_the_header_timeout() {
     let (mut client, service, served) = start(settings());
     let mut sent = 0;
     while sent < 1_000_000 && client.write_all(&b"\r\n".repeat(100)).await.is_ok() {
@@ -317,7 +317,7 @@ async fn empty_lines_without_end_neither_evade_the_timeout_nor_cost_work() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_drained_ends_after_the_request_that_has_begun() {
+async fn draining_closes_a_connection_after_its_current_request() {
     let settings = settings();
     let draining = settings.draining.clone();
     let (mut idle, _, idles) = start(settings.clone());
@@ -335,7 +335,7 @@ async fn a_connection_that_is_drained_ends_after_the_request_that_has_begun() {
 }
 
 #[tokio::test]
-async fn a_long_body_is_read_whole() {
+async fn long_body_is_read_completely() {
     for length in [1, 16 * 1024 - 1, 16 * 1024 + 1, 300_000] {
         let body = "z".repeat(length);
         let (said, ..) = said(&[post("/a", &body).as_bytes()]).await;
@@ -347,7 +347,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn packets_make_no_difference(
+    fn packet_boundaries_do_not_matter(
         parts in prop::collection::vec(prop_oneof![
             Just(post("/a", "123")),
             Just("GET /stream HTTP/1.1\r\nhost: x\r\n\r\n".to_owned()),
@@ -370,9 +370,9 @@ proptest! {
     }
 }
 
-/// The page for operators computes what a gateway takes at most.
+/// The operators' handbook calculates the maximum memory of a gateway.
 #[test]
-fn the_handbook_states_the_memory_of_a_gateway() {
+fn handbook_states_the_gateway_memory_bound() {
     const KIB: usize = 1024;
     const MIB: usize = 1024 * KIB;
     let page = include_str!("../../../../docs/handbook/strangers.md");

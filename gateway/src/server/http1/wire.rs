@@ -22,7 +22,7 @@ const PACKET: usize = 16 * 1024;
 pub(super) const LONG_PACKET: usize = 64 * 1024;
 /// The start of TLS: a handshake record of any version since SSL 3.0. No HTTP method begins like that.
 const TLS_HANDSHAKE: &[u8] = &[0x16, 0x03];
-/// Asks a client for the body that it is holding back.
+/// Requests the body from a client that waits for `100 Continue`.
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// The next event on a connection.
@@ -40,7 +40,7 @@ pub(super) struct Wire<S> {
     seen: ScanOffset,
     /// The part of the request's body that is still to come.
     body: Framing,
-    /// Whether the client waits to be asked for the body.
+    /// Whether the client waits for `100 Continue` before it sends the body.
     waits: bool,
     /// Data to write besides responses.
     queued: Bytes,

@@ -11,7 +11,7 @@ use crate::fault::{FAULT_HEADER, Faults, InvalidFault};
 use crate::models;
 use crate::routing::Routes;
 use crate::wire::ApiError;
-use crate::wire::lazy_json::{self, members, spliced};
+use gatewright_protocol::lazy_json::{self, members, spliced};
 
 /// Separates a model from its faults.
 const SEPARATOR: u8 = b'~';
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bodies_are_read_only_where_a_model_may_have_faults() {
+    fn body_is_parsed_only_if_its_model_may_have_faults() {
         for body in [r#"{"model":"a~b"}"#, "{\"model\" :\n \"~\"}", r#"{"x":{"model":"a~b"}}"#] {
             assert!(may_ask(body.as_bytes()), "{body}");
         }

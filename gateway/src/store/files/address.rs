@@ -27,7 +27,7 @@ impl Signer {
 
     /// The file of a URL, by its name and query. Errors: the signature is invalid, or the file has expired.
     pub(super) fn read(&self, name: &str, query: &[(String, String)]) -> Result<FileName, ApiError> {
-        let parameter = |wanted| query.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.as_str());
+        let parameter = |name| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let unsigned =
             || ApiError::new(&ErrorCode::INVALID_SIGNATURE, "the signature of this file URL is not valid");
         let expires: u64 = parameter("exp").and_then(|value| value.parse().ok()).ok_or_else(unsigned)?;

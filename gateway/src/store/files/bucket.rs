@@ -5,8 +5,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use http::Method;
+use http_body_util::{BodyExt as _, Limited};
 use object_store::aws::AmazonS3Builder;
-use object_store::client::{HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
+    HttpService,
+};
 use object_store::prefix::PrefixStore;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
@@ -18,6 +23,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// How many times, and for how long, a failed request is retried: a client waits meanwhile.
 const RETRIES: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum size of a response that isn't a file, in bytes. A page of a list names a thousand files in about half a megabyte.
+const MAX_WHOLE: usize = 8 * 1024 * 1024;
 
 /// Opens a bucket, without sending a request yet. Errors: its settings can't be used.
 pub(super) fn open(bucket: &Bucket) -> Result<Arc<dyn ObjectStore>, String> {
@@ -45,34 +52,57 @@ struct Connector(reqwest::Client);
 
 impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        let client = self.0.clone();
-        Ok(if cfg!(debug_assertions) { HttpClient::new(Stopping(client)) } else { HttpClient::new(client) })
+        Ok(HttpClient::new(BoundedService(self.0.clone())))
     }
 }
 
-/// Has a crash point before and after each request that changes the bucket. In debug builds only.
+/// Bounds responses that are read as a whole. Has a crash point before and after each request that changes the bucket.
 #[derive(Debug)]
-struct Stopping(reqwest::Client);
+struct BoundedService(reqwest::Client);
 
-impl HttpService for Stopping {
+impl HttpService for BoundedService {
     // The signature that `async_trait` generates.
     fn call<'s, 'a>(&'s self, request: HttpRequest) -> BoxFuture<'a, Result<HttpResponse, HttpError>>
     where
         's: 'a,
         Self: 'a,
     {
-        if request.method().is_safe() {
-            return self.0.call(request);
-        }
-        let asking = async {
-            crash::point();
+        let changes = !request.method().is_safe();
+        // A list is asked for in the query.
+        let wants_file = request.method() == Method::GET && request.uri().query().is_none();
+        let asking = async move {
+            if changes {
+                crash::point();
+            }
             let response = self.0.call(request).await;
-            crash::point();
-            response
+            if changes {
+                crash::point();
+            }
+            let response = response?;
+            let is_file = wants_file && response.status().is_success();
+            Ok(if is_file { response } else { response.map(bounded) })
         };
         asking.boxed()
     }
 }
+
+/// Ends a body with an error where it becomes too large. Whoever collects it reserves the length that its header claims.
+fn bounded(body: HttpResponseBody) -> HttpResponseBody {
+    let body = Limited::new(body, MAX_WHOLE);
+    HttpResponseBody::new(body.map_err(|error| HttpError::new(HttpErrorKind::Decode, UnreadBody(error))))
+}
+
+/// Why a bounded body can't be read.
+#[derive(Debug)]
+struct UnreadBody(Box<dyn std::error::Error + Send + Sync>);
+
+impl std::fmt::Display for UnreadBody {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl std::error::Error for UnreadBody {}
 
 fn client() -> Result<reqwest::Client, String> {
     let roots = gatewright_trust::roots(None).map_err(|error| error.to_string())?;

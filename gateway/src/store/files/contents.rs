@@ -1,5 +1,5 @@
-//! Where the contents of files are: in a folder, in a bucket, or in memory. A file appears under its name once all of it is
-//! on the disk, so that nobody reads part of it, whenever the process or the machine fails.
+//! Where the contents of files are: in a folder, in a bucket, or in memory. A file appears under its name once all of it
+//! is on the disk, so that no reader ever sees part of it, even if the process or the machine fails.
 
 use std::io;
 use std::ops::Range;

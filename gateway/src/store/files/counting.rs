@@ -25,7 +25,7 @@ impl Counts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What all files take and those of an API key, if that was counted recently.
+    /// The space taken by all files and by those of an API key, if it was counted recently.
     pub(super) fn fresh(&self, owner: &str) -> Option<(FileTotals, FileTotals)> {
         let counts = self.lock();
         let count = counts.get(owner).filter(|count| count.since.elapsed() < FRESH)?;
@@ -59,9 +59,9 @@ mod tests {
     }
 
     #[test]
-    fn a_count_holds_for_a_second_with_what_is_kept_meanwhile() {
+    fn count_is_cached_for_a_second_including_additions() {
         let (counts, one, other) = (Counts::default(), Arc::from("one"), Arc::from("other"));
-        let stale = Instant::now().checked_sub(FRESH).expect("a machine that runs for a second");
+        let stale = Instant::now().checked_sub(FRESH).expect("an uptime of a second");
         counts.note(&one, stale, (taken(3, 30), taken(1, 10)));
         assert_eq!(counts.fresh(&one), None);
         // Long enough for a busy machine.

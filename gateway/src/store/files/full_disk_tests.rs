@@ -8,8 +8,8 @@ use crate::store::files::tests::{in_folder, keep, keep_for, names, refusal, serv
 use crate::store::small_disk::{make_read_only, may_mount, mount};
 
 #[test]
-fn a_full_or_read_only_disk_is_told_and_nothing_of_a_file_stays() {
-    let test = "store::files::full_disk_tests::a_full_or_read_only_disk_is_told_and_nothing_of_a_file_stays";
+fn full_or_read_only_disk_is_an_error_and_leaves_no_partial_file() {
+    let test = "store::files::full_disk_tests::full_or_read_only_disk_is_an_error_and_leaves_no_partial_file";
     if may_mount(test) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(on_a_small_disk());

@@ -1,5 +1,5 @@
-//! Space for files: what the files of all gateways that share the store take, and what was promised to work in progress
-//! in this process. One key takes no more than its share, and no more than its own limit.
+//! Space for files: the space taken by the files of all gateways that share the store, and the space promised to work in
+//! progress in this process. One key takes at most its share and its own limit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ pub(crate) struct FileReservation {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyFileQuota {
     /// As a share of the total.
-    pub(crate) hundredths: u8,
+    pub(crate) percent: u8,
     /// The key's own limit, if it has one.
     pub(crate) bytes: Option<u64>,
 }
@@ -100,8 +100,8 @@ impl KeyFileQuota {
 
     /// A share of the total, without a limit of the key.
     #[cfg(test)]
-    pub(crate) const fn part(hundredths: u8) -> Self {
-        Self { hundredths, bytes: None }
+    pub(crate) const fn part(percent: u8) -> Self {
+        Self { percent, bytes: None }
     }
 }
 
@@ -213,13 +213,14 @@ impl FileReservation {
 
     /// The share of the total that the key's files may take.
     fn part(&self) -> FileTotals {
-        let hundredths = u64::from(self.most.hundredths.min(100));
+        let percent = u64::from(self.most.percent.min(100));
         // These products can't overflow.
-        let of = |most: u64| most / 100 * hundredths + most % 100 * hundredths / 100;
+        let of = |most: u64| most / 100 * percent + most % 100 * percent / 100;
         FileTotals { files: of(MAX_FILES), bytes: of(self.files.max_bytes) }
     }
 
-    /// Whether there is room for what has been promised overall and to the key, `more` of it by this request.
+    /// Checks that there is room for everything promised, overall and to the key. `more`: the part promised to this
+    /// request.
     async fn judge(&self, all: u64, own: u64, more: u64) -> Result<(), ApiError> {
         let owner = &self.promised.owner;
         if let Some(taken) = self.files.counts.fresh(owner)
@@ -238,7 +239,7 @@ impl FileReservation {
             if swept {
                 return Err(full.refusal(&self.files).await);
             }
-            // Removing expired files frees space at once, no matter who removes them.
+            // Removing expired files frees space immediately, no matter which gateway removes them.
             self.files.remove_expired().await.map_err(|error| untold(&error))?;
             swept = true;
         }

@@ -92,7 +92,7 @@ fn age(file: &Path, age: Duration) {
 }
 
 #[tokio::test]
-async fn files_and_their_addresses_outlive_the_process() {
+async fn files_and_their_urls_survive_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let first = in_folder(folder.path(), 100);
     let kept = keep(&first, "key", &[3, 4]).await.expect("room");
@@ -116,7 +116,7 @@ async fn files_and_their_addresses_outlive_the_process() {
 }
 
 #[tokio::test]
-async fn an_address_past_its_hour_is_gone_also_while_the_file_is_there() {
+async fn expired_url_is_gone_even_if_the_file_exists() {
     // Section 8.
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 1000);
@@ -126,7 +126,7 @@ async fn an_address_past_its_hour_is_gone_also_while_the_file_is_there() {
 }
 
 #[tokio::test]
-async fn no_file_gives_way_before_its_hour_and_the_refusal_says_when_there_is_room() {
+async fn files_are_not_evicted_before_expiry_and_refusals_have_retry_after() {
     // Section 8: a URL is valid for its hour.
     let files = GeneratedFiles::in_memory(10);
     let kept = keep(&files, "key", &[4, 4]).await.expect("room");
@@ -136,11 +136,11 @@ async fn no_file_gives_way_before_its_hour_and_the_refusal_says_when_there_is_ro
         assert_eq!(served(&files, file).await, Ok(vec![7; 4]));
     }
     let refused = keep(&files, "key", &[11]).await.expect_err("never");
-    assert_eq!(refusal(refused), (503, None), "no wait helps");
+    assert_eq!(refusal(refused), (503, None), "retrying does not help");
 }
 
 #[tokio::test]
-async fn what_has_expired_makes_room_at_once_and_leaves_nothing() {
+async fn expired_files_free_their_space_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 10);
     keep_for(&files, "key", &[4, 4], Duration::ZERO).await.expect("room");
@@ -149,30 +149,30 @@ async fn what_has_expired_makes_room_at_once_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_key_takes_no_more_than_its_part_of_the_room() {
+async fn key_cannot_exceed_its_share_of_the_space() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100);
     let (mine, other) = ("mine".into(), "other".into());
     keep(&files, "mine", &[30]).await.expect("room");
-    let room = files.reserve(&mine, KeyFileQuota::part(50), 20).await.expect("the rest of its part");
-    let refused = files.reserve(&mine, KeyFileQuota::part(50), 1).await.err().expect("beyond its part");
+    let room = files.reserve(&mine, KeyFileQuota::part(50), 20).await.expect("the rest of its share");
+    let refused = files.reserve(&mine, KeyFileQuota::part(50), 1).await.err().expect("beyond its share");
     assert!(refused.to_string().contains("this API key"), "{refused}");
     assert!(matches!(refusal(refused), (429, Some(1..=60))));
-    files.reserve(&other, KeyFileQuota::part(50), 50).await.expect("the part of another");
+    files.reserve(&other, KeyFileQuota::part(50), 50).await.expect("another key's share");
     // Alone, it may use the rest, too.
     files.reserve(&mine, KeyFileQuota::ALL, 50).await.expect("all of it");
     drop(room);
     assert_eq!(files.reserve(&mine, KeyFileQuota::part(50), 0).await.expect("nothing").most(), 50);
     let refused = files.reserve(&mine, KeyFileQuota::part(50), 51).await.err().expect("never");
-    assert_eq!(refusal(refused), (429, None), "no wait helps");
+    assert_eq!(refusal(refused), (429, None), "retrying does not help");
     assert_eq!(files.promised(), (0, 0));
 }
 
 #[tokio::test]
-async fn a_key_takes_no_more_than_its_limit_at_all_gateways_of_a_store_together() {
+async fn key_limit_holds_across_gateways_that_share_a_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let gateways = [in_folder(folder.path(), 100), in_folder(folder.path(), 100)];
-    let limited = |hundredths, bytes| KeyFileQuota { hundredths, bytes: Some(bytes) };
+    let limited = |percent, bytes| KeyFileQuota { percent, bytes: Some(bytes) };
     let mine = "mine".into();
     for (files, bytes) in gateways.iter().zip([12, 5]) {
         let room = files.reserve(&mine, limited(100, 20), bytes).await.expect("within its limit");
@@ -181,7 +181,7 @@ async fn a_key_takes_no_more_than_its_limit_at_all_gateways_of_a_store_together(
     }
     for files in &gateways {
         let room = files.reserve(&mine, limited(100, 20), 3).await.expect("the rest of it");
-        let refused = files.reserve(&mine, limited(100, 20), 1).await.err().expect("what is promised counts");
+        let refused = files.reserve(&mine, limited(100, 20), 1).await.err().expect("reservations count");
         drop(room);
         assert!(matches!(refusal(refused), (429, Some(1..=60))));
         let refused = files.reserve(&mine, limited(100, 20), 4).await.err().expect("beyond its limit");
@@ -191,14 +191,14 @@ async fn a_key_takes_no_more_than_its_limit_at_all_gateways_of_a_store_together(
         assert!(matches!(refusal(refused), (429, Some(1..=60))));
         let refused = files.reserve(&mine, limited(100, 20), 21).await.err().expect("never");
         assert!(refused.to_string().ends_with("request less, or use a key with a larger limit"), "{refused}");
-        assert_eq!(refusal(refused), (429, None), "no wait helps");
+        assert_eq!(refusal(refused), (429, None), "retrying does not help");
         // Other keys are unaffected.
         files.reserve(&"other".into(), KeyFileQuota::ALL, 83).await.expect("the rest of the room");
     }
     // The smaller of the key's limit and its share applies.
     let largest = async |most| gateways[0].reserve(&mine, most, 0).await.expect("nothing").most();
     assert_eq!((largest(limited(100, 20)).await, largest(limited(10, 20)).await), (20, 10));
-    let refused = gateways[0].reserve(&mine, limited(15, 200), 1).await.err().expect("beyond its part");
+    let refused = gateways[0].reserve(&mine, limited(15, 200), 1).await.err().expect("beyond its share");
     assert!(refused.to_string().contains("that one key may use"), "{refused}");
     // A limit larger than the total has no effect.
     let refused = gateways[0].reserve(&mine, limited(100, 1_000), 84).await.err().expect("no room");
@@ -206,7 +206,7 @@ async fn a_key_takes_no_more_than_its_limit_at_all_gateways_of_a_store_together(
 }
 
 #[tokio::test]
-async fn a_reservation_grows_as_far_as_there_is_room() {
+async fn reservation_grows_while_there_is_room() {
     let files = GeneratedFiles::in_memory(10);
     let owner = "key".into();
     let mut room = files.reserve(&owner, KeyFileQuota::ALL, 0).await.expect("room");
@@ -222,7 +222,7 @@ async fn a_reservation_grows_as_far_as_there_is_room() {
 }
 
 #[tokio::test]
-async fn files_of_one_answer_are_kept_all_or_none() {
+async fn files_of_one_response_are_stored_all_or_none() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 10);
     assert!(keep(&files, "key", &[6, 6]).await.is_err());
@@ -231,7 +231,7 @@ async fn files_of_one_answer_are_kept_all_or_none() {
 }
 
 #[tokio::test]
-async fn work_in_progress_holds_its_room_until_it_ends() {
+async fn reservation_is_held_until_the_work_ends() {
     let (files, owner) = (GeneratedFiles::in_memory(10), "key".into());
     let room = files.reserve(&owner, KeyFileQuota::ALL, 8).await.expect("room");
     assert!(files.reserve(&owner, KeyFileQuota::ALL, 3).await.is_err());
@@ -245,7 +245,7 @@ async fn work_in_progress_holds_its_room_until_it_ends() {
 }
 
 #[tokio::test]
-async fn all_that_is_promised_at_once_fits() {
+async fn concurrent_reservations_never_exceed_the_space() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100);
     let owner = "key".into();
@@ -262,7 +262,7 @@ async fn all_that_is_promised_at_once_fits() {
 }
 
 #[tokio::test]
-async fn a_file_is_there_when_it_is_whole_and_not_before() {
+async fn file_is_visible_only_when_complete() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100 * 1024 * 1024);
     let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 0).await.expect("room");
@@ -288,7 +288,7 @@ async fn a_file_is_there_when_it_is_whole_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_written_waits_for_a_store_that_is_away() {
+async fn written_file_waits_for_an_unavailable_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 1_000);
     let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 100).await.expect("room");
@@ -322,7 +322,7 @@ async fn a_file_that_is_written_waits_for_a_store_that_is_away() {
 
 /// Another gateway may have removed it by then, because it was not recorded.
 #[tokio::test]
-async fn a_file_that_waited_for_the_store_for_too_long_is_not_recorded_any_more() {
+async fn file_that_waited_too_long_for_the_store_is_not_recorded() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 1_000);
     let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 100).await.expect("room");
@@ -335,7 +335,7 @@ async fn a_file_that_waited_for_the_store_for_too_long_is_not_recorded_any_more(
 }
 
 #[tokio::test]
-async fn what_a_crash_left_is_removed_and_nothing_else() {
+async fn leftovers_of_a_crash_are_removed_and_other_files_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100);
     let kept = keep(&files, "key", &[3]).await.expect("room");
@@ -363,7 +363,7 @@ async fn what_a_crash_left_is_removed_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_listing_goes_on_where_it_stopped() {
+async fn sweep_resumes_where_it_stopped() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100);
     let lies = folder.path().join("files");
@@ -380,7 +380,7 @@ async fn a_listing_goes_on_where_it_stopped() {
 }
 
 #[tokio::test]
-async fn a_file_larger_than_the_memory_is_read_piece_by_piece() {
+async fn huge_file_is_read_in_chunks() {
     const TEBIBYTE: u64 = 1 << 40;
 
     let folder = tempfile::tempdir().expect("a folder");
@@ -404,7 +404,7 @@ async fn a_file_larger_than_the_memory_is_read_piece_by_piece() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_away_is_told_and_not_made_anew() {
+async fn missing_folder_is_reported_and_not_recreated() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100);
     let kept = keep(&files, "key", &[3]).await.expect("room");
@@ -424,7 +424,7 @@ async fn a_folder_that_is_away_is_told_and_not_made_anew() {
 }
 
 #[tokio::test]
-async fn without_the_store_no_file_is_kept() {
+async fn files_are_not_stored_without_the_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100);
     let kept = keep(&files, "key", &[3]).await.expect("room");

@@ -1,4 +1,4 @@
-//! What history keeps, evicts and returns.
+//! What the history keeps, evicts and returns.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn assert_empty(history: &History) {
 }
 
 #[test]
-fn a_response_that_was_removed_takes_no_room() {
+fn removed_response_frees_its_memory() {
     let history = History::new(false);
     for number in 0..3 * MAX_COPIES {
         keep(&history, "a", number);
@@ -43,7 +43,7 @@ fn a_response_that_was_removed_takes_no_room() {
 }
 
 #[test]
-fn the_oldest_responses_give_way() {
+fn oldest_responses_are_evicted() {
     let history = History::new(false);
     for number in 0..=MAX_COPIES {
         keep(&history, &number.to_string(), number);
@@ -53,7 +53,7 @@ fn the_oldest_responses_give_way() {
 }
 
 #[test]
-fn the_place_of_a_response_stays_known_when_its_copy_gives_way() {
+fn location_survives_the_eviction_of_its_copy() {
     let history = History::new(false);
     history.keep(&owner(), "held".to_owned(), Some(documents(1)), Some(holder()));
     for number in 0..MAX_COPIES {
@@ -68,7 +68,7 @@ fn the_place_of_a_response_stays_known_when_its_copy_gives_way() {
 }
 
 #[test]
-fn what_a_store_said_before_a_copy_gave_way_or_was_deleted_is_not_learned() {
+fn stale_store_lookup_is_ignored_after_eviction_or_deletion() {
     let history = History::new(true);
     history.keep(&owner(), "held".to_owned(), Some(documents(1)), Some(holder()));
     let before = history.glance("key", "held");
@@ -91,13 +91,13 @@ fn what_a_store_said_before_a_copy_gave_way_or_was_deleted_is_not_learned() {
 }
 
 #[test]
-fn places_are_bounded_in_number_and_size() {
+fn locations_are_bounded_in_count_and_size() {
     let history = History::new(false);
     for number in 0..=MAX_PLACES {
         history.keep(&owner(), number.to_string(), None, Some(holder()));
     }
     assert!(history.get("key", "0").is_none() && history.get("key", "1").is_some());
-    // Such ids never become part of a path.
+    // Such ids get no location, because they would become part of a path.
     for id in ["a/b", "..", "a?b", "a b", &"a".repeat(LONGEST_ID + 1)] {
         history.keep(&owner(), id.to_owned(), None, Some(holder()));
         assert!(history.get("key", id).is_none(), "{id}");
@@ -107,7 +107,7 @@ fn places_are_bounded_in_number_and_size() {
 }
 
 #[test]
-fn one_response_takes_no_more_than_its_share() {
+fn single_response_is_bounded_in_size() {
     let history = History::new(false);
     let beside = documents(0).size();
     keep(&history, "longest", LONGEST - beside);
@@ -118,7 +118,7 @@ fn one_response_takes_no_more_than_its_share() {
 }
 
 #[test]
-fn a_response_belongs_to_one_api_key() {
+fn response_belongs_to_one_api_key() {
     let history = History::new(false);
     keep(&history, "a", 1);
     assert!(history.get("other", "a").is_none() && !history.remove("other", "a"));
@@ -129,7 +129,7 @@ fn a_response_belongs_to_one_api_key() {
 }
 
 #[test]
-fn a_response_that_is_stored_anew_takes_its_room_once() {
+fn replaced_response_counts_once() {
     let history = History::new(false);
     keep(&history, "a", 9);
     keep(&history, "a", 2);
@@ -141,7 +141,7 @@ fn a_response_that_is_stored_anew_takes_its_room_once() {
 }
 
 #[test]
-fn the_handbook_states_the_memory_that_this_takes() {
+fn handbook_states_the_history_memory_bound() {
     let page = include_str!("../../../../docs/handbook/strangers.md");
     let row = format!("| copies of stored responses | fixed | {} MiB |", MAX_BYTES / 1024 / 1024);
     assert!(page.contains(&row), "{row}");

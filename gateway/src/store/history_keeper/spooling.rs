@@ -24,8 +24,8 @@ pub(super) struct Spooling {
 /// Items, with the number of the last change in each.
 #[derive(Default)]
 struct SpoolEntries {
-    kept: Vec<(u64, SpoolEntry)>,
-    /// What the spool could not accept.
+    entries: Vec<(u64, SpoolEntry)>,
+    /// Changes that the spool could not accept.
     refused: Option<(u64, Bytes)>,
 }
 
@@ -33,7 +33,7 @@ struct SpoolEntries {
 pub(super) struct RecoveredChanges {
     pub(super) copies: Vec<CopyChange>,
     pub(super) places: Vec<LocationChange>,
-    kept: SpoolEntry,
+    entry: SpoolEntry,
 }
 
 /// The format of changes in an item: a line of JSON, and the contents of the copies.
@@ -66,7 +66,7 @@ impl Spooling {
                 one.leave("it has no changes of stored responses");
             }
             let (copies, places) = changes?;
-            Some(RecoveredChanges { copies, places, kept: one.kept })
+            Some(RecoveredChanges { copies, places, entry: one.entry })
         });
         all.collect()
     }
@@ -75,7 +75,7 @@ impl Spooling {
     pub(super) async fn stored(&self, count: u64) {
         let mut items = self.items.lock().await;
         items.refused.take_if(|(last, _)| *last <= count);
-        let stored = items.kept.extract_if(.., |(last, _)| *last <= count).map(|(_, item)| item).collect();
+        let stored = items.entries.extract_if(.., |(last, _)| *last <= count).map(|(_, item)| item).collect();
         drop(items);
         SpoolEntry::remove_all(stored).await;
     }
@@ -98,7 +98,7 @@ impl HistoryKeeper {
                 items.refused = Some((number, content));
                 return;
             };
-            items.kept.push((number, written));
+            items.entries.push((number, written));
         }
     }
 
@@ -127,7 +127,7 @@ impl HistoryKeeper {
         while let Some(one) = left.front() {
             self.store.change_copies(&one.copies).await?;
             self.store.change_places(&one.places).await?;
-            one.kept.remove().await;
+            one.entry.remove().await;
             left.pop_front();
         }
         Ok(())
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_read_as_they_were_written_without_copies_that_are_too_old() {
+    fn spooled_changes_round_trip_without_expired_copies() {
         let copy = |id: &str, kept: u64, content: &[u8]| {
             let (owner, id, content) = ("key".into(), id.into(), content.to_vec());
             CopyChange::Kept(Copy { owner, id, stamp: -7, kept, content })

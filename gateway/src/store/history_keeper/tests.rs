@@ -40,7 +40,7 @@ async fn sought(history: &History, keeper: &Arc<HistoryKeeper>, id: &str) -> Opt
 }
 
 #[tokio::test]
-async fn places_outlive_the_process_each_for_its_key() {
+async fn locations_survive_a_restart_per_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = database(&folder);
     let (first, keeper) = history(&store);
@@ -68,7 +68,7 @@ async fn places_outlive_the_process_each_for_its_key() {
 }
 
 #[tokio::test]
-async fn what_another_gateway_stored_is_found_and_what_was_deleted_anywhere_is_not() {
+async fn changes_of_another_gateway_are_seen() {
     let folder = tempfile::tempdir().expect("a folder");
     let (one, other) = (database(&folder), database(&folder));
     let ((first, writing), (second, reading)) = (history(&one), history(&other));
@@ -94,7 +94,7 @@ async fn what_another_gateway_stored_is_found_and_what_was_deleted_anywhere_is_n
 }
 
 #[tokio::test]
-async fn a_copy_that_gave_way_in_memory_is_read_again() {
+async fn copy_evicted_from_memory_is_read_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let (history, keeper) = history(&database(&folder));
     keep(&history, "first", "one", None);
@@ -110,7 +110,7 @@ async fn a_copy_that_gave_way_in_memory_is_read_again() {
 }
 
 #[tokio::test]
-async fn a_wait_for_others_does_not_mean_that_the_store_is_away() {
+async fn waiting_for_a_lookup_slot_does_not_mark_the_store_unavailable() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = database(&folder);
     let ((first, writing), (second, reading)) = (history(&store), history(&store));
@@ -124,7 +124,7 @@ async fn a_wait_for_others_does_not_mean_that_the_store_is_away() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_busy_or_away_stops_nobody_for_long_and_loses_no_response() {
+async fn busy_or_unavailable_store_delays_briefly_and_loses_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = database(&folder);
     let (history, keeper) = history(&store);
@@ -150,7 +150,7 @@ async fn a_store_that_is_busy_or_away_stops_nobody_for_long_and_loses_no_respons
 }
 
 #[tokio::test]
-async fn nothing_of_a_conversation_can_be_read_in_the_database_without_the_pepper() {
+async fn stored_conversations_are_unreadable_without_the_pepper() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = database(&folder);
     let (first, keeper) = history(&store);
@@ -167,7 +167,7 @@ async fn nothing_of_a_conversation_can_be_read_in_the_database_without_the_peppe
 }
 
 #[tokio::test]
-async fn a_store_in_memory_is_asked_for_nothing() {
+async fn in_memory_store_is_not_queried() {
     let store: Arc<dyn DurableStore> = Arc::new(MemoryStore::default());
     let history = Arc::new(History::new(false));
     let keeper = HistoryKeeper::start(Arc::clone(&history), store, Sealer::new([7; 32]), || 100, None);

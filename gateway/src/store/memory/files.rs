@@ -55,9 +55,9 @@ impl FileStore for MemoryStore {
         most: u32,
     ) -> StoreFuture<'s, Vec<ExpiringFile>> {
         let (records, now) = (self.records(), unix_seconds());
-        let wanted = records.iter().filter(|(_, file)| owner.is_none_or(|owner| *file.owner == *owner));
-        let wanted = wanted.take(usize::try_from(most).unwrap_or(usize::MAX));
-        let expiring = wanted.map(|((expires, _), file)| ExpiringFile {
+        let selected = records.iter().filter(|(_, file)| owner.is_none_or(|owner| *file.owner == *owner));
+        let selected = selected.take(usize::try_from(most).unwrap_or(usize::MAX));
+        let expiring = selected.map(|((expires, _), file)| ExpiringFile {
             file: file.clone(),
             left: expires.saturating_sub(now),
         });

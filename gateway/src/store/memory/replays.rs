@@ -151,14 +151,15 @@ impl MemoryReplays {
     }
 
     fn reserve_as(&self, keyed: &KeyedRequest, lease: i64, lasts: Duration) -> ReplaySlot {
-        let (now, mut kept) = (now(), self.lock());
+        let (now, mut state) = (now(), self.lock());
         let due = now.saturating_add(millis(lasts));
-        if let Some(request) = kept.find(&keyed.slot, now)
+        if let Some(request) = state.find(&keyed.slot, now)
             && (request.lease != lease || request.answer.is_some())
         {
             return request.reserved(keyed);
         }
-        kept.requests
+        state
+            .requests
             .insert(keyed.slot.clone(), PendingReplay { keyed: keyed.clone(), lease, due, answer: None });
         ReplaySlot::First(Lease { id: keyed.slot.clone(), number: lease })
     }
@@ -170,35 +171,35 @@ impl MemoryReplays {
         lasts: Duration,
         room: AnswerQuota,
     ) -> bool {
-        let mut kept = self.lock();
+        let mut state = self.lock();
         let due = now().saturating_add(millis(lasts));
-        let Some(request) = kept.under_way(lease) else { return false };
+        let Some(request) = state.under_way(lease) else { return false };
         (request.answer, request.due) = (Some(answer.to_vec()), due);
         let keyed = request.keyed.clone();
-        kept.shelve(&keyed, lease.number, ANSWER_OVERHEAD + answer.len(), room);
+        state.shelve(&keyed, lease.number, ANSWER_OVERHEAD + answer.len(), room);
         true
     }
 
     pub(crate) fn free_key(&self, lease: &Lease) {
-        let mut kept = self.lock();
-        if kept.under_way(lease).is_some() {
-            kept.requests.remove(&lease.id);
+        let mut state = self.lock();
+        if state.under_way(lease).is_some() {
+            state.requests.remove(&lease.id);
         }
     }
 
     pub(crate) fn renew_keys(&self, leases: &[Lease], last: Duration) {
-        let mut kept = self.lock();
+        let mut state = self.lock();
         let due = now().saturating_add(millis(last));
         for lease in leases {
-            if let Some(request) = kept.under_way(lease) {
+            if let Some(request) = state.under_way(lease) {
                 request.due = due;
             }
         }
     }
 
     pub(crate) fn forget(&self) {
-        let (now, mut kept) = (now(), self.lock());
-        let ReplayState { requests, shelves } = &mut *kept;
+        let (now, mut state) = (now(), self.lock());
+        let ReplayState { requests, shelves } = &mut *state;
         let unanswered = now.saturating_sub(millis(UNANSWERED_FOR));
         requests.retain(|_, request| request.due > if request.answer.is_some() { now } else { unanswered });
         for shelf in shelves.values_mut() {

@@ -97,56 +97,57 @@ impl QueueState {
 
     /// The task of a lease that is the latest one, while the task is in progress.
     fn at(&mut self, lease: &Lease) -> Option<&mut MemoryTask> {
-        self.tasks.get_mut(&lease.id).filter(|kept| kept.lease == lease.number && kept.ended.is_none())
+        self.tasks.get_mut(&lease.id).filter(|entry| entry.lease == lease.number && entry.ended.is_none())
     }
 
     fn in_progress(&self) -> impl Iterator<Item = &MemoryTask> {
-        self.tasks.values().filter(|kept| kept.ended.is_none())
+        self.tasks.values().filter(|entry| entry.ended.is_none())
     }
 
     fn pending(&self) -> impl Iterator<Item = &MemoryDelivery> {
-        self.deliveries.values().filter(|kept| kept.delivery.status == Status::Pending)
+        self.deliveries.values().filter(|entry| entry.delivery.status == Status::Pending)
     }
 
     fn full(&self, owner: &str, announced: bool, most: Quota) -> Option<QuotaExceeded> {
-        if self.in_progress().filter(|kept| *kept.task.owner == *owner).count() >= most.of_key {
+        if self.in_progress().filter(|entry| *entry.task.owner == *owner).count() >= most.of_key {
             return Some(QuotaExceeded::OfKey(most.of_key));
         }
         if self.in_progress().count() >= most.of_all {
             return Some(QuotaExceeded::OfAll(most.of_all));
         }
         let own_notices = || {
-            let promised = self.in_progress().filter(|kept| kept.announced && *kept.task.owner == *owner);
-            promised.count() + self.pending().filter(|kept| kept.delivery.notice.owner == owner).count()
+            let promised = self.in_progress().filter(|entry| entry.announced && *entry.task.owner == *owner);
+            promised.count() + self.pending().filter(|entry| entry.delivery.notice.owner == owner).count()
         };
         if announced && own_notices() >= most.notices_of_key {
             return Some(QuotaExceeded::NoticesOfKey(most.notices_of_key));
         }
-        let notices = || self.in_progress().filter(|kept| kept.announced).count() + self.pending().count();
+        let notices = || self.in_progress().filter(|entry| entry.announced).count() + self.pending().count();
         (announced && notices() >= most.notices).then_some(QuotaExceeded::Notices(most.notices))
     }
 
     /// For all keys, or for one.
     fn forget_oldest_tasks(&mut self, owner: Option<&str>, most: usize) {
-        let is_meant =
-            |kept: &MemoryTask| kept.ended.is_some() && owner.is_none_or(|owner| *kept.task.owner == *owner);
-        let ended = self.tasks.values().filter(|kept| is_meant(kept));
-        let mut numbers: Vec<u64> = ended.map(|kept| kept.number).collect();
+        let is_meant = |entry: &MemoryTask| {
+            entry.ended.is_some() && owner.is_none_or(|owner| *entry.task.owner == *owner)
+        };
+        let ended = self.tasks.values().filter(|entry| is_meant(entry));
+        let mut numbers: Vec<u64> = ended.map(|entry| entry.number).collect();
         if let Some(excess) = numbers.len().checked_sub(most).filter(|excess| *excess > 0) {
             let (_, last, _) = numbers.select_nth_unstable(excess - 1);
             let last = *last;
-            self.tasks.retain(|_, kept| !is_meant(kept) || kept.number > last);
+            self.tasks.retain(|_, entry| !is_meant(entry) || entry.number > last);
         }
     }
 
     /// Only those with a status.
     fn forget_oldest_deliveries(&mut self, status: Status) {
-        let told = self.deliveries.values().filter(|kept| kept.delivery.status == status);
-        let mut numbers: Vec<u64> = told.map(|kept| kept.number).collect();
+        let deliveries = self.deliveries.values().filter(|entry| entry.delivery.status == status);
+        let mut numbers: Vec<u64> = deliveries.map(|entry| entry.number).collect();
         if let Some(excess) = numbers.len().checked_sub(MAX_TOLD).filter(|excess| *excess > 0) {
             let (_, last, _) = numbers.select_nth_unstable(excess - 1);
             let last = *last;
-            self.deliveries.retain(|_, kept| kept.delivery.status != status || kept.number > last);
+            self.deliveries.retain(|_, entry| entry.delivery.status != status || entry.number > last);
         }
     }
 
@@ -160,9 +161,10 @@ impl QueueState {
             due: None,
             ended: None,
         };
-        let mut kept = MemoryDelivery { number: self.next_number(), delivery, lease: 0, due: 0, ended: None };
-        kept.wait(Duration::ZERO);
-        self.deliveries.insert(notice.id.clone(), kept);
+        let mut entry =
+            MemoryDelivery { number: self.next_number(), delivery, lease: 0, due: 0, ended: None };
+        entry.wait(Duration::ZERO);
+        self.deliveries.insert(notice.id.clone(), entry);
     }
 }
 
@@ -174,16 +176,16 @@ impl TaskStore for MemoryStore {
         most: Quota,
         lasts: Duration,
     ) -> StoreFuture<'s, Result<Lease, QuotaExceeded>> {
-        let mut kept = self.queues.lock();
-        if let Some(full) = kept.full(&task.owner, announced, most) {
+        let mut queues = self.queues.lock();
+        if let Some(full) = queues.full(&task.owner, announced, most) {
             return done(Err(full));
         }
-        kept.forget_oldest_tasks(Some(&task.owner), most.ended_of_key(MAX_ENDED));
-        let (number, task) = (kept.next_number(), task.clone());
+        queues.forget_oldest_tasks(Some(&task.owner), most.ended_of_key(MAX_ENDED));
+        let (number, task) = (queues.next_number(), task.clone());
         let lease = Lease { id: task.id.clone(), number: 1 };
         let due = now().saturating_add(millis(lasts));
         let new = MemoryTask { number, task, announced, task_payload: None, lease: 1, due, ended: None };
-        kept.tasks.insert(lease.id.clone(), new);
+        queues.tasks.insert(lease.id.clone(), new);
         done(Ok(lease))
     }
 
@@ -193,52 +195,53 @@ impl TaskStore for MemoryStore {
         state: &'s TaskState,
         task_payload: &'s str,
     ) -> StoreFuture<'s, bool> {
-        let mut kept = self.queues.lock();
-        let is_new = |kept: &&mut MemoryTask| {
-            kept.task_payload
+        let mut queues = self.queues.lock();
+        let is_new = |entry: &&mut MemoryTask| {
+            entry
+                .task_payload
                 .as_deref()
-                .is_none_or(|before| before == task_payload && kept.task.state == *state)
+                .is_none_or(|before| before == task_payload && entry.task.state == *state)
         };
-        let found = kept.at(lease).filter(is_new);
-        done(found.is_some_and(|kept| {
-            kept.task.state = state.clone();
-            kept.task_payload = Some(task_payload.to_owned());
+        let found = queues.at(lease).filter(is_new);
+        done(found.is_some_and(|entry| {
+            entry.task.state = state.clone();
+            entry.task_payload = Some(task_payload.to_owned());
             true
         }))
     }
 
     fn drop_task<'s>(&'s self, lease: &'s Lease) -> StoreFuture<'s, ()> {
-        let mut kept = self.queues.lock();
-        if kept.at(lease).is_some() {
-            kept.tasks.remove(&lease.id);
+        let mut queues = self.queues.lock();
+        if queues.at(lease).is_some() {
+            queues.tasks.remove(&lease.id);
         }
         done(())
     }
 
     fn task<'s>(&'s self, owner: &'s str, id: &'s str) -> StoreFuture<'s, Option<Task>> {
-        let kept = self.queues.lock();
-        let found = kept.tasks.get(id).filter(|kept| *kept.task.owner == *owner);
-        done(found.map(|kept| kept.task.clone()))
+        let queues = self.queues.lock();
+        let found = queues.tasks.get(id).filter(|entry| *entry.task.owner == *owner);
+        done(found.map(|entry| entry.task.clone()))
     }
 
     fn tasks<'s>(&'s self, status: Option<&'s str>) -> StoreFuture<'s, Vec<(Task, Option<u64>)>> {
-        let kept = self.queues.lock();
-        let is_wanted = |kept: &&MemoryTask| {
-            let was_submitted = kept.task_payload.is_some() || kept.ended.is_some();
-            was_submitted && status.is_none_or(|wanted| wanted == kept.task.state.name())
+        let queues = self.queues.lock();
+        let is_listed = |entry: &&MemoryTask| {
+            let was_submitted = entry.task_payload.is_some() || entry.ended.is_some();
+            was_submitted && status.is_none_or(|status| status == entry.task.state.name())
         };
-        let mut list: Vec<&MemoryTask> = kept.tasks.values().filter(is_wanted).collect();
-        list.sort_by_key(|kept| std::cmp::Reverse(kept.number));
+        let mut list: Vec<&MemoryTask> = queues.tasks.values().filter(is_listed).collect();
+        list.sort_by_key(|entry| std::cmp::Reverse(entry.number));
         let listed = list.into_iter().take(LONGEST_LIST);
-        done(listed.map(|kept| (kept.task.clone(), kept.ended.map(|ended| ended.shown))).collect())
+        done(listed.map(|entry| (entry.task.clone(), entry.ended.map(|ended| ended.shown))).collect())
     }
 
     fn advance_task<'s>(&'s self, lease: &'s Lease, state: &'s TaskState) -> StoreFuture<'s, bool> {
-        let mut kept = self.queues.lock();
-        let is_left = |kept: &&mut MemoryTask| [&TaskState::Pending, state].contains(&&kept.task.state);
-        let found = kept.at(lease).filter(is_left);
-        done(found.is_some_and(|kept| {
-            kept.task.state = state.clone();
+        let mut queues = self.queues.lock();
+        let is_left = |entry: &&mut MemoryTask| [&TaskState::Pending, state].contains(&&entry.task.state);
+        let found = queues.at(lease).filter(is_left);
+        done(found.is_some_and(|entry| {
+            entry.task.state = state.clone();
             true
         }))
     }
@@ -249,23 +252,23 @@ impl TaskStore for MemoryStore {
         state: &'s TaskState,
         notice: Option<&'s Notice>,
     ) -> StoreFuture<'s, bool> {
-        let mut kept = self.queues.lock();
-        let Some(ending) = kept.at(lease) else { return done(false) };
+        let mut queues = self.queues.lock();
+        let Some(ending) = queues.at(lease) else { return done(false) };
         ending.task.state = state.clone();
         (ending.task_payload, ending.ended) = (None, Some(EndedAt::now()));
         if let Some(notice) = notice {
-            kept.add_notice(notice);
+            queues.add_notice(notice);
         }
-        kept.forget_oldest_tasks(None, MAX_ENDED);
+        queues.forget_oldest_tasks(None, MAX_ENDED);
         done(true)
     }
 
     fn renew_leases<'s>(&'s self, leases: &'s [Lease], last: Duration) -> StoreFuture<'s, Vec<Lease>> {
         let due = now().saturating_add(millis(last));
-        let mut kept = self.queues.lock();
-        let is_lost = |lease: &&Lease| match kept.at(lease) {
-            Some(kept) => {
-                kept.due = due;
+        let mut queues = self.queues.lock();
+        let is_lost = |lease: &&Lease| match queues.at(lease) {
+            Some(entry) => {
+                entry.due = due;
                 false
             }
             None => true,
@@ -274,35 +277,36 @@ impl TaskStore for MemoryStore {
     }
 
     fn resume_tasks(&self, last: Duration, most: usize) -> StoreFuture<'_, Vec<ResumedTask>> {
-        let (mut kept, now) = (self.queues.lock(), now());
-        let idle =
-            |kept: &&mut MemoryTask| kept.ended.is_none() && kept.task_payload.is_some() && kept.due <= now;
-        let mut waiting: Vec<&mut MemoryTask> = kept.tasks.values_mut().filter(idle).collect();
-        waiting.sort_by_key(|kept| kept.due);
-        let resumed = waiting.into_iter().take(most).map(|kept| {
-            kept.lease += 1;
-            kept.due = now.saturating_add(millis(last));
-            let lease = Lease { id: kept.task.id.clone(), number: kept.lease };
-            let task_payload = kept.task_payload.clone().unwrap_or_default();
-            ResumedTask { task: kept.task.clone(), lease, now: unix_millis(), task_payload }
+        let (mut queues, now) = (self.queues.lock(), now());
+        let idle = |entry: &&mut MemoryTask| {
+            entry.ended.is_none() && entry.task_payload.is_some() && entry.due <= now
+        };
+        let mut waiting: Vec<&mut MemoryTask> = queues.tasks.values_mut().filter(idle).collect();
+        waiting.sort_by_key(|entry| entry.due);
+        let resumed = waiting.into_iter().take(most).map(|entry| {
+            entry.lease += 1;
+            entry.due = now.saturating_add(millis(last));
+            let lease = Lease { id: entry.task.id.clone(), number: entry.lease };
+            let task_payload = entry.task_payload.clone().unwrap_or_default();
+            ResumedTask { task: entry.task.clone(), lease, now: unix_millis(), task_payload }
         });
         done(resumed.collect())
     }
 
     fn forget_tasks(&self) -> StoreFuture<'_, ()> {
-        let (mut kept, now) = (self.queues.lock(), now());
-        kept.tasks.retain(|_, kept| match kept.ended {
+        let (mut queues, now) = (self.queues.lock(), now());
+        queues.tasks.retain(|_, entry| match entry.ended {
             Some(ended) => ended.is_since(KNOWN_FOR),
-            None => kept.task_payload.is_some() || kept.due > now,
+            None => entry.task_payload.is_some() || entry.due > now,
         });
         done(())
     }
 
     #[cfg(test)]
     fn age_tasks(&self, by: Duration) -> StoreFuture<'_, ()> {
-        for kept in self.queues.lock().tasks.values_mut() {
-            kept.due = kept.due.saturating_sub(millis(by));
-            age(&mut kept.ended, by);
+        for entry in self.queues.lock().tasks.values_mut() {
+            entry.due = entry.due.saturating_sub(millis(by));
+            age(&mut entry.ended, by);
         }
         done(())
     }
@@ -310,78 +314,79 @@ impl TaskStore for MemoryStore {
 
 impl DeliveryStore for MemoryStore {
     fn due_deliveries(&self, last: Duration, most: usize) -> StoreFuture<'_, Vec<DueDelivery>> {
-        let (mut kept, now) = (self.queues.lock(), now());
-        let is_due = |kept: &&mut MemoryDelivery| kept.delivery.status == Status::Pending && kept.due <= now;
-        let mut waiting: Vec<&mut MemoryDelivery> = kept.deliveries.values_mut().filter(is_due).collect();
-        waiting.sort_by_key(|kept| kept.due);
-        let taken = waiting.into_iter().take(most).map(|kept| {
-            kept.lease += 1;
-            kept.due = now.saturating_add(millis(last));
-            let notice = kept.delivery.notice.clone();
-            let lease = Lease { id: notice.id.clone(), number: kept.lease };
-            DueDelivery { notice, lease, attempts: kept.delivery.attempts }
+        let (mut queues, now) = (self.queues.lock(), now());
+        let is_due =
+            |entry: &&mut MemoryDelivery| entry.delivery.status == Status::Pending && entry.due <= now;
+        let mut waiting: Vec<&mut MemoryDelivery> = queues.deliveries.values_mut().filter(is_due).collect();
+        waiting.sort_by_key(|entry| entry.due);
+        let taken = waiting.into_iter().take(most).map(|entry| {
+            entry.lease += 1;
+            entry.due = now.saturating_add(millis(last));
+            let notice = entry.delivery.notice.clone();
+            let lease = Lease { id: notice.id.clone(), number: entry.lease };
+            DueDelivery { notice, lease, attempts: entry.delivery.attempts }
         });
         done(taken.collect())
     }
 
     fn next_delivery(&self) -> StoreFuture<'_, Option<Duration>> {
-        let next = self.queues.lock().pending().map(|kept| kept.due).min();
+        let next = self.queues.lock().pending().map(|entry| entry.due).min();
         done(next.map(|due| Duration::from_millis(due.saturating_sub(now()))))
     }
 
     fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s DeliveryOutcome) -> StoreFuture<'s, bool> {
         let mut guard = self.queues.lock();
         let found = guard.deliveries.get_mut(&lease.id);
-        let is_last = |kept: &&mut MemoryDelivery| {
-            kept.lease == lease.number && kept.delivery.status == Status::Pending
+        let is_last = |entry: &&mut MemoryDelivery| {
+            entry.lease == lease.number && entry.delivery.status == Status::Pending
         };
-        let Some(kept) = found.filter(is_last) else { return done(false) };
-        kept.delivery.attempts += 1;
+        let Some(entry) = found.filter(is_last) else { return done(false) };
+        entry.delivery.attempts += 1;
         let (status, problem) = match attempted.clone() {
             DeliveryOutcome::Again { after, problem } => {
-                kept.wait(after);
-                kept.delivery.problem = Some(problem);
+                entry.wait(after);
+                entry.delivery.problem = Some(problem);
                 return done(true);
             }
             DeliveryOutcome::Delivered => (Status::Delivered, None),
             DeliveryOutcome::Dead { problem } => (Status::Dead, Some(problem)),
         };
-        kept.end(status);
-        kept.delivery.problem = problem;
+        entry.end(status);
+        entry.delivery.problem = problem;
         guard.forget_oldest_deliveries(status);
         done(true)
     }
 
     fn deliveries(&self, status: Option<Status>) -> StoreFuture<'_, Vec<Delivery>> {
-        let kept = self.queues.lock();
-        let is_wanted = |kept: &&MemoryDelivery| status.is_none_or(|wanted| wanted == kept.delivery.status);
-        let mut list: Vec<&MemoryDelivery> = kept.deliveries.values().filter(is_wanted).collect();
-        list.sort_by_key(|kept| std::cmp::Reverse(kept.number));
-        done(list.into_iter().take(LONGEST_LIST).map(|kept| kept.delivery.clone()).collect())
+        let queues = self.queues.lock();
+        let is_listed = |entry: &&MemoryDelivery| status.is_none_or(|status| status == entry.delivery.status);
+        let mut list: Vec<&MemoryDelivery> = queues.deliveries.values().filter(is_listed).collect();
+        list.sort_by_key(|entry| std::cmp::Reverse(entry.number));
+        done(list.into_iter().take(LONGEST_LIST).map(|entry| entry.delivery.clone()).collect())
     }
 
     fn redeliver<'s>(&'s self, id: &'s str) -> StoreFuture<'s, bool> {
-        let mut kept = self.queues.lock();
-        let found = kept.deliveries.get_mut(id);
-        done(found.is_some_and(|kept| {
-            kept.lease += 1;
-            kept.wait(Duration::ZERO);
-            kept.delivery.attempts = 0;
+        let mut queues = self.queues.lock();
+        let found = queues.deliveries.get_mut(id);
+        done(found.is_some_and(|entry| {
+            entry.lease += 1;
+            entry.wait(Duration::ZERO);
+            entry.delivery.attempts = 0;
             true
         }))
     }
 
     fn forget_deliveries(&self) -> StoreFuture<'_, ()> {
-        let is_kept = |kept: &MemoryDelivery| kept.ended.is_none_or(|ended| ended.is_since(TOLD_FOR));
-        self.queues.lock().deliveries.retain(|_, kept| is_kept(kept));
+        let is_kept = |entry: &MemoryDelivery| entry.ended.is_none_or(|ended| ended.is_since(TOLD_FOR));
+        self.queues.lock().deliveries.retain(|_, entry| is_kept(entry));
         done(())
     }
 
     #[cfg(test)]
     fn age_deliveries(&self, by: Duration) -> StoreFuture<'_, ()> {
-        for kept in self.queues.lock().deliveries.values_mut() {
-            kept.due = kept.due.saturating_sub(millis(by));
-            age(&mut kept.ended, by);
+        for entry in self.queues.lock().deliveries.values_mut() {
+            entry.due = entry.due.saturating_sub(millis(by));
+            age(&mut entry.ended, by);
         }
         done(())
     }

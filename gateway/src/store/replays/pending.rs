@@ -23,7 +23,7 @@ pub(super) struct PendingAnswer {
     /// The space for it and the other answers of its operation.
     pub(super) room: AnswerQuota,
     /// Its item in the spool, if there is one.
-    pub(super) kept: OnceLock<SpoolEntry>,
+    pub(super) spooled: OnceLock<SpoolEntry>,
 }
 
 /// See the module.
@@ -42,8 +42,8 @@ impl PendingAnswer {
 
     /// It no longer needs to survive this process.
     pub(super) async fn forget(&self) {
-        if let Some(kept) = self.kept.get() {
-            kept.remove().await;
+        if let Some(entry) = self.spooled.get() {
+            entry.remove().await;
         }
     }
 }
@@ -74,7 +74,7 @@ impl PendingAnswers {
 
     /// An answer that is not in the spool.
     pub(super) fn unspooled(&self) -> Option<Arc<PendingAnswer>> {
-        self.answers.iter().find(|late| late.kept.get().is_none()).cloned()
+        self.answers.iter().find(|late| late.spooled.get().is_none()).cloned()
     }
 
     fn remove(&mut self, late: &Arc<PendingAnswer>) {
@@ -199,8 +199,8 @@ mod tests {
             lease: None,
             answer: vec![b'x'; bytes],
             expires: *FIRST + Duration::from_secs(number),
-            room: AnswerQuota { answers: MAX_ANSWERS, hundredths: 100 },
-            kept: OnceLock::new(),
+            room: AnswerQuota { answers: MAX_ANSWERS, percent: 100 },
+            spooled: OnceLock::new(),
         }
     }
 
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded_in_count_and_bytes_and_the_oldest_give_way() {
+    fn pending_answers_are_bounded_and_the_oldest_are_evicted() {
         let mut waiting = PendingAnswers::default();
         for number in 0..MAX_ANSWERS as u64 {
             assert!(waiting.add(late(number, 1)).is_empty());

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_is_read_as_it_was_written() {
+    fn replay_record_round_trips() {
         let mut headers = HeaderMap::new();
         headers.append("x-a", HeaderValue::from_bytes(b"one: \xff").expect("a value"));
         headers.append("x-a", HeaderValue::from_static(""));

@@ -27,17 +27,18 @@ struct ReplayHeader {
     /// Milliseconds since 1970.
     expires: u64,
     answers: usize,
-    hundredths: u8,
+    #[serde(rename = "hundredths")]
+    percent: u8,
 }
 
 impl Replays {
     /// Spools a waiting answer. False if the spool can't accept it, or if there is none.
     pub(super) async fn spool_one(&self, late: &PendingAnswer) -> bool {
         let Some(spool) = &self.spool else { return false };
-        let Some(kept) = spool.keep(EntryKind::Answer, late.written()).await else { return false };
+        let Some(entry) = spool.keep(EntryKind::Answer, late.written()).await else { return false };
         // Another task was faster.
-        if let Err(kept) = late.kept.set(kept) {
-            kept.remove().await;
+        if let Err(entry) = late.spooled.set(entry) {
+            entry.remove().await;
         }
         true
     }
@@ -56,7 +57,7 @@ impl Replays {
         }
     }
 
-    /// Takes over the answers that earlier processes left behind: they are replayed here at once, and wait for the
+    /// Takes over the answers that earlier processes left behind: they are replayed here immediately, and wait for the
     /// store.
     pub(super) fn inherit(self: &Arc<Self>) {
         let Some(spool) = &self.spool else { return };
@@ -73,7 +74,7 @@ impl Replays {
                 // Nobody else executes the request while the store doesn't have the answer.
                 self.held().insert(lease.clone());
             }
-            _ = late.kept.set(one.kept);
+            _ = late.spooled.set(one.entry);
             self.keep_later(late);
         }
     }
@@ -102,7 +103,7 @@ impl PendingAnswer {
             has_lease: self.lease.is_some(),
             expires: unix_millis().saturating_add(millis(lasts)),
             answers: self.room.answers,
-            hundredths: self.room.hundredths,
+            percent: self.room.percent,
         };
         let mut content = serde_json::to_vec(&head).expect("texts and numbers");
         content.push(b'\n');
@@ -123,7 +124,7 @@ impl PendingAnswer {
             has_lease,
             expires,
             answers,
-            hundredths,
+            percent,
         } = head;
         let operation = operations::ALL.iter().find(|known| known.id == operation)?.id;
         let lease = has_lease.then(|| Lease { id: slot.clone(), number });
@@ -134,8 +135,8 @@ impl PendingAnswer {
             lease,
             answer: content[end + 1..].to_vec(),
             expires: Instant::now() + lasts,
-            room: AnswerQuota { answers, hundredths },
-            kept: OnceLock::new(),
+            room: AnswerQuota { answers, percent },
+            spooled: OnceLock::new(),
         })
     }
 }
@@ -151,7 +152,7 @@ mod tests {
             owner: "key".into(),
             fingerprint: [7; 32],
         };
-        let room = AnswerQuota { answers: 9, hundredths: 50 };
+        let room = AnswerQuota { answers: 9, percent: 50 };
         PendingAnswer {
             keyed,
             number: -3,
@@ -159,12 +160,12 @@ mod tests {
             answer: b"an\nanswer".to_vec(),
             expires,
             room,
-            kept: OnceLock::new(),
+            spooled: OnceLock::new(),
         }
     }
 
     #[test]
-    fn an_answer_is_read_as_it_was_written_and_lasts_no_longer() {
+    fn pending_answer_round_trips_with_its_expiry() {
         let second = Duration::from_secs(1);
         for lease in [None, Some(Lease { id: "5107".to_owned(), number: -3 })] {
             let (now, lasts) = (Instant::now(), LIFETIME / 2);
@@ -172,7 +173,7 @@ mod tests {
             let read = PendingAnswer::read(&written).expect("an answer");
             assert_eq!((&read.keyed.slot[..], read.keyed.operation), ("5107", "create_video"));
             assert_eq!((&*read.keyed.owner, read.keyed.fingerprint), ("key", [7; 32]));
-            assert_eq!((read.room.answers, read.room.hundredths), (9, 50));
+            assert_eq!((read.room.answers, read.room.percent), (9, 50));
             assert_eq!((&read.answer[..], read.number, &read.lease), (&b"an\nanswer"[..], -3, &lease));
             let (least, most) = (now + lasts, Instant::now() + lasts);
             assert!(read.expires + second > least && read.expires < most + second);

@@ -4,7 +4,7 @@ use super::*;
 use crate::store::{MemoryStore, SqlStore};
 
 const STREAM: &str = "stream";
-const ROOM: AnswerQuota = AnswerQuota { answers: 1_000, hundredths: 100 };
+const ROOM: AnswerQuota = AnswerQuota { answers: 1_000, percent: 100 };
 
 /// Replays over a durable store.
 fn lasting(store: &Arc<dyn DurableStore>) -> Arc<Replays> {
@@ -57,7 +57,7 @@ async fn again(replays: &Arc<Replays>, key: &str, body: &str) -> Result<String, 
 }
 
 #[tokio::test]
-async fn the_first_answer_comes_again_another_request_is_422_and_one_under_way_409() {
+async fn repeat_replays_conflict_is_409_and_mismatch_is_422() {
     let replays = in_memory();
     let Ok(ReplayDecision::First(turn)) = begin(&replays, "k", "{}").await else { panic!("not the first") };
     assert_eq!(again(&replays, "k", "{}").await, Err(409));
@@ -75,7 +75,7 @@ async fn the_first_answer_comes_again_another_request_is_422_and_one_under_way_4
 }
 
 #[tokio::test]
-async fn a_request_that_came_to_nothing_may_be_made_anew() {
+async fn request_without_a_stored_answer_may_be_retried() {
     let replays = in_memory();
     drop(begin(&replays, "dropped", "{}").await);
     tokio::task::yield_now().await;
@@ -95,7 +95,7 @@ async fn a_request_that_came_to_nothing_may_be_made_anew() {
 }
 
 #[tokio::test]
-async fn another_gateway_and_the_next_process_give_the_first_answer_again() {
+async fn answers_replay_on_another_gateway_and_after_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let open = || -> Arc<dyn DurableStore> {
         Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"))
@@ -116,7 +116,7 @@ async fn another_gateway_and_the_next_process_give_the_first_answer_again() {
 }
 
 #[tokio::test]
-async fn what_the_client_wants_nowhere_stored_is_answered_again_here_alone() {
+async fn store_false_answers_replay_only_on_their_gateway() {
     let folder = tempfile::tempdir().expect("a folder");
     let store: Arc<dyn DurableStore> =
         Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
@@ -138,7 +138,7 @@ async fn what_the_client_wants_nowhere_stored_is_answered_again_here_alone() {
 }
 
 #[tokio::test]
-async fn without_the_store_keys_hold_in_this_process_and_answers_wait_for_it() {
+async fn keys_hold_locally_and_answers_queue_while_the_store_is_away() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, away) = (folder.path().join("a.db"), folder.path().join("away"));
     let store: Arc<dyn DurableStore> = Arc::new(SqlStore::in_file(&file).expect("a database"));
@@ -172,7 +172,7 @@ async fn without_the_store_keys_hold_in_this_process_and_answers_wait_for_it() {
 }
 
 #[tokio::test]
-async fn an_answer_made_without_the_store_gives_way_to_the_one_that_the_store_has() {
+async fn stored_answer_wins_over_one_made_during_an_outage() {
     let folder = tempfile::tempdir().expect("a folder");
     let store: Arc<dyn DurableStore> =
         Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
@@ -182,7 +182,7 @@ async fn an_answer_made_without_the_store_gives_way_to_the_one_that_the_store_ha
     answer(&other, "k", "{}", text("made with it")).await;
     let begun = std::time::Instant::now();
     while !one.waiting().is_empty() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "it waits for ever");
+        assert!(begun.elapsed() < Duration::from_mins(1), "it waits forever");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(again(&lasting(&store), "k", "{}").await.as_deref(), Ok("made with it"));
@@ -191,7 +191,7 @@ async fn an_answer_made_without_the_store_gives_way_to_the_one_that_the_store_ha
 }
 
 #[tokio::test]
-async fn what_began_or_ended_here_with_the_store_is_not_carried_out_again_while_it_is_away() {
+async fn known_keys_are_not_executed_again_during_an_outage() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, away) = (folder.path().join("a.db"), folder.path().join("away"));
     let store: Arc<dyn DurableStore> = Arc::new(SqlStore::in_file(&file).expect("a database"));
@@ -217,7 +217,7 @@ async fn what_began_or_ended_here_with_the_store_is_not_carried_out_again_while_
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_before_its_answer_is_kept_takes_nothing_back() {
+async fn client_disconnect_does_not_cancel_storing_the_answer() {
     let folder = tempfile::tempdir().expect("a folder");
     let store: Arc<dyn DurableStore> =
         Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
@@ -226,7 +226,7 @@ async fn a_client_that_leaves_before_its_answer_is_kept_takes_nothing_back() {
     assert!(turn.answered(text("made"), ROOM).now_or_never().is_none());
     let begun = std::time::Instant::now();
     while again(&one, "k", "{}").await != Ok("made".to_owned()) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "it is not kept");
+        assert!(begun.elapsed() < Duration::from_secs(20), "it is not stored");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(again(&other, "k", "{}").await.as_deref(), Ok("made"));
@@ -234,7 +234,7 @@ async fn a_client_that_leaves_before_its_answer_is_kept_takes_nothing_back() {
 }
 
 #[tokio::test]
-async fn a_request_under_way_keeps_its_key_and_one_of_a_dead_gateway_loses_it() {
+async fn running_request_keeps_its_lease_and_a_dead_gateway_loses_it() {
     let store: Arc<dyn DurableStore> = Arc::new(MemoryStore::default());
     let replays = Arc::new(Replays::new(Arc::clone(&store), None, [9; 32]));
     let Ok(ReplayDecision::First(turn)) = begin(&replays, "k", "{}").await else { panic!("not the first") };
@@ -262,7 +262,7 @@ async fn a_request_under_way_keeps_its_key_and_one_of_a_dead_gateway_loses_it() 
 }
 
 #[test]
-fn a_key_is_one_value_of_visible_ascii() {
+fn idempotency_key_is_one_visible_ascii_value() {
     let read = |values: &[&[u8]]| {
         let mut headers = HeaderMap::new();
         for value in values {

@@ -24,10 +24,10 @@ const MAX_NAMES: usize = 4 * MAX_ITEMS;
 pub(in crate::store) struct RecoveredEntry {
     pub(super) kind: EntryKind,
     pub(in crate::store) content: Vec<u8>,
-    pub(in crate::store) kept: SpoolEntry,
+    pub(in crate::store) entry: SpoolEntry,
 }
 
-/// What a file is, judged by its name.
+/// The kind of a file, judged by its name.
 enum SpoolFile {
     Item(EntryKind),
     /// A file that was being written.
@@ -86,14 +86,14 @@ impl RecoveredEntry {
         match read(path, key, taken) {
             Ok(content) => {
                 let bytes = HEAD + content.len();
-                let kept = SpoolEntry::new(
+                let entry = SpoolEntry::new(
                     path.to_owned(),
                     bytes,
                     taken,
                     EntryState::Written,
                     Some(Arc::clone(claim)),
                 );
-                Some(Self { kind, content, kept })
+                Some(Self { kind, content, entry })
             }
             Err(error) => {
                 tracing::warn!(file = %path.display(), "skipping a spool file: {error}");
@@ -104,7 +104,7 @@ impl RecoveredEntry {
 
     /// Its content is unknown.
     pub(in crate::store) fn leave(&self, why: &str) {
-        let file = self.kept.0.path.display();
+        let file = self.entry.0.path.display();
         tracing::warn!(%file, "skipping a spool file: {why}");
     }
 }

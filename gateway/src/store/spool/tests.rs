@@ -33,10 +33,10 @@ fn files(folder: &TempDir) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_a_process_left_is_taken_over_in_its_order_and_what_another_one_holds_is_its_own() {
+async fn inherited_entries_keep_their_order_and_live_ones_stay_with_their_owner() {
     let folder = folder();
     let (one, idle) = (open(&folder), open(&folder));
-    assert_eq!(files(&folder), [""; 0], "who keeps nothing makes nothing");
+    assert_eq!(files(&folder), [""; 0], "an unused spool creates no files");
     for number in 0..12 {
         keep(&one, &number.to_string()).await.expect("kept");
     }
@@ -48,7 +48,7 @@ async fn what_a_process_left_is_taken_over_in_its_order_and_what_another_one_hol
     drop((one, other));
 
     let next = open(&folder);
-    assert_eq!(left(&open(&folder), EntryKind::Changes), [""; 0], "somebody has it");
+    assert_eq!(left(&open(&folder), EntryKind::Changes), [""; 0], "another process holds it");
     assert_eq!(left(&next, EntryKind::Changes), ["changes"]);
     let all = next.inherited(EntryKind::Answer);
     let texts: Vec<_> = all.iter().map(|one| String::from_utf8_lossy(&one.content).into_owned()).collect();
@@ -56,7 +56,7 @@ async fn what_a_process_left_is_taken_over_in_its_order_and_what_another_one_hol
     assert_eq!(texts, expected.collect::<Vec<_>>());
     // Items that are not removed are left to the next process.
     for one in &all[1..] {
-        one.kept.remove().await;
+        one.entry.remove().await;
     }
     drop((all, next));
     let last = open(&folder);
@@ -65,13 +65,13 @@ async fn what_a_process_left_is_taken_over_in_its_order_and_what_another_one_hol
 }
 
 #[tokio::test]
-async fn what_is_removed_leaves_nothing_whether_or_not_it_was_written() {
+async fn removed_entry_leaves_no_file_even_before_it_is_written() {
     let folder = folder();
     let spool = open(&folder);
     let kept = keep(&spool, "a").await.expect("kept");
     kept.remove().await;
     kept.remove().await;
-    // It is no longer wanted before the disk has it.
+    // It is removed before it is written.
     let kept = spool.begin(EntryKind::Answer, 1).expect("room");
     kept.remove().await;
     spool.write(&kept.0, b"b").expect("written");
@@ -82,7 +82,7 @@ async fn what_is_removed_leaves_nothing_whether_or_not_it_was_written() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_waits_is_for_its_owner_alone() {
+async fn spool_is_readable_by_its_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = folder();
     let spool = open(&folder);
@@ -96,7 +96,7 @@ async fn what_waits_is_for_its_owner_alone() {
 
 /// Truncated, modified, extended, renamed or foreign: such a file is neither taken for an item nor removed.
 #[tokio::test]
-async fn what_is_no_whole_item_is_left_alone() {
+async fn incomplete_or_foreign_entries_are_left_alone() {
     let folder = folder();
     let spool = open(&folder);
     keep(&spool, "an answer").await.expect("kept");
@@ -133,7 +133,7 @@ async fn what_is_no_whole_item_is_left_alone() {
 }
 
 #[tokio::test]
-async fn what_was_being_made_when_its_process_ended_goes() {
+async fn unfinished_files_of_a_dead_process_are_removed() {
     let folder = folder();
     let spool = open(&folder);
     keep(&spool, "a").await.expect("kept").remove().await;
@@ -150,7 +150,7 @@ async fn what_was_being_made_when_its_process_ended_goes() {
 }
 
 #[tokio::test]
-async fn the_spool_is_bounded_in_count_and_bytes_and_room_comes_back() {
+async fn spool_is_bounded_in_count_and_bytes() {
     let folder = folder();
     let spool = open(&folder);
     assert!(spool.begin(EntryKind::Answer, LONGEST + 1).is_none());
@@ -167,7 +167,7 @@ async fn the_spool_is_bounded_in_count_and_bytes_and_room_comes_back() {
 }
 
 #[tokio::test]
-async fn what_is_too_much_for_one_start_waits_for_the_next_one() {
+async fn entries_beyond_the_bounds_wait_for_the_next_start() {
     let folder = folder();
     let spool = open(&folder);
     let large = vec![0; LONGEST - HEAD];
@@ -179,14 +179,14 @@ async fn what_is_too_much_for_one_start_waits_for_the_next_one() {
     let all = next.inherited(EntryKind::Answer);
     assert_eq!(all.len(), MAX_BYTES / LONGEST);
     for one in &all {
-        one.kept.remove().await;
+        one.entry.remove().await;
     }
     drop((all, next));
     assert_eq!(open(&folder).inherited(EntryKind::Answer).len(), 1);
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_made_stops_nobody() {
+async fn spool_recovers_from_an_uncreatable_folder() {
     let folder = folder();
     std::fs::write(folder.path().join("spool"), "a file").expect("written");
     let spool = open(&folder);
@@ -198,7 +198,7 @@ async fn a_folder_that_cannot_be_made_stops_nobody() {
 /// Nobody reads from this pipe: opening it for writing hangs, as with a hanging disk.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_disk_that_hangs_is_waited_for_once() {
+async fn hanging_disk_delays_callers_once() {
     let folder = folder();
     let spool = open(&folder);
     create_folder(&spool.folder).expect("created");
@@ -218,14 +218,14 @@ async fn a_disk_that_hangs_is_waited_for_once() {
         drop(File::open(pipe).expect("a pipe"));
     }
     while keep(&spool, "c").await.is_none() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "it hangs for ever");
+        assert!(begun.elapsed() < Duration::from_mins(1), "it hangs forever");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(spool.works());
 }
 
 #[test]
-fn the_handbook_states_the_memory_that_this_takes() {
+fn handbook_states_the_spool_memory_bound() {
     let page = include_str!("../../../../docs/handbook/strangers.md");
     let row =
         format!("| what waits for the store while it is away | fixed | {} MiB |", MAX_BYTES / 1024 / 1024);

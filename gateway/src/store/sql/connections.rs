@@ -85,10 +85,10 @@ impl Connections {
     /// failed attempt share its error: one after the other, each would wait for a silent server just as long.
     pub(super) async fn ready(&self) -> Result<AnyPool, StoreError> {
         if !self.migrated.initialized() {
-            let asked = Instant::now();
+            let requested = Instant::now();
             let mut failed = self.failed.lock().await;
             if let Some((at, error)) = &*failed
-                && *at >= asked
+                && *at >= requested
             {
                 return Err(error.clone());
             }
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_old_server_is_refused_and_told_what_is_needed() {
+    fn old_server_is_rejected_with_the_required_version() {
         assert!(check_version("140000").is_ok() && check_version("180002").is_ok());
         let error = check_version("130020").expect_err("too old").to_string();
         assert!(error.contains("Postgres 13") && error.contains("14 or later"), "{error}");

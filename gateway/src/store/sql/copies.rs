@@ -70,9 +70,9 @@ impl CopyStore for SqlStore {
         })
     }
 
-    fn forget_copies(&self, kept_before: u64, hundredths: u8) -> StoreFuture<'_, ()> {
+    fn forget_copies(&self, kept_before: u64, percent: u8) -> StoreFuture<'_, ()> {
         stored(async move {
-            let part = |most: u64| signed(most * u64::from(hundredths.min(100)) / 100);
+            let part = |most: u64| signed(most * u64::from(percent.min(100)) / 100);
             let forget = sqlx::query(FORGET)
                 .bind(signed(kept_before))
                 .bind(signed(MAX_COPIES))

@@ -105,7 +105,7 @@ mod tests {
 
     /// A gateway and a command that start with a new folder.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn several_that_make_a_database_at_once_wait_for_each_other() {
+    async fn concurrent_creators_of_a_database_wait_for_each_other() {
         for _ in 0..20 {
             let folder = tempfile::tempdir().expect("a folder");
             let open = || SqliteFile::open(&folder.path().join("a.db")).expect("a database");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn damaged_file_is_refused_at_once_and_stays_as_it_is() {
+    async fn damaged_file_is_rejected_at_once_and_left_unchanged() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.db");
         // All data is in the file once nobody has it open.
@@ -134,13 +134,13 @@ mod tests {
             let error = SqliteFile::open(&path).expect("opened").connections().await.expect_err("damaged");
             assert!(matches!(error, StoreError::Refused(_)), "{error}");
             assert!(error.to_string().contains("restore a backup"), "{error}");
-            assert!(begun.elapsed().as_secs() < 2, "nobody tries again");
+            assert!(begun.elapsed().as_secs() < 2, "it is not retried");
             assert_eq!(std::fs::read(&path).expect("the file"), damaged);
         }
     }
 
     #[tokio::test]
-    async fn what_is_committed_is_on_the_disk_and_readers_do_not_wait() {
+    async fn connections_use_wal_and_full_synchronous() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = SqliteFile::open(&folder.path().join("a.db")).expect("a database");
         let connections = file.connections().await.expect("connections");

@@ -2,13 +2,14 @@
 
 use std::pin::Pin;
 
+use serde::Serialize;
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
 use super::{SqlStore, changed, signed, stored, unsigned};
-use crate::keys::{Digest, Key};
+use crate::keys::{Digest, Key, KeyUpdate};
 use crate::store::traits::{
-    AddKeyError, KeyRecord, KeyStore, LONGEST_LIST, MAX_KEYS, StoreError, StoreFuture,
+    AddKeyError, KeyRecord, KeyStore, LONGEST_LIST, MAX_KEYS, NameTaken, StoreError, StoreFuture,
 };
 
 fn unreadable(what: &'static str) -> impl Fn(serde_json::Error) -> StoreError {
@@ -41,6 +42,10 @@ fn record(row: &AnyRow) -> Result<KeyRecord, StoreError> {
         None => None,
     };
     Ok(KeyRecord { key: key(row)?, digest: digest(row.try_get("digest")?)?, old })
+}
+
+fn json(part: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(part).map_err(unreadable("a part"))
 }
 
 /// A single statement, so that two processes can't both take a name.
@@ -107,13 +112,12 @@ impl KeyStore for SqlStore {
         stored(async move {
             let KeyRecord { key, digest, .. } = record;
             let connections = self.connections().await?;
-            let json = |document: Result<String, serde_json::Error>| document.map_err(unreadable("a part"));
             let added = sqlx::query(ADD)
                 .bind(&*key.id)
                 .bind(&*key.name)
                 .bind(&digest.0[..])
-                .bind(json(serde_json::to_string(&key.scopes))?)
-                .bind(json(serde_json::to_string(&key.limits))?)
+                .bind(json(&key.scopes)?)
+                .bind(json(&key.limits)?)
                 .bind(signed(key.created))
                 .bind(key.expires.map(signed))
                 .bind(signed(MAX_KEYS as u64))
@@ -125,6 +129,33 @@ impl KeyStore for SqlStore {
             let taken = sqlx::query("SELECT id FROM keys WHERE name = $1 AND revoked IS NULL");
             let taken = taken.bind(&*key.name).fetch_optional(&connections).await?;
             Ok(Err(if taken.is_some() { AddKeyError::NameTaken } else { AddKeyError::Full }))
+        })
+    }
+
+    fn update_key<'s>(
+        &'s self,
+        id: &'s str,
+        update: KeyUpdate,
+    ) -> StoreFuture<'s, Result<Option<Key>, NameTaken>> {
+        stored(async move {
+            let updated = sqlx::query(
+                "UPDATE keys SET name = COALESCE($2, name), scopes = COALESCE($3, scopes),
+                     limits = COALESCE($4, limits), expires = CASE WHEN $5 THEN $6 ELSE expires END
+                 WHERE id = $1 AND revoked IS NULL RETURNING *",
+            );
+            let updated = updated
+                .bind(id)
+                .bind(update.name.as_deref())
+                .bind(update.scopes.as_ref().map(json).transpose()?)
+                .bind(update.limits.as_ref().map(json).transpose()?)
+                .bind(update.expires.is_some())
+                .bind(update.expiry(None).map(signed));
+            match updated.fetch_all(&self.connections().await?).await {
+                Ok(rows) => Ok(Ok(changed(rows).as_ref().map(key).transpose()?)),
+                // The index of the names of active keys.
+                Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Ok(Err(NameTaken)),
+                Err(error) => Err(error.into()),
+            }
         })
     }
 

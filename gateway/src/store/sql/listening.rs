@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A task that listens, on its own connection, until this is dropped.
 #[derive(Debug)]
 pub(super) struct NotificationListener {
-    told: Arc<ChangeNotify>,
+    changes: Arc<ChangeNotify>,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -50,25 +50,25 @@ impl NotificationListener {
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_lazy_with(PgConnectOptions::from_url(url)?);
-        let told = Arc::<ChangeNotify>::default();
-        let task = tokio::spawn(listen(pool, Arc::clone(&told)));
-        Ok(Self { told, _task: AbortOnDropHandle::new(task) })
+        let changes = Arc::<ChangeNotify>::default();
+        let task = tokio::spawn(listen(pool, Arc::clone(&changes)));
+        Ok(Self { changes, _task: AbortOnDropHandle::new(task) })
     }
 
     /// Waits until keys may have changed since the last call. At most one task waits at a time.
     pub(super) async fn keys(&self) {
-        self.told.keys.notified().await;
+        self.changes.keys.notified().await;
     }
 
     /// The same for the shared configuration.
     pub(super) async fn config(&self) {
-        self.told.config.notified().await;
+        self.changes.config.notified().await;
     }
 }
 
-async fn listen(pool: PgPool, told: Arc<ChangeNotify>) {
+async fn listen(pool: PgPool, changes: Arc<ChangeNotify>) {
     loop {
-        if let Err(error) = follow(&pool, &told).await {
+        if let Err(error) = follow(&pool, &changes).await {
             // The users of the store report that it is away.
             tracing::debug!("change notifications are unavailable: {error}");
         }
@@ -76,13 +76,13 @@ async fn listen(pool: PgPool, told: Arc<ChangeNotify>) {
     }
 }
 
-async fn follow(pool: &PgPool, told: &ChangeNotify) -> Result<(), sqlx::Error> {
+async fn follow(pool: &PgPool, changes: &ChangeNotify) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen_all([KEYS, CONFIG]).await?;
     // Earlier changes went unnoticed. The same holds after a lost connection, which ends the wait without a notification.
-    told.tell(None);
+    changes.tell(None);
     loop {
         let notification = listener.try_recv().await?;
-        told.tell(notification.as_ref().map(sqlx::postgres::PgNotification::channel));
+        changes.tell(notification.as_ref().map(sqlx::postgres::PgNotification::channel));
     }
 }

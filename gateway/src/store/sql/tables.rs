@@ -58,7 +58,7 @@ pub(super) const TABLES: &[Table] = &[
         ],
         order: "day, key, model, upstream",
     },
-    // Rows that are also in a journal beside the store are not counted twice in another store either.
+    // Rows that are also in a journal next to the store are not counted twice in another store either.
     Table { name: "usage_writers", columns: &[("id", Text), ("batch", Count), ("seen", Count)], order: "id" },
     Table {
         name: "places",

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_submissions_of_a_key_with_many_places_look_for_old_tasks_and_each_one_where_there_are_few() {
+    fn cleanup_frequency_falls_with_the_number_of_task_slots() {
         assert_eq!([0, 15, 31, 32, 1_600].map(one_in), [1, 1, 1, 2, 100]);
     }
 }

@@ -247,7 +247,7 @@ impl UpkeepStore for SqlStore {
                 let checked =
                     sqlx::query("PRAGMA integrity_check").fetch_all(&self.connections().await?).await?;
                 for row in checked {
-                    found.extend(Some(row.try_get::<String, _>(0)?).filter(|said| said != "ok"));
+                    found.extend(Some(row.try_get::<String, _>(0)?).filter(|finding| finding != "ok"));
                 }
             }
             // Reads each row.

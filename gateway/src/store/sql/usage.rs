@@ -143,9 +143,9 @@ impl UsageStore for SqlStore {
         })
     }
 
-    fn usage<'s>(&'s self, asked: &'s ResolvedUsageQuery) -> StoreFuture<'s, Vec<UsageRow>> {
+    fn usage<'s>(&'s self, query: &'s ResolvedUsageQuery) -> StoreFuture<'s, Vec<UsageRow>> {
         stored(async move {
-            let ResolvedUsageQuery { from, to, key, by } = asked;
+            let ResolvedUsageQuery { from, to, key, by } = query;
             let rows =
                 sqlx::query(REPORT.as_str()).bind(from.to_string()).bind(to.to_string()).bind(key.as_deref());
             let rows = rows.bind(by.day).bind(by.key).bind(by.model).bind(by.upstream);
@@ -187,7 +187,7 @@ mod tests {
 
     const DAY: i64 = 24 * 60 * 60 * 1000;
 
-    async fn a_writer_is_forgotten_five_weeks_after_its_last_batch(store: SqlStore) {
+    async fn writer_is_forgotten_five_weeks_after_its_last_batch(store: SqlStore) {
         let [before, next, last] = [(); 3].map(|()| Batch::first());
         let rows = Rows::new();
         let known = async || -> i64 {
@@ -211,20 +211,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_forgets_its_writers() {
+    async fn sqlite_forgets_old_writers() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = SqlStore::in_file(&folder.path().join("a.db")).expect("a database");
-        a_writer_is_forgotten_five_weeks_after_its_last_batch(store).await;
+        writer_is_forgotten_five_weeks_after_its_last_batch(store).await;
     }
 
     mod postgres {
         use super::*;
 
         #[tokio::test]
-        async fn a_server_forgets_its_writers() {
+        async fn postgres_forgets_old_writers() {
             let server = Postgres::start();
             let url = StoreUrl::new(&server.url()).expect("an address");
-            a_writer_is_forgotten_five_weeks_after_its_last_batch(SqlStore::at(&url).expect("a store")).await;
+            writer_is_forgotten_five_weeks_after_its_last_batch(SqlStore::at(&url).expect("a store")).await;
         }
     }
 }

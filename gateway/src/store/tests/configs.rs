@@ -6,17 +6,17 @@ use super::kinds::Shared;
 use crate::store::traits::{MAX_REVISIONS, NewConfig, StoredRevision};
 
 in_every_store! {
-    a_revision_is_what_was_added_whoever_reads_it
-    a_revision_is_added_after_the_one_that_was_seen_or_not_at_all
-    revisions_that_are_added_at_once_all_have_numbers_of_their_own
-    the_oldest_revisions_are_forgotten_and_their_numbers_not_given_again
+    revision_round_trips_for_every_reader
+    revision_is_added_only_after_the_expected_one
+    concurrently_added_revisions_get_distinct_numbers
+    oldest_revisions_are_forgotten_and_numbers_not_reused
 }
 
 fn document(document: &str) -> NewConfig<'_> {
     NewConfig { made: 7, author: "ada \u{1f980}", repeats: None, document }
 }
 
-async fn a_revision_is_what_was_added_whoever_reads_it(store: Shared) {
+async fn revision_round_trips_for_every_reader(store: Shared) {
     assert_eq!(store.other.config_revisions(9).await.expect("a store"), []);
     assert_eq!(store.other.config_document(1).await.expect("a store"), None);
     assert_eq!(store.one.add_config(document("a = \"'\n\"\u{e9}"), None).await.expect("a store"), Some(1));
@@ -30,14 +30,14 @@ async fn a_revision_is_what_was_added_whoever_reads_it(store: Shared) {
     assert_eq!(found.as_deref(), Some("a = \"'\n\"\u{e9}"));
 }
 
-async fn a_revision_is_added_after_the_one_that_was_seen_or_not_at_all(store: Shared) {
+async fn revision_is_added_only_after_the_expected_one(store: Shared) {
     for (after, added) in [(1, None), (0, Some(1)), (0, None), (2, None), (1, Some(2)), (1, None)] {
         assert_eq!(store.one.add_config(document("x"), Some(after)).await.expect("a store"), added);
     }
     assert_eq!(store.other.config_revisions(9).await.expect("a store").len(), 2);
 }
 
-async fn revisions_that_are_added_at_once_all_have_numbers_of_their_own(store: Shared) {
+async fn concurrently_added_revisions_get_distinct_numbers(store: Shared) {
     let adding = (0..10).map(|number| {
         let store = if number % 2 == 0 { &store.one } else { &store.other };
         async { store.add_config(document("x"), None).await.expect("a store").expect("it is added") }
@@ -46,7 +46,7 @@ async fn revisions_that_are_added_at_once_all_have_numbers_of_their_own(store: S
     assert_eq!(numbers, (1..=10).collect());
 }
 
-async fn the_oldest_revisions_are_forgotten_and_their_numbers_not_given_again(store: Shared) {
+async fn oldest_revisions_are_forgotten_and_numbers_not_reused(store: Shared) {
     for _ in 0..MAX_REVISIONS + 2 {
         store.one.add_config(document("x"), None).await.expect("a store");
     }

@@ -4,10 +4,10 @@ use super::kinds::Shared;
 use crate::store::traits::{Copy, CopyChange, MAX_COPY_BYTES, StoredCopy};
 
 in_every_database! {
-    a_copy_is_read_again_only_if_it_is_another_one
-    a_copy_belongs_to_one_key
-    old_copies_go_and_those_beyond_their_part
-    copies_that_two_processes_change_at_once_are_all_there
+    copy_is_read_only_if_its_stamp_differs
+    copy_belongs_to_one_key
+    old_copies_and_those_beyond_their_share_are_evicted
+    concurrently_changed_copies_are_all_kept
 }
 
 fn kept(owner: &str, id: &str, stamp: i64, kept: u64, content: &[u8]) -> CopyChange {
@@ -21,7 +21,7 @@ async fn find(store: &Shared, owner: &str, id: &str) -> Option<Vec<u8>> {
     }
 }
 
-async fn a_copy_is_read_again_only_if_it_is_another_one(store: Shared) {
+async fn copy_is_read_only_if_its_stamp_differs(store: Shared) {
     let changes = [kept("k", "a", -7, 1, b"one"), kept("k", "a", 8, 2, b"two")];
     store.one.change_copies(&changes).await.expect("a store");
     let copy = async |known| store.other.copy("k", "a", known).await.expect("a store");
@@ -36,7 +36,7 @@ async fn a_copy_is_read_again_only_if_it_is_another_one(store: Shared) {
     assert_eq!(copy(Some(8)).await, StoredCopy::None);
 }
 
-async fn a_copy_belongs_to_one_key(store: Shared) {
+async fn copy_belongs_to_one_key(store: Shared) {
     let changes = [kept("k", "a", 1, 1, b"one"), kept("l", "a", 2, 2, b"two")];
     store.one.change_copies(&changes).await.expect("a store");
     assert_eq!(find(&store, "k", "a").await.as_deref(), Some(&b"one"[..]));
@@ -47,7 +47,7 @@ async fn a_copy_belongs_to_one_key(store: Shared) {
     assert!(find(&store, "k", "a").await.is_some() && find(&store, "l", "a").await.is_none());
 }
 
-async fn old_copies_go_and_those_beyond_their_part(store: Shared) {
+async fn old_copies_and_those_beyond_their_share_are_evicted(store: Shared) {
     // As a share of the total, 1 % each.
     let large = vec![0; usize::try_from(MAX_COPY_BYTES / 100).expect("it fits")];
     let names = ["a", "b", "c", "d"];
@@ -75,7 +75,7 @@ async fn old_copies_go_and_those_beyond_their_part(store: Shared) {
     assert_eq!(left().await, "df");
 }
 
-async fn copies_that_two_processes_change_at_once_are_all_there(store: Shared) {
+async fn concurrently_changed_copies_are_all_kept(store: Shared) {
     let changes = |stamp| (0..50).map(move |id| kept("k", &format!("resp_{id}"), stamp, 1, b"x"));
     let (one, other): (Vec<_>, Vec<_>) = (changes(1).collect(), changes(2).rev().collect());
     let (one, other) = tokio::join!(store.one.change_copies(&one), store.other.change_copies(&other));

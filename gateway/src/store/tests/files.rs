@@ -9,12 +9,12 @@ use crate::store::file_name::{FileKind, FileName};
 use crate::store::traits::{ExpiringFile, FileRecord, FileTotals};
 
 in_every_store! {
-    what_files_take_is_told_for_all_and_for_each_key
-    those_that_expire_first_come_first
-    a_file_that_is_told_again_is_the_same_one
-    files_that_are_removed_make_room
-    files_of_two_processes_at_once_are_all_there
-    the_store_says_when_a_file_expires_and_whether_it_has
+    file_totals_are_reported_overall_and_per_key
+    files_are_listed_by_expiry
+    recording_a_file_twice_keeps_one_entry
+    removed_files_free_their_space
+    files_of_concurrent_processes_are_all_recorded
+    file_expiry_uses_the_stores_clock
 }
 
 const GIB: u64 = 1024 * 1024 * 1024;
@@ -60,7 +60,7 @@ fn is_left(left: u64, times: u32) -> bool {
     (times * LONG).as_secs().checked_sub(left).is_some_and(|passed| passed < 60)
 }
 
-async fn what_files_take_is_told_for_all_and_for_each_key(store: Shared) {
+async fn file_totals_are_reported_overall_and_per_key(store: Shared) {
     assert_eq!(taken(&*store.other, "a").await, [(0, 0), (0, 0)]);
     // More than fits into 32 bits.
     add(&*store.one, &[file("a", 3 * GIB), file("b", 5), file("a", 7 * GIB)]).await;
@@ -69,7 +69,7 @@ async fn what_files_take_is_told_for_all_and_for_each_key(store: Shared) {
     assert_eq!(taken(&*store.other, "nobody").await, [(3, 10 * GIB + 5), (0, 0)]);
 }
 
-async fn those_that_expire_first_come_first(store: Shared) {
+async fn files_are_listed_by_expiry(store: Shared) {
     let (late, early, other) = (file("a", 1), file("a", 2), file("b", 3));
     for (times, file) in [(3, &late), (1, &early), (2, &other)] {
         add_for(&*store.one, times, file).await;
@@ -84,7 +84,7 @@ async fn those_that_expire_first_come_first(store: Shared) {
     assert_eq!((read.file.name, &*read.file.owner, read.file.bytes), (other.name, "b", 3));
 }
 
-async fn a_file_that_is_told_again_is_the_same_one(store: Shared) {
+async fn recording_a_file_twice_keeps_one_entry(store: Shared) {
     let (again, other) = (file("a", 5), file("a", 5));
     add(&*store.one, &[again.clone(), other.clone()]).await;
     add_for(&*store.other, 2, &again).await;
@@ -96,7 +96,7 @@ async fn a_file_that_is_told_again_is_the_same_one(store: Shared) {
     assert_eq!(taken(&*store.other, "a").await, [(1, 5), (1, 5)]);
 }
 
-async fn files_that_are_removed_make_room(store: Shared) {
+async fn removed_files_free_their_space(store: Shared) {
     let files = [file("a", 1), file("a", 2), file("b", 4)];
     add(&*store.one, &files).await;
     let has = async |at: usize| store.other.has_file(&files[at].name).await.expect("a store");
@@ -108,7 +108,7 @@ async fn files_that_are_removed_make_room(store: Shared) {
     assert!(!store.one.has_file(&FileName::random(FileKind::Png)).await.expect("a store"));
 }
 
-async fn files_of_two_processes_at_once_are_all_there(store: Shared) {
+async fn files_of_concurrent_processes_are_all_recorded(store: Shared) {
     let files: Vec<_> = (0..40).map(|_| file("a", 1)).collect();
     let (some, others) = files.split_at(20);
     tokio::join!(add(&*store.one, some), add(&*store.other, others));
@@ -119,7 +119,7 @@ async fn files_of_two_processes_at_once_are_all_there(store: Shared) {
     assert!(first(&*store.one, None, 99).await.is_empty());
 }
 
-async fn the_store_says_when_a_file_expires_and_whether_it_has(store: Shared) {
+async fn file_expiry_uses_the_stores_clock(store: Shared) {
     let (gone, there) = (file("a", 1), file("a", 2));
     let clock = async || store.other.clock().await.expect("a store") / 1000;
     let before = clock().await;

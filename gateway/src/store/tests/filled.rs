@@ -20,7 +20,7 @@ use crate::usage::{self, Day, Rows, Totals};
 const KEY: &str = "key";
 /// Longer than a test takes.
 const LONG: Duration = Duration::from_hours(1);
-const MOST: Quota = Quota { of_key: 10, of_all: 10, notices: 10, notices_of_key: 10, ended_hundredths: 100 };
+const MOST: Quota = Quota { of_key: 10, of_all: 10, notices: 10, notices_of_key: 10, ended_percent: 100 };
 
 /// Fills an empty store.
 pub(super) async fn fill(store: &dyn DurableStore) {
@@ -41,7 +41,7 @@ pub(super) async fn fill(store: &dyn DurableStore) {
 pub(super) async fn holds(store: &dyn DurableStore) {
     let keys = store.list_keys(true).await.expect("a store");
     let names: Vec<&str> = keys.iter().map(|key| &*key.name).collect();
-    assert_eq!(names, ["plain", "revoked", "ci \" \u{1f980}"], "the newest first");
+    assert_eq!(names, ["plain", "revoked", "ci \" \u{1f980}"], "newest first");
     assert_eq!(keys[2].limits.file_bytes, Some(5_000_000_000));
     let in_use = store.keys_in_use().await.expect("a store");
     assert_eq!(in_use.len(), 2);
@@ -195,7 +195,7 @@ async fn reserve(store: &dyn DurableStore, slot: &str) -> ReplaySlot {
 async fn answers(store: &dyn DurableStore) {
     reserve(store, "under-way").await;
     let ReplaySlot::First(lease) = reserve(store, "answered").await else { panic!("it is the first") };
-    let room = AnswerQuota { answers: 10, hundredths: 100 };
+    let room = AnswerQuota { answers: 10, percent: 100 };
     assert!(store.keep_answer(&lease, b"made\0", LONG, room).await.expect("a store"));
 }
 

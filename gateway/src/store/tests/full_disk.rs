@@ -15,15 +15,15 @@ use crate::usage::{Day, Rows, Totals, UsageKey};
 const OFTEN: u64 = 40;
 
 #[test]
-fn a_store_works_again_when_its_disk_has_room_again() {
-    if may_mount("store::tests::full_disk::a_store_works_again_when_its_disk_has_room_again") {
+fn store_recovers_when_its_disk_has_room_again() {
+    if may_mount("store::tests::full_disk::store_recovers_when_its_disk_has_room_again") {
         run(on_a_small_disk());
     }
 }
 
 #[test]
-fn what_a_full_disk_does_not_take_is_not_said_to_be_done() {
-    if may_mount("store::tests::full_disk::what_a_full_disk_does_not_take_is_not_said_to_be_done") {
+fn writes_to_a_full_disk_are_not_acknowledged() {
+    if may_mount("store::tests::full_disk::writes_to_a_full_disk_are_not_acknowledged") {
         run(changes_on_a_full_disk());
     }
 }
@@ -63,8 +63,8 @@ async fn on_a_small_disk() {
     }
 }
 
-/// Whatever is acknowledged is there for the next process that opens the file. Keys are revoked and rotated, and idempotency
-/// keys reserved.
+/// Everything acknowledged is visible to the next process that opens the file. Keys are revoked and rotated, and idempotency
+/// keys are reserved.
 async fn changes_on_a_full_disk() {
     let folder = tempfile::tempdir().expect("a folder");
     let disk = folder.path().join("disk");
@@ -106,7 +106,7 @@ async fn changes_on_a_full_disk() {
     assert!(revoked.iter().all(|id| find(id).revoked.is_some()), "a key that was revoked is in use");
     assert!(rotated.iter().all(|id| find(id).rotated.is_some()), "a key that was rotated has its old secret");
     for lease in reserved {
-        let room = AnswerQuota { answers: 1_000, hundredths: 100 };
+        let room = AnswerQuota { answers: 1_000, percent: 100 };
         assert!(next.keep_answer(&lease, b"x", WHILE, room).await.expect("room"), "a lease is lost");
     }
 }

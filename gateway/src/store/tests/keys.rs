@@ -3,23 +3,24 @@
 use std::sync::Arc;
 
 use super::kinds::Shared;
-use crate::keys::{Digest, Key, NewKey};
-use crate::store::traits::{AddKeyError, KeyRecord};
+use crate::keys::{Digest, Key, KeyLimits, KeyUpdate, NewKey};
+use crate::store::traits::{AddKeyError, KeyRecord, NameTaken};
 
 in_every_store! {
-    a_key_is_kept_as_it_was_made_and_is_found_by_id_and_name
-    two_keys_in_use_do_not_share_a_name
-    a_rotated_key_has_its_old_secret_until_it_ends
-    every_change_of_a_key_changes_the_revision_for_all
-    of_many_at_once_one_gets_the_name_and_all_get_others
+    key_round_trips_and_is_found_by_id_and_name
+    name_of_a_key_in_use_is_unique
+    update_replaces_only_the_members_it_has
+    rotated_key_keeps_its_old_secret_for_the_overlap
+    every_key_change_increments_the_revision
+    one_of_many_concurrent_keys_gets_a_contested_name
 }
 
 mod databases {
-    use super::{revoked_keys_are_kept_and_their_names_are_free, the_first_pepper_stays};
+    use super::{first_pepper_digest_is_kept, revoked_keys_are_kept_and_free_their_names};
 
     in_every_database! {
-        revoked_keys_are_kept_and_their_names_are_free
-        the_first_pepper_stays
+        revoked_keys_are_kept_and_free_their_names
+        first_pepper_digest_is_kept
     }
 }
 
@@ -39,7 +40,37 @@ fn names(keys: &[Key]) -> Vec<&str> {
     keys.iter().map(|key| key.name.as_str()).collect()
 }
 
-async fn a_key_is_kept_as_it_was_made_and_is_found_by_id_and_name(store: Shared) {
+async fn update_replaces_only_the_members_it_has(store: Shared) {
+    for (name, byte) in [("first", 1), ("second", 2)] {
+        store.one.add_key(named(name, byte)).await.expect("a store").expect("added");
+    }
+    let first = store.one.find_key("first").await.expect("a store").expect("a key");
+    let update = async |name: Option<&str>, expires: Option<u64>, most: Option<u64>| {
+        let mut update = KeyUpdate::default();
+        (update.name, update.expires) = (name.map(str::to_owned), expires);
+        update.limits = most.map(|most| KeyLimits { tokens_per_day: Some(most), ..KeyLimits::default() });
+        store.other.update_key(&first.id, update).await.expect("a store")
+    };
+    let before = store.one.revision().await.expect("a store");
+    let limited = update(None, Some(1_990_000_000), Some(7)).await.expect("free").expect("a key");
+    assert_ne!(store.one.revision().await.expect("a store"), before);
+    assert_eq!((&limited.name, limited.expires), (&first.name, Some(1_990_000_000)));
+    let renamed = update(Some("third"), None, None).await.expect("free").expect("a key");
+    assert_eq!((renamed.expires, renamed.limits), (Some(1_990_000_000), limited.limits));
+    // Its own name is not taken.
+    assert!(
+        update(Some("third"), Some(0), None)
+            .await
+            .is_ok_and(|key| key.is_some_and(|key| key.expires.is_none()))
+    );
+    assert_eq!(update(Some("second"), None, None).await, Err(NameTaken));
+    let kept = store.one.keys_in_use().await.expect("a store");
+    assert!(kept.iter().any(|record| record.key.name == "third" && record.digest == digest(1)));
+    store.one.revoke_key(&first.id, 1_790_000_009).await.expect("a store").expect("a key");
+    assert_eq!(update(Some("fourth"), None, None).await, Ok(None));
+}
+
+async fn key_round_trips_and_is_found_by_id_and_name(store: Shared) {
     let mut new = NewKey::new("Zoë's \"laptop\"");
     new.scopes.models = vec!["model-*".to_owned()];
     (new.limits.requests_per_minute, new.limits.cost_per_day) = (Some(60), Some(0.1));
@@ -59,7 +90,7 @@ async fn a_key_is_kept_as_it_was_made_and_is_found_by_id_and_name(store: Shared)
     assert_eq!((&kept[0].key, kept[0].digest, kept[0].old, kept.len()), (&key, digest(1), None, 2));
 }
 
-async fn two_keys_in_use_do_not_share_a_name(store: Shared) {
+async fn name_of_a_key_in_use_is_unique(store: Shared) {
     store.one.add_key(named("ci", 1)).await.expect("a store").expect("added");
     assert_eq!(store.other.add_key(named("ci", 2)).await.expect("a store"), Err(AddKeyError::NameTaken));
     let id = store.other.find_key("ci").await.expect("a store").expect("a key").id;
@@ -70,7 +101,7 @@ async fn two_keys_in_use_do_not_share_a_name(store: Shared) {
     store.one.add_key(named("ci", 3)).await.expect("a store").expect("added");
 }
 
-async fn a_rotated_key_has_its_old_secret_until_it_ends(store: Shared) {
+async fn rotated_key_keeps_its_old_secret_for_the_overlap(store: Shared) {
     let record = named("ci", 1);
     let id = record.key.id.clone();
     store.one.add_key(record).await.expect("a store").expect("added");
@@ -86,7 +117,7 @@ async fn a_rotated_key_has_its_old_secret_until_it_ends(store: Shared) {
     assert_eq!(store.one.rotate_key("key_none", digest(4), 0, None).await.expect("a store"), None);
 }
 
-async fn every_change_of_a_key_changes_the_revision_for_all(store: Shared) {
+async fn every_key_change_increments_the_revision(store: Shared) {
     let record = named("ci", 1);
     let id = record.key.id.clone();
     let revision = async || store.other.revision().await.expect("a store");
@@ -103,7 +134,7 @@ async fn every_change_of_a_key_changes_the_revision_for_all(store: Shared) {
     assert_eq!(revision().await, seen[3]);
 }
 
-async fn of_many_at_once_one_gets_the_name_and_all_get_others(store: Shared) {
+async fn one_of_many_concurrent_keys_gets_a_contested_name(store: Shared) {
     let adding: Vec<_> = (0..16_u8)
         .map(|index| {
             let store = Arc::clone(if index % 2 == 0 { &store.one } else { &store.other });
@@ -128,7 +159,7 @@ async fn of_many_at_once_one_gets_the_name_and_all_get_others(store: Shared) {
     assert_eq!((added, store.one.keys_in_use().await.expect("a store").len()), (1, 17));
 }
 
-async fn revoked_keys_are_kept_and_their_names_are_free(store: Shared) {
+async fn revoked_keys_are_kept_and_free_their_names(store: Shared) {
     for byte in 1..=3 {
         let record = named("ci", byte);
         let id = record.key.id.clone();
@@ -142,7 +173,7 @@ async fn revoked_keys_are_kept_and_their_names_are_free(store: Shared) {
     assert_eq!(names(&store.other.list_keys(true).await.expect("a store")), ["ci"; 3]);
 }
 
-async fn the_first_pepper_stays(store: Shared) {
+async fn first_pepper_digest_is_kept(store: Shared) {
     assert_eq!(store.one.pepper_check(digest(1)).await.expect("a store"), digest(1));
     assert_eq!(store.other.pepper_check(digest(2)).await.expect("a store"), digest(1));
 }

@@ -4,8 +4,8 @@ use super::kinds::Shared;
 use crate::store::traits::NodeRecord;
 
 in_every_store! {
-    a_gateway_is_listed_as_it_said_last_until_it_is_silent_for_long
-    a_gateway_that_ends_is_no_longer_listed
+    node_is_listed_with_its_last_report_until_it_goes_silent
+    removed_node_is_no_longer_listed
 }
 
 fn node(id: &str, name: &str, seen: u64) -> NodeRecord {
@@ -28,7 +28,7 @@ async fn ids(store: &Shared, since: u64) -> Vec<String> {
     store.other.nodes(since).await.expect("a store").into_iter().map(|node| node.id).collect()
 }
 
-async fn a_gateway_is_listed_as_it_said_last_until_it_is_silent_for_long(store: Shared) {
+async fn node_is_listed_with_its_last_report_until_it_goes_silent(store: Shared) {
     let report = async |node: NodeRecord| store.one.report_node(&node, 95).await.expect("a store");
     report(node("a", "two", 100)).await;
     report(node("b", "one", 100)).await;
@@ -41,7 +41,7 @@ async fn a_gateway_is_listed_as_it_said_last_until_it_is_silent_for_long(store: 
     assert_eq!(ids(&store, 0).await, ["c", "a"]);
 }
 
-async fn a_gateway_that_ends_is_no_longer_listed(store: Shared) {
+async fn removed_node_is_no_longer_listed(store: Shared) {
     for id in ["a", "b"] {
         store.one.report_node(&node(id, id, 100), 0).await.expect("a store");
     }

@@ -4,9 +4,9 @@ use super::kinds::Shared;
 use crate::store::history::{LocationChange, ResponseLocation, StoringUpstream};
 
 in_every_database! {
-    places_are_kept_in_their_order_each_for_its_key
-    a_place_that_is_kept_again_is_the_newest
-    one_place_of_two_at_once_is_kept
+    locations_are_stored_in_order_per_key
+    restored_location_becomes_the_newest
+    concurrently_stored_location_is_kept_once
 }
 
 fn place(id: &str, owner: &str, key: Option<i64>) -> LocationChange {
@@ -19,7 +19,7 @@ async fn ids(store: &Shared) -> Vec<String> {
     places.into_iter().map(|place| place.id.to_string()).collect()
 }
 
-async fn places_are_kept_in_their_order_each_for_its_key(store: Shared) {
+async fn locations_are_stored_in_order_per_key(store: Shared) {
     let removed = LocationChange::Removed("b".into());
     let changes = [place("a", "k", None), place("b", "k", Some(i64::MIN)), removed, place("c", "l", Some(7))];
     store.one.change_places(&changes).await.expect("a store");
@@ -30,7 +30,7 @@ async fn places_are_kept_in_their_order_each_for_its_key(store: Shared) {
     assert_eq!((found.holder.key, &*found.id), (Some(7), "c"));
 }
 
-async fn a_place_that_is_kept_again_is_the_newest(store: Shared) {
+async fn restored_location_becomes_the_newest(store: Shared) {
     let changes = [place("a", "k", None), place("b", "k", None), place("a", "l", Some(1))];
     store.one.change_places(&changes).await.expect("a store");
     assert_eq!(ids(&store).await, ["b", "a"]);
@@ -38,7 +38,7 @@ async fn a_place_that_is_kept_again_is_the_newest(store: Shared) {
     assert!(store.other.place("l", "a").await.expect("a store").is_some());
 }
 
-async fn one_place_of_two_at_once_is_kept(store: Shared) {
+async fn concurrently_stored_location_is_kept_once(store: Shared) {
     let changes: Vec<_> = (0..50).map(|id| place(&format!("resp_{id}"), "k", None)).collect();
     let (one, other) = tokio::join!(store.one.change_places(&changes), store.other.change_places(&changes));
     one.expect("a store");

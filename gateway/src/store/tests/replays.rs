@@ -7,14 +7,14 @@ use crate::store::DurableStore;
 use crate::store::traits::{AnswerQuota, KeyedRequest, Lease, ReplaySlot, UNANSWERED_FOR};
 
 in_every_store! {
-    one_of_several_at_once_is_the_first
-    who_asks_again_with_its_number_has_its_lease
-    an_answer_is_given_again_until_it_expires
-    a_key_is_freed_by_who_has_its_lease_alone
-    a_lease_that_ran_out_is_taken_over_and_the_one_before_changes_nothing
-    an_answer_that_is_late_is_kept_unless_its_lease_is_forgotten
-    answers_are_remembered_within_bounds_of_count_bytes_and_time
-    the_answers_of_a_key_leave_room_to_others
+    one_of_several_concurrent_requests_gets_the_lease
+    repeating_a_reservation_returns_its_lease
+    answer_is_replayed_until_it_expires
+    key_is_freed_only_by_its_lease_holder
+    expired_lease_is_taken_over_and_its_old_holder_changes_nothing
+    late_answer_is_kept_unless_its_lease_is_forgotten
+    answers_are_bounded_in_count_bytes_and_time
+    answers_of_a_key_are_limited_to_its_share
 }
 
 const WHILE: Duration = Duration::from_mins(10);
@@ -24,8 +24,8 @@ const SHORTER: Duration = Duration::from_mins(8);
 /// Number of answers of an operation kept in these tests.
 const ANSWERS: usize = 160;
 
-fn room(hundredths: u8) -> AnswerQuota {
-    AnswerQuota { answers: ANSWERS, hundredths }
+fn room(percent: u8) -> AnswerQuota {
+    AnswerQuota { answers: ANSWERS, percent }
 }
 
 fn keyed(slot: &str, owner: &str) -> KeyedRequest {
@@ -49,7 +49,7 @@ async fn first(store: &dyn DurableStore, keyed: &KeyedRequest) -> Lease {
 }
 
 /// It did not learn that it has the lease: the store was slower than its timeout.
-async fn who_asks_again_with_its_number_has_its_lease(store: Shared) {
+async fn repeating_a_reservation_returns_its_lease(store: Shared) {
     let keyed = keyed("a", "key");
     let ask = async |number: i64| store.one.reserve_as(&keyed, number, WHILE).await.expect("a store");
     let lease = || Lease { id: "a".to_owned(), number: 7 };
@@ -57,7 +57,7 @@ async fn who_asks_again_with_its_number_has_its_lease(store: Shared) {
     assert_eq!(ask(8).await, ReplaySlot::UnderWay);
     assert_eq!(ask(7).await, ReplaySlot::First(lease()));
     assert!(keep(&*store.other, &lease(), b"made").await);
-    // A late message takes nothing back.
+    // A late repetition changes nothing.
     assert_eq!(ask(7).await, ReplaySlot::Answered(b"made".to_vec()));
 }
 
@@ -65,9 +65,9 @@ async fn keep(store: &dyn DurableStore, lease: &Lease, answer: &[u8]) -> bool {
     store.keep_answer(lease, answer, WHILE, room(100)).await.expect("a store")
 }
 
-async fn answer(store: &dyn DurableStore, keyed: &KeyedRequest, answer: &[u8], hundredths: u8) {
+async fn answer(store: &dyn DurableStore, keyed: &KeyedRequest, answer: &[u8], percent: u8) {
     let lease = first(store, keyed).await;
-    assert!(store.keep_answer(&lease, answer, WHILE, room(hundredths)).await.expect("a store"));
+    assert!(store.keep_answer(&lease, answer, WHILE, room(percent)).await.expect("a store"));
 }
 
 /// Waits until a key is free: a database evicts old answers in the background.
@@ -87,7 +87,7 @@ async fn forget(store: &dyn DurableStore) {
     store.forget_replays().await.expect("a store");
 }
 
-async fn one_of_several_at_once_is_the_first(shared: Shared) {
+async fn one_of_several_concurrent_requests_gets_the_lease(shared: Shared) {
     let asking: Vec<_> = (0..16)
         .map(|number| {
             let store = std::sync::Arc::clone(if number % 2 == 0 { &shared.one } else { &shared.other });
@@ -104,7 +104,7 @@ async fn one_of_several_at_once_is_the_first(shared: Shared) {
     assert_eq!(first, 1);
 }
 
-async fn an_answer_is_given_again_until_it_expires(shared: Shared) {
+async fn answer_is_replayed_until_it_expires(shared: Shared) {
     let (one, other) = (&*shared.one, &*shared.other);
     answer(one, &keyed("a", "key"), b"\0made\xff", 100).await;
     age(one, SHORTER).await;
@@ -122,7 +122,7 @@ async fn an_answer_is_given_again_until_it_expires(shared: Shared) {
     first(other, &keyed("b", "key")).await;
 }
 
-async fn a_key_is_freed_by_who_has_its_lease_alone(shared: Shared) {
+async fn key_is_freed_only_by_its_lease_holder(shared: Shared) {
     let (one, other) = (&*shared.one, &*shared.other);
     let lease = first(one, &keyed("a", "key")).await;
     let foreign = Lease { number: lease.number.wrapping_add(1), ..lease.clone() };
@@ -136,7 +136,7 @@ async fn a_key_is_freed_by_who_has_its_lease_alone(shared: Shared) {
     assert_eq!(reserve(one, "a").await, ReplaySlot::Answered(b"made".to_vec()));
 }
 
-async fn a_lease_that_ran_out_is_taken_over_and_the_one_before_changes_nothing(shared: Shared) {
+async fn expired_lease_is_taken_over_and_its_old_holder_changes_nothing(shared: Shared) {
     let (one, other) = (&*shared.one, &*shared.other);
     let renew = async |lease| one.renew_keys(std::slice::from_ref(lease), 2 * WHILE).await.expect("a store");
     let before = first(one, &keyed("a", "key")).await;
@@ -161,7 +161,7 @@ async fn a_lease_that_ran_out_is_taken_over_and_the_one_before_changes_nothing(s
     assert!(keep(other, &next, b"made").await);
 }
 
-async fn an_answer_that_is_late_is_kept_unless_its_lease_is_forgotten(shared: Shared) {
+async fn late_answer_is_kept_unless_its_lease_is_forgotten(shared: Shared) {
     let (one, other) = (&*shared.one, &*shared.other);
     let lease = first(one, &keyed("a", "key")).await;
     age(other, SHORTER + UNANSWERED_FOR).await;
@@ -175,7 +175,7 @@ async fn an_answer_that_is_late_is_kept_unless_its_lease_is_forgotten(shared: Sh
     assert!(matches!(reserve(other, "b").await, ReplaySlot::First(_)));
 }
 
-async fn answers_are_remembered_within_bounds_of_count_bytes_and_time(shared: Shared) {
+async fn answers_are_bounded_in_count_bytes_and_time(shared: Shared) {
     let store = &*shared.one;
     let second = Duration::from_secs(1);
     // A database counts them only now and then.
@@ -209,7 +209,7 @@ async fn answers_are_remembered_within_bounds_of_count_bytes_and_time(shared: Sh
     assert!(matches!(reserve(store, "large 1").await, ReplaySlot::First(_)));
 }
 
-async fn the_answers_of_a_key_leave_room_to_others(shared: Shared) {
+async fn answers_of_a_key_are_limited_to_its_share(shared: Shared) {
     let store = &*shared.one;
     // 16 for each key.
     answer(store, &keyed("other", "other"), b"x", 10).await;

@@ -1,5 +1,5 @@
-//! What a database server does for several gateways at once: it notifies of changes, and nobody waits for what another
-//! gateway takes.
+//! What a database server does for several gateways: it notifies them of changes, and skips rows that another
+//! gateway has locked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::store::{DurableStore, TaskState};
 
 /// Long enough for a busy machine; no passing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Within this time, nothing arrives that nobody sent.
+/// How long a test waits to see that no notification arrives.
 const QUIET: Duration = Duration::from_millis(300);
 
 async fn connection(server: &Postgres) -> PgConnection {
@@ -24,25 +24,25 @@ async fn connection(server: &Postgres) -> PgConnection {
 }
 
 async fn comes(change: impl Future<Output = ()>) {
-    tokio::time::timeout(PATIENCE, change).await.expect("it is told");
+    tokio::time::timeout(PATIENCE, change).await.expect("it is notified");
 }
 
 async fn stays_away(change: impl Future<Output = ()>) {
     assert!(tokio::time::timeout(QUIET, change).await.is_err(), "nothing has changed");
 }
 
-/// Ends the connections that listen, as a failing network does.
+/// Closes the listening connections, as a failing network would.
 async fn interrupt(server: &Postgres) {
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'LISTEN%'";
     let ended = connection(server).await.execute(end).await.expect("ended");
-    assert!(ended.rows_affected() > 0, "somebody listens");
+    assert!(ended.rows_affected() > 0, "a listener is connected");
 }
 
 mod postgres {
     use super::*;
 
     #[tokio::test]
-    async fn changes_of_keys_and_of_the_configuration_are_told_and_nothing_else() {
+    async fn key_and_config_changes_are_notified_separately() {
         let server = Postgres::start();
         let (one, other): (Arc<dyn DurableStore>, Arc<dyn DurableStore>) = (at(&server), at(&server));
         let add = async |name: &str, byte| {
@@ -72,7 +72,7 @@ mod postgres {
     }
 
     #[tokio::test]
-    async fn what_another_one_is_about_to_take_is_passed_over_and_not_waited_for() {
+    async fn locked_rows_are_skipped() {
         let server = Postgres::start();
         let store: Arc<dyn DurableStore> = at(&server);
         for id in ["a", "b"] {

@@ -20,14 +20,14 @@ use crate::store::{
 };
 use crate::wire::Response;
 
-const ROOM: AnswerQuota = AnswerQuota { answers: 1_000, hundredths: 100 };
+const ROOM: AnswerQuota = AnswerQuota { answers: 1_000, percent: 100 };
 
 /// A database that can be taken away, and a spool.
 struct Place {
     folder: TempDir,
 }
 
-/// The parts of a gateway that matter here.
+/// The parts of a gateway that are relevant here.
 struct Gateway {
     history: Arc<History>,
     keeper: Arc<HistoryKeeper>,
@@ -89,7 +89,7 @@ impl Place {
 
     /// Waits until nothing is in the spool.
     async fn is_emptied(&self) {
-        wait_until("the store has all", || self.items().is_empty()).await;
+        wait_until("the store has everything", || self.items().is_empty()).await;
     }
 }
 
@@ -107,7 +107,7 @@ impl Gateway {
     async fn has(&self, id: &str) -> (bool, bool) {
         let begun = Instant::now();
         while self.keeper.seek("key", id).await.is_err() || !self.history.is_complete() {
-            assert!(begun.elapsed() < Duration::from_mins(1), "the store does not say");
+            assert!(begun.elapsed() < Duration::from_mins(1), "the store does not answer");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let known = self.history.get("key", id);
@@ -175,13 +175,13 @@ fn says_canary(file: &Path) -> bool {
 }
 
 #[tokio::test]
-async fn responses_deletions_and_answers_made_while_the_store_is_away_outlive_the_process() {
+async fn work_done_during_an_outage_survives_a_restart() {
     let place = Place::new();
     let first = place.start();
     assert!(first.keep("before").await && first.keep("deleted").await);
     first.answer("answered").await;
     let ReplayDecision::First(turn) = first.begin("begun").await else { panic!("not the first") };
-    assert_eq!(place.items(), [""; 0].map(PathBuf::from), "the store has it all");
+    assert_eq!(place.items(), [""; 0].map(PathBuf::from), "the store has everything");
     place.take_away();
     assert!(!first.keep("meanwhile").await);
     assert!(!first.keep("also deleted").await);
@@ -218,7 +218,7 @@ async fn responses_deletions_and_answers_made_while_the_store_is_away_outlive_th
 }
 
 #[tokio::test]
-async fn what_the_store_takes_later_leaves_the_spool() {
+async fn spool_empties_once_the_store_accepts_its_entries() {
     let place = Place::new();
     let gateway = place.start();
     assert!(gateway.keep("before").await);
@@ -235,7 +235,7 @@ async fn what_the_store_takes_later_leaves_the_spool() {
 }
 
 #[tokio::test]
-async fn what_the_spool_could_not_take_is_in_it_once_there_is_room() {
+async fn entries_reach_the_spool_once_there_is_room() {
     let place = Place::new();
     let gateway = place.start();
     assert!(gateway.keep("before").await);
@@ -248,7 +248,7 @@ async fn what_the_spool_could_not_take_is_in_it_once_there_is_room() {
     gateway.keep("resp_2").await;
     gateway.answer("two").await;
     let is_whole = |item: &PathBuf| item.extension() != Some("new".as_ref());
-    wait_until("all is in the spool", || place.items().into_iter().filter(is_whole).count() == 4).await;
+    wait_until("everything is spooled", || place.items().into_iter().filter(is_whole).count() == 4).await;
     gateway.dies(&place).await;
     place.put_back();
     let next = place.start();
@@ -262,7 +262,7 @@ async fn what_the_spool_could_not_take_is_in_it_once_there_is_room() {
 
 /// A process is killed after the store accepted an item and before its file is removed.
 #[tokio::test]
-async fn what_the_store_gets_twice_is_there_once() {
+async fn entry_written_twice_is_stored_once() {
     let place = Place::new();
     let gateway = place.start();
     assert!(gateway.keep("before").await);
@@ -299,7 +299,7 @@ fn item(slot: &str, expires: u64) -> Vec<u8> {
 
 /// It was handing the answer over when it was killed, or another gateway is executing the request.
 #[tokio::test]
-async fn an_answer_waits_while_somebody_has_its_key() {
+async fn answer_waits_while_its_key_is_leased() {
     let place = Place::new();
     let spool = place.spool();
     let expires = unix_millis() + 600_000;
@@ -323,7 +323,7 @@ async fn an_answer_waits_while_somebody_has_its_key() {
         }
     }
     let gateway = place.start();
-    wait_until("the other answer is found", || place.items().len() == 1).await;
+    wait_until("the other answer is in the store", || place.items().len() == 1).await;
     assert_eq!(gateway.replays.unwritten(), 1);
     store.age_replays(Duration::from_mins(1)).await.expect("a store");
     place.is_emptied().await;
@@ -335,7 +335,7 @@ async fn an_answer_waits_while_somebody_has_its_key() {
 }
 
 #[tokio::test]
-async fn an_answer_that_has_run_out_is_dropped() {
+async fn expired_answer_is_dropped() {
     let place = Place::new();
     place.spool().keep(EntryKind::Answer, item("a", unix_millis())).await.expect("kept");
     assert_eq!(place.items().len(), 1);
@@ -346,7 +346,7 @@ async fn an_answer_that_has_run_out_is_dropped() {
 
 /// Written by another version, or opened with another pepper: an operator may know what to do with it.
 #[tokio::test]
-async fn what_cannot_be_understood_is_left_alone() {
+async fn unreadable_entries_are_left_alone() {
     let place = Place::new();
     let spool = place.spool();
     for kind in [EntryKind::Answer, EntryKind::Changes] {

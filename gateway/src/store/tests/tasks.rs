@@ -14,18 +14,18 @@ use crate::store::{
 };
 
 in_every_store! {
-    a_task_ends_once_whoever_worked_on_it
-    a_task_that_nobody_was_told_of_is_forgotten
-    no_more_tasks_are_in_progress_than_may_be
-    the_ended_tasks_of_a_key_leave_places_to_others
-    a_notification_waits_until_it_is_told_or_given_up
-    tasks_and_notifications_are_seen_by_all_processes
-    a_task_is_taken_over_by_one_of_several_at_once
-    tasks_of_all_keys_are_listed_once_they_were_submitted
-    a_change_that_arrives_late_takes_no_task_back
+    task_ends_once_and_only_for_its_lease_holder
+    unaccepted_task_is_forgotten
+    tasks_and_notifications_in_progress_are_limited
+    ended_tasks_of_a_key_are_limited_to_its_share
+    notification_is_retried_until_delivered_or_dead
+    tasks_and_notifications_are_visible_to_all_processes
+    task_is_resumed_by_one_of_several_processes
+    accepted_tasks_of_all_keys_are_listed
+    late_change_does_not_revert_a_task
 }
 
-const MOST: Quota = Quota { of_key: 10, of_all: 10, notices: 10, notices_of_key: 10, ended_hundredths: 100 };
+const MOST: Quota = Quota { of_key: 10, of_all: 10, notices: 10, notices_of_key: 10, ended_percent: 100 };
 /// Duration of leases: tests age them instead of letting time pass.
 pub(super) const LEASE: Duration = Duration::from_mins(1);
 /// Shorter than a lease by more than a test takes.
@@ -79,7 +79,7 @@ pub(super) async fn age(store: &dyn DurableStore, by: Duration) {
     store.age_deliveries(by).await.expect("a store");
 }
 
-async fn a_task_ends_once_whoever_worked_on_it(shared: Shared) {
+async fn task_ends_once_and_only_for_its_lease_holder(shared: Shared) {
     let store = shared.one;
     let first = accepted(&*store, "a").await;
     age(&*store, SHORTER).await;
@@ -117,10 +117,10 @@ async fn a_task_ends_once_whoever_worked_on_it(shared: Shared) {
     assert_eq!(due(&*store).await, ["m2"]);
     age(&*store, LEASE).await;
     assert!(resume(&*store).await.is_empty(), "it has ended");
-    assert!(store.task("other", "a").await.expect("an answer").is_none(), "it belongs to a key");
+    assert!(store.task("other", "a").await.expect("an answer").is_none(), "it belongs to one key");
 }
 
-async fn a_task_that_nobody_was_told_of_is_forgotten(shared: Shared) {
+async fn unaccepted_task_is_forgotten(shared: Shared) {
     let store = shared.one;
     let add = |id| {
         let store = std::sync::Arc::clone(&store);
@@ -160,9 +160,9 @@ async fn a_task_that_nobody_was_told_of_is_forgotten(shared: Shared) {
     assert!(state(&*store, "c").await.is_none());
 }
 
-async fn no_more_tasks_are_in_progress_than_may_be(shared: Shared) {
+async fn tasks_and_notifications_in_progress_are_limited(shared: Shared) {
     let store = shared.one;
-    let most = Quota { of_key: 2, of_all: 3, notices: 2, notices_of_key: 1, ended_hundredths: 100 };
+    let most = Quota { of_key: 2, of_all: 3, notices: 2, notices_of_key: 1, ended_percent: 100 };
     let add = |id, owner, announced| {
         let store = std::sync::Arc::clone(&store);
         async move { store.add_task(&task(id, owner), announced, most, LEASE).await.expect("an answer") }
@@ -183,7 +183,7 @@ async fn no_more_tasks_are_in_progress_than_may_be(shared: Shared) {
     assert_eq!(full, Err(QuotaExceeded::Notices(2)));
 }
 
-async fn a_notification_waits_until_it_is_told_or_given_up(shared: Shared) {
+async fn notification_is_retried_until_delivered_or_dead(shared: Shared) {
     let store = shared.one;
     let lease = accepted(&*store, "a").await;
     assert_eq!(store.next_delivery().await.expect("an answer"), None);
@@ -240,10 +240,10 @@ async fn a_notification_waits_until_it_is_told_or_given_up(shared: Shared) {
     assert!(store.deliveries(None).await.expect("an answer").is_empty());
 }
 
-async fn the_ended_tasks_of_a_key_leave_places_to_others(shared: Shared) {
+async fn ended_tasks_of_a_key_are_limited_to_its_share(shared: Shared) {
     let store = shared.one;
     // A hundredth of the limit is one, and that is the task being added.
-    let most = Quota { ended_hundredths: 0, ..MOST };
+    let most = Quota { ended_percent: 0, ..MOST };
     for (id, owner) in [("a", "key"), ("b", "other"), ("c", "key")] {
         let added = store.add_task(&task(id, owner), false, most, LEASE).await;
         let lease = added.expect("an answer").expect("a place");
@@ -254,7 +254,7 @@ async fn the_ended_tasks_of_a_key_leave_places_to_others(shared: Shared) {
     assert!(store.task("other", "b").await.expect("an answer").is_some());
 }
 
-async fn tasks_and_notifications_are_seen_by_all_processes(shared: Shared) {
+async fn tasks_and_notifications_are_visible_to_all_processes(shared: Shared) {
     let Shared { one, other, .. } = &shared;
     let lease = accepted(&**one, "a").await;
     let ended = accepted(&**one, "b").await;
@@ -267,7 +267,7 @@ async fn tasks_and_notifications_are_seen_by_all_processes(shared: Shared) {
     assert_eq!((&*resumed.task.id, resumed.lease.number), ("a", lease.number + 1));
 }
 
-async fn a_task_is_taken_over_by_one_of_several_at_once(shared: Shared) {
+async fn task_is_resumed_by_one_of_several_processes(shared: Shared) {
     let ids: Vec<String> = (0..10).map(|number| format!("task_{number}")).collect();
     for id in &ids {
         let lease = accepted(&*shared.one, id).await;
@@ -293,7 +293,7 @@ async fn a_task_is_taken_over_by_one_of_several_at_once(shared: Shared) {
     assert_eq!(taken, ids);
 }
 
-async fn tasks_of_all_keys_are_listed_once_they_were_submitted(shared: Shared) {
+async fn accepted_tasks_of_all_keys_are_listed(shared: Shared) {
     let store = shared.one;
     let add = |id, owner, created| {
         let store = std::sync::Arc::clone(&store);
@@ -317,7 +317,7 @@ async fn tasks_of_all_keys_are_listed_once_they_were_submitted(shared: Shared) {
     assert!(store.accept_task(&second, &TaskState::Pending, "what to do").await.expect("accepted"));
     add("m", "key", 9).await;
     let both = [row("a", "other", "pending", None), row("z", "key", "processing", None)];
-    assert_eq!(listed(None).await, both, "the newest first");
+    assert_eq!(listed(None).await, both, "newest first");
 
     assert!(store.end_task(&first, &TaskState::failed("x"), None).await.expect("an answer"));
     let ended = listed(Some("failed")).await.pop().and_then(|row| row.3);
@@ -334,16 +334,16 @@ async fn tasks_of_all_keys_are_listed_once_they_were_submitted(shared: Shared) {
     assert_eq!((failed.0.created, &*failed.0.model, &*problem(failed.0.state)), (7, "mine", "x"));
 }
 
-async fn a_change_that_arrives_late_takes_no_task_back(shared: Shared) {
+async fn late_change_does_not_revert_a_task(shared: Shared) {
     let store = shared.one;
     let lease = store.add_task(&task("a", "key"), false, MOST, LEASE).await.expect("added").expect("a place");
     let accept = async |state| store.accept_task(&lease, &state, "what to do").await.expect("an answer");
     let advance = async |state| store.advance_task(&lease, &state).await.expect("an answer");
     assert!(accept(TaskState::Pending).await);
-    assert!(accept(TaskState::Pending).await, "nobody knew whether it was kept");
+    assert!(accept(TaskState::Pending).await, "repeating the acceptance succeeds");
     assert!(advance(TaskState::Pending).await && advance(TaskState::Processing).await);
-    assert!(advance(TaskState::Processing).await, "it is told again");
-    // A change that nobody waits for any longer.
+    assert!(advance(TaskState::Processing).await, "it is repeated");
+    // An outdated change.
     assert!(!advance(TaskState::Pending).await);
     assert!(!accept(TaskState::Pending).await);
     assert!(!store.accept_task(&lease, &TaskState::Processing, "something else").await.expect("an answer"));

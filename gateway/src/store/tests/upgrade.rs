@@ -94,7 +94,7 @@ async fn holds(store: &SqlStore, version: i64) {
             6 => nodes(store).await,
             7 => writers(store).await,
             8 => shared_configuration(store).await,
-            other => panic!("nobody reads the rows of version {other}"),
+            other => panic!("the rows of version {other} are not checked"),
         }
     }
     assert!(store.damage().await.expect("an answer").is_empty());
@@ -192,7 +192,7 @@ async fn shared_configuration(store: &SqlStore) {
 }
 
 #[tokio::test]
-async fn a_file_of_the_first_migrations_opens_and_keeps_its_rows() {
+async fn file_of_the_first_migrations_keeps_its_rows() {
     let folder = tempfile::tempdir().expect("a folder");
     // A path that is spelled differently in a URL.
     let file = folder.path().join("50% of ? a #.db");
@@ -204,7 +204,7 @@ async fn a_file_of_the_first_migrations_opens_and_keeps_its_rows() {
 }
 
 #[tokio::test]
-async fn a_file_of_each_version_keeps_its_rows() {
+async fn sqlite_file_of_each_version_keeps_its_rows() {
     let folder = tempfile::tempdir().expect("a folder");
     for version in 1..LATEST {
         let file = folder.path().join(format!("{version}.db"));
@@ -218,7 +218,7 @@ async fn a_file_of_each_version_keeps_its_rows() {
 }
 
 #[test]
-fn the_rows_of_each_version_are_known_that_another_one_follows() {
+fn every_version_but_the_latest_has_example_rows() {
     assert!(ROWS.iter().map(|(version, _)| *version).eq(1..LATEST), "add rows of version {}", LATEST - 1);
 }
 
@@ -241,7 +241,7 @@ mod postgres {
     }
 
     #[tokio::test]
-    async fn a_database_of_each_version_keeps_its_rows() {
+    async fn postgres_database_of_each_version_keeps_its_rows() {
         sqlx::any::install_default_drivers();
         let server = Postgres::start();
         let first = database(&server, "first").await;
@@ -262,7 +262,7 @@ mod postgres {
 }
 
 #[tokio::test]
-async fn a_file_of_a_newer_version_is_refused_and_says_so() {
+async fn file_of_a_newer_version_is_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("a.db");
     let store = SqlStore::in_file(&file).expect("a database");

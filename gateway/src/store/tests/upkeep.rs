@@ -83,28 +83,28 @@ mod postgres {
     }
 
     #[tokio::test]
-    async fn what_one_machine_kept_goes_to_a_server_of_several_and_back() {
+    async fn rows_move_from_sqlite_to_postgres_and_back() {
         super::move_over([sqlite(), postgres(), sqlite()]).await;
     }
 
     #[tokio::test]
-    async fn what_several_kept_goes_to_another_server() {
+    async fn rows_move_from_postgres_to_postgres() {
         super::move_over([postgres(), postgres(), sqlite()]).await;
     }
 }
 
 #[tokio::test]
-async fn every_column_of_every_table_of_a_file_is_exported() {
+async fn every_column_of_every_sqlite_table_is_exported() {
     every_column_of_every_table_is_exported(sqlite()).await;
 }
 
 #[tokio::test]
-async fn what_one_machine_kept_goes_to_another_one() {
+async fn rows_move_from_sqlite_to_sqlite() {
     move_over([sqlite(), sqlite(), sqlite()]).await;
 }
 
 #[tokio::test]
-async fn rows_that_cannot_be_read_leave_nothing_behind() {
+async fn failed_import_leaves_nothing_behind() {
     let from = sqlite();
     fill(&*from.one).await;
     let rows = exported(&*from.one).await;
@@ -128,7 +128,7 @@ async fn rows_that_cannot_be_read_leave_nothing_behind() {
 }
 
 #[tokio::test]
-async fn rows_of_an_earlier_version_have_the_defaults_of_later_columns() {
+async fn rows_of_an_earlier_version_get_column_defaults() {
     let (from, to) = (sqlite(), sqlite());
     fill(&*from.one).await;
     let rows = exported(&*from.one).await;

@@ -9,11 +9,11 @@ use crate::store::traits::{Batch, KeyRecord};
 use crate::usage::{Day, ResolvedUsageQuery, Rows, Spent, Totals, UsageKey, UsageQuery, UsageRow};
 
 in_every_store! {
-    usage_of_all_adds_up_and_is_reported_by_what_is_asked
-    what_a_key_spent_is_told_by_day_and_month
+    usage_of_all_writers_is_summed_and_grouped_as_requested
+    spending_of_a_key_is_summed_by_day_and_month
     sums_are_exact_and_do_not_overflow
-    many_rows_of_many_at_once_add_up
-    a_batch_that_is_told_again_counts_once
+    concurrent_writers_of_many_rows_add_up
+    repeated_batch_counts_once
 }
 
 fn day(text: &str) -> Day {
@@ -41,7 +41,7 @@ fn labels(row: &UsageRow) -> [Option<&str>; 4] {
     [&row.day, &row.key, &row.name, &row.model].map(|label| label.as_deref())
 }
 
-async fn usage_of_all_adds_up_and_is_reported_by_what_is_asked(store: Shared) {
+async fn usage_of_all_writers_is_summed_and_grouped_as_requested(store: Shared) {
     let key = NewKey::new("ci").issue(1_790_000_000);
     let id = key.id.clone();
     let record = KeyRecord { key, digest: Digest([1; 32]), old: None };
@@ -101,7 +101,7 @@ async fn usage_of_all_adds_up_and_is_reported_by_what_is_asked(store: Shared) {
     assert_eq!(rows.iter().map(|row| row.model.as_deref()).collect::<Vec<_>>(), [Some("B"), Some("b")]);
 }
 
-async fn what_a_key_spent_is_told_by_day_and_month(store: Shared) {
+async fn spending_of_a_key_is_summed_by_day_and_month(store: Shared) {
     let rows = Rows::from([
         (place("2026-07-01", "a", "m"), took(1, 2, 3)),
         (place("2026-07-30", "a", "m"), took(10, 20, 30)),
@@ -135,7 +135,7 @@ async fn sums_are_exact_and_do_not_overflow(store: Shared) {
     assert!(today.tokens >= i64::MAX.unsigned_abs() && today == month, "{today:?}");
 }
 
-async fn many_rows_of_many_at_once_add_up(store: Shared) {
+async fn concurrent_writers_of_many_rows_add_up(store: Shared) {
     // More than one statement's rows.
     const MODELS: u64 = 600;
     const TIMES: u64 = 2;
@@ -166,7 +166,7 @@ async fn many_rows_of_many_at_once_add_up(store: Shared) {
     }
 }
 
-async fn a_batch_that_is_told_again_counts_once(store: Shared) {
+async fn repeated_batch_counts_once(store: Shared) {
     let first = Batch::first();
     let next = Batch { number: 2, ..first.clone() };
     let add = async |store: &Arc<dyn DurableStore>, batch: &Batch| {

@@ -14,7 +14,7 @@ pub(crate) struct StoredRevision {
     pub(crate) number: u64,
     /// In seconds since 1970.
     pub(crate) made: u64,
-    /// Who made it, as they gave their name.
+    /// The name that its author gave.
     pub(crate) author: String,
     /// The earlier revision whose document it restores.
     pub(crate) repeats: Option<u64>,

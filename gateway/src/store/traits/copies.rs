@@ -59,7 +59,7 @@ pub(crate) trait CopyStore {
     /// Applies changes; those to the same copy in order.
     fn change_copies<'s>(&'s self, changes: &'s [CopyChange]) -> StoreFuture<'s, ()>;
 
-    /// Removes copies stored before a time, in milliseconds since 1970, and the oldest ones beyond the limits. `hundredths`:
+    /// Removes copies stored before a time, in milliseconds since 1970, and the oldest ones beyond the limits. `percent`:
     /// the share of the limits that the copies of one API key may take.
-    fn forget_copies(&self, kept_before: u64, hundredths: u8) -> StoreFuture<'_, ()>;
+    fn forget_copies(&self, kept_before: u64, percent: u8) -> StoreFuture<'_, ()>;
 }

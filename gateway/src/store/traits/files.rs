@@ -15,7 +15,7 @@ pub(crate) struct FileRecord {
     pub(crate) bytes: u64,
 }
 
-/// What several files take in total.
+/// The number and size of several files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FileTotals {
     pub(crate) files: u64,
@@ -48,7 +48,7 @@ pub(crate) trait FileStore {
     /// again: it gets the new expiry. Returns the expiry, in seconds since 1970.
     fn add_files<'s>(&'s self, files: &'s [FileRecord], lifetime: Duration) -> StoreFuture<'s, u64>;
 
-    /// What all files take in total, and those of one API key.
+    /// The totals of all files, and of those of one API key.
     fn taken_by_files<'s>(&'s self, owner: &'s str) -> StoreFuture<'s, (FileTotals, FileTotals)>;
 
     /// The files that expire first, in order, at most `most`. `owner`: only those of this API key.

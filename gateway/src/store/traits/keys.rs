@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use super::StoreFuture;
-use crate::keys::{Digest, Key};
+use crate::keys::{Digest, Key, KeyUpdate};
 
 /// Maximum number of keys that are not revoked: all of them are in memory.
 pub(crate) const MAX_KEYS: usize = 100_000;
@@ -25,6 +25,10 @@ pub(crate) enum AddKeyError {
     /// There are [`MAX_KEYS`] already.
     Full,
 }
+
+/// Why a key was not renamed: another active key has the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NameTaken;
 
 /// The store of keys.
 pub(crate) trait KeyStore {
@@ -50,6 +54,13 @@ pub(crate) trait KeyStore {
     fn find_key<'s>(&'s self, name: &'s str) -> StoreFuture<'s, Option<Key>>;
 
     fn add_key(&self, record: KeyRecord) -> StoreFuture<'_, Result<(), AddKeyError>>;
+
+    /// Replaces the members of an active key that the update has, all at once. Returns the key, if there is one.
+    fn update_key<'s>(
+        &'s self,
+        id: &'s str,
+        update: KeyUpdate,
+    ) -> StoreFuture<'s, Result<Option<Key>, NameTaken>>;
 
     /// Replaces the secret of an active key; the present one remains valid until `old_until`. Returns the key, if
     /// there is one.

@@ -32,7 +32,7 @@ pub(crate) struct KeyedRequest {
     pub(crate) fingerprint: [u8; 32],
 }
 
-/// What the store had for a request.
+/// The state of a request in the store.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReplaySlot {
     /// Nothing: execute the request.
@@ -51,7 +51,7 @@ pub(crate) struct AnswerQuota {
     /// Maximum number of answers. All of them together may take 8 KiB each.
     pub(crate) answers: usize,
     /// The share of it that the answers of one API key may take.
-    pub(crate) hundredths: u8,
+    pub(crate) percent: u8,
 }
 
 /// The store of answers by idempotency key. The store's clock counts, because the clocks of the processes that use it
@@ -109,7 +109,7 @@ impl AnswerQuota {
 
     /// The part of it that one API key may take.
     pub(crate) fn of_key(self) -> (usize, usize) {
-        let part = |most: usize| most.saturating_mul(usize::from(self.hundredths.min(100))) / 100;
+        let part = |most: usize| most.saturating_mul(usize::from(self.percent.min(100))) / 100;
         let (answers, bytes) = self.of_all();
         (part(answers), part(bytes))
     }
@@ -120,12 +120,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_room_is_told_in_answers_has_8_kib_for_each_and_is_bounded_in_memory() {
-        let room = AnswerQuota { answers: 10_000, hundredths: 50 };
+    fn answer_quota_has_8_kib_per_answer_and_is_bounded_in_memory() {
+        let room = AnswerQuota { answers: 10_000, percent: 50 };
         assert_eq!(room.of_all(), (10_000, 81_920_000));
         assert_eq!(room.of_key(), (5_000, 40_960_000));
         assert_eq!(room.in_memory().of_all(), (MAX_ANSWERS, MAX_ANSWER_BYTES));
-        let small = AnswerQuota { answers: 10, hundredths: 100 };
+        let small = AnswerQuota { answers: 10, percent: 100 };
         assert_eq!(small.in_memory().of_key(), (10, 81_920));
     }
 }

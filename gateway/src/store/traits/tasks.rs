@@ -101,14 +101,14 @@ pub(crate) struct Quota {
     pub(crate) of_all: usize,
     pub(crate) notices: usize,
     pub(crate) notices_of_key: usize,
-    /// The share of ended tasks that its key may keep, in hundredths.
-    pub(crate) ended_hundredths: u8,
+    /// The share of ended tasks that its key may keep, in percent.
+    pub(crate) ended_percent: u8,
 }
 
 impl Quota {
     /// How many of at most `most` ended tasks of the key remain when another one is added: it replaces the oldest.
     pub(crate) fn ended_of_key(self, most: usize) -> usize {
-        (most * usize::from(self.ended_hundredths) / 100).saturating_sub(1)
+        (most * usize::from(self.ended_percent) / 100).saturating_sub(1)
     }
 }
 
@@ -149,7 +149,7 @@ pub(crate) trait TaskStore {
         task_payload: &'s str,
     ) -> StoreFuture<'s, bool>;
 
-    /// Removes a task that nobody has been told about, whether or not its acceptance was recorded.
+    /// Removes a task that no client has learned of, whether or not its acceptance was recorded.
     fn drop_task<'s>(&'s self, lease: &'s Lease) -> StoreFuture<'s, ()>;
 
     /// A task of an API key.

@@ -1,4 +1,4 @@
-//! What operators do with a store as a whole.
+//! Operations on a whole store, for operators.
 
 use std::io::{self, BufRead};
 use std::path::Path;

@@ -38,7 +38,7 @@ pub(crate) trait UsageStore {
     fn add_usage<'s>(&'s self, batch: &'s Batch, rows: &'s Rows) -> StoreFuture<'s, ()>;
 
     /// Reports usage, sorted, at most [`LONGEST_LIST`](super::LONGEST_LIST) rows plus one, which shows that there are more.
-    fn usage<'s>(&'s self, asked: &'s ResolvedUsageQuery) -> StoreFuture<'s, Vec<UsageRow>>;
+    fn usage<'s>(&'s self, query: &'s ResolvedUsageQuery) -> StoreFuture<'s, Vec<UsageRow>>;
 
     /// What each key spent on a day, and in its month up to that day.
     fn spent(&self, day: Day) -> StoreFuture<'_, SpentByKey>;

@@ -1,4 +1,4 @@
-//! Credentials of AWS, from the places where its own clients look for them.
+//! AWS credentials, from the places where AWS clients look for them.
 //!
 //! The formats and protocols are those of the crate `reqsign-aws-core`. Files, programs and connections are ours, so that each is
 //! bounded, and so that tests can replace them.
@@ -57,7 +57,7 @@ struct Place {
 /// A signer with the credentials found.
 pub(super) struct Found {
     pub(super) signer: RequestSigner,
-    /// What a redactor has to know.
+    /// The secrets that the redactor must know.
     pub(super) secrets: Vec<String>,
     pub(super) ttl: Duration,
 }
@@ -77,12 +77,12 @@ pub(super) async fn find(source: &SigV4Credentials) -> Result<Found, NoKey> {
         match provider.provide_credential_dyn(&context).await {
             Ok(Some(credential)) => return signer(source, credential),
             Ok(None) => searched.push(name),
-            // Nobody configures it: there may be none.
+            // The metadata service is not configured, so it may not exist.
             Err(error) if name == INSTANCE => {
                 access.fail(&error.to_string());
                 searched.push(name);
             }
-            // A place that is configured and fails is not passed over: the next one may be another identity.
+            // A configured place that fails is not skipped: the next one may have another identity.
             Err(error) => {
                 let error = error.to_string();
                 let mut reason = access.failures().split_off(before);
@@ -195,7 +195,7 @@ impl HttpSend for BoundedAccess {
 }
 
 impl CommandExecute for BoundedAccess {
-    /// Withholds what a failed program prints: it may be a secret.
+    /// Withholds the output of a failed program: it may be a secret.
     async fn command_execute<'a>(
         &'a self,
         program: &'a str,
@@ -212,7 +212,7 @@ impl CommandExecute for BoundedAccess {
     }
 }
 
-/// What a `credential_process` prints. It is read here first, since errors of the crate would quote it.
+/// The output of a `credential_process`. It is parsed here first, because the crate's errors would quote it.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ProcessOutput {

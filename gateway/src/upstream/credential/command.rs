@@ -16,8 +16,8 @@ pub(super) async fn run(command: &KeyCommand) -> Result<String, NoKey> {
     key_in(output(&command.words, &command.folder).await?).ok_or(NoKey::NotAKey)
 }
 
-/// What a program prints. Its input is empty, and its standard error is discarded. `words`: the program and its arguments.
-/// `folder`: where it runs; empty for the folder of this process.
+/// The output of a program. Its input is empty, and its standard error is discarded. `words`: the program and its
+/// arguments. `folder`: where it runs; empty for the folder of this process.
 pub(super) async fn output(words: &[String], folder: &Path) -> Result<Vec<u8>, NoKey> {
     let (program, arguments) = words.split_first().ok_or(NoKey::NotStarted)?;
     let mut wrapped = CommandWrap::with_new(program, |process| {

@@ -10,10 +10,10 @@ use super::{command, default_credentials, file};
 use crate::config::{ClientCredentials, KeySource};
 use crate::upstream::key_place::{AttachedKey, KeyPosition};
 
-/// What a source has provided.
+/// A key from a source.
 pub(super) struct Fetched {
     pub(super) presented: AttachedKey,
-    /// What a redactor has to know.
+    /// The secrets that the redactor must know.
     pub(super) secrets: Vec<String>,
     pub(super) ttl: Duration,
 }

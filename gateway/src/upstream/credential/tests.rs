@@ -40,7 +40,7 @@ pub(super) async fn until(condition: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn many_requests_wait_for_one_run_and_get_its_key() {
+async fn concurrent_requests_share_one_command_run() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("key"), "canary-1\n").expect("a file");
     let credential = UpstreamCredential::new("one", command(folder.path(), Duration::from_hours(1)), place());
@@ -56,7 +56,7 @@ async fn many_requests_wait_for_one_run_and_get_its_key() {
 }
 
 #[tokio::test]
-async fn a_key_is_renewed_before_it_ends_and_the_old_one_stays_while_the_program_fails() {
+async fn key_is_renewed_early_and_kept_while_the_command_fails() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("key");
     fs::write(&file, "canary-1").expect("a file");
@@ -65,12 +65,12 @@ async fn a_key_is_renewed_before_it_ends_and_the_old_one_stays_while_the_program
     let begun = Instant::now();
     fs::write(&file, "canary-2").expect("a file");
     until(|| key_of(&credential).is_some_and(|key| key == "Bearer canary-2")).await;
-    assert!(credential.holds() && begun.elapsed() < Duration::from_secs(2), "the first one still held");
+    assert!(credential.holds() && begun.elapsed() < Duration::from_secs(2), "the first key was still valid");
 
     fs::remove_file(&file).expect("a file");
     let so_far = runs(folder.path());
     until(|| runs(folder.path()) > so_far).await;
-    assert!(credential.holds(), "the program fails, and its last key still holds");
+    assert!(credential.holds(), "the command fails, and its last key is still valid");
     until(|| !credential.holds()).await;
     assert_eq!(credential.wait().await, Err(NoKey::Failed));
     fs::write(&file, "canary-3").expect("a file");
@@ -79,7 +79,7 @@ async fn a_key_is_renewed_before_it_ends_and_the_old_one_stays_while_the_program
 }
 
 #[tokio::test]
-async fn a_refused_key_is_replaced() {
+async fn rejected_key_is_replaced() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("key"), "canary-1").expect("a file");
     let credential = UpstreamCredential::new("one", command(folder.path(), Duration::from_secs(10)), place());
@@ -89,7 +89,7 @@ async fn a_refused_key_is_replaced() {
 }
 
 #[tokio::test]
-async fn what_is_no_key_is_told_without_what_was_printed() {
+async fn invalid_command_output_is_reported_without_quoting_it() {
     let long = format!("head -c {} /dev/zero | tr '\\0' a", 1 << 20);
     for (script, why) in [
         ("echo canary; echo canary >&2; exit 3", NoKey::Failed),
@@ -113,7 +113,7 @@ async fn what_is_no_key_is_told_without_what_was_printed() {
 }
 
 #[tokio::test]
-async fn errors_hide_the_key_of_now_and_the_one_before() {
+async fn redactor_hides_current_and_previous_keys() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("key");
     fs::write(&file, "first-canary").expect("a file");
@@ -129,7 +129,7 @@ async fn errors_hide_the_key_of_now_and_the_one_before() {
 }
 
 #[tokio::test]
-async fn the_program_no_longer_runs_when_nobody_needs_its_key() {
+async fn command_stops_running_when_its_key_is_unused() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("key"), "canary-1").expect("a file");
     let credential =
@@ -141,5 +141,5 @@ async fn the_program_no_longer_runs_when_nobody_needs_its_key() {
     until(|| left.upgrade().is_none()).await;
     let so_far = runs(folder.path());
     tokio::time::sleep(Duration::from_millis(500)).await;
-    assert!(runs(folder.path()) <= so_far + 1, "a run that was under way may end");
+    assert!(runs(folder.path()) <= so_far + 1, "a run in progress may finish");
 }

@@ -137,7 +137,7 @@ fn bearer() -> KeyPosition {
 }
 
 #[tokio::test]
-async fn a_service_account_signs_an_assertion_that_its_public_key_verifies() {
+async fn service_account_assertion_is_verifiable() {
     let (folder, server) =
         (tempfile::tempdir().expect("a folder"), TokenServer::start([token("token-1", 3600)]).await);
     let path = file_in(&folder, "account.json", &service_account(&server.url()).to_string());
@@ -173,7 +173,7 @@ async fn a_service_account_signs_an_assertion_that_its_public_key_verifies() {
 }
 
 #[tokio::test]
-async fn a_login_is_exchanged_for_an_access_token() {
+async fn refresh_token_is_exchanged_for_an_access_token() {
     let (folder, server) =
         (tempfile::tempdir().expect("a folder"), TokenServer::start([token("token-1", 60)]).await);
     let path = file_in(&folder, "login.json", &login(&server.url()).to_string());
@@ -190,7 +190,7 @@ async fn a_login_is_exchanged_for_an_access_token() {
 }
 
 #[tokio::test]
-async fn default_credentials_are_a_named_file_or_a_login_or_those_of_the_machine() {
+async fn default_credentials_come_from_file_login_or_metadata() {
     let folder = tempfile::tempdir().expect("a folder");
     let [named, logged_in, machine] = [
         TokenServer::start([token("of-file", 60)]).await,
@@ -224,7 +224,7 @@ async fn default_credentials_are_a_named_file_or_a_login_or_those_of_the_machine
 }
 
 #[tokio::test]
-async fn without_default_credentials_the_log_says_what_to_do() {
+async fn missing_default_credentials_error_says_what_to_do() {
     let places = ApplicationDefault::of_metadata_server("127.0.0.1:1");
     let why = default_credentials::token(&places).await.err().expect("there are none");
     for part in
@@ -236,7 +236,7 @@ async fn without_default_credentials_the_log_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_client_of_a_token_server_sends_its_secret_in_the_form() {
+async fn client_credentials_are_sent_in_the_form() {
     let server =
         TokenServer::start([("200 OK", r#"{"access_token":"token-1","expires_in":"120"}"#.to_owned())]).await;
     let mut client = ClientCredentials::new(server.url(), "id 1", "canary&secret");
@@ -256,7 +256,7 @@ async fn a_client_of_a_token_server_sends_its_secret_in_the_form() {
 }
 
 #[tokio::test]
-async fn what_is_no_token_is_explained_without_secrets() {
+async fn token_errors_are_explained_without_secrets() {
     let long = format!("{{\"access_token\":\"{}\"}}", "a".repeat(100_000));
     for (status, document, part) in [
         (
@@ -281,7 +281,7 @@ async fn what_is_no_token_is_explained_without_secrets() {
 }
 
 #[tokio::test]
-async fn a_file_of_credentials_names_what_is_wrong_and_no_secret() {
+async fn credentials_file_errors_do_not_quote_secrets() {
     let folder = tempfile::tempdir().expect("a folder");
     let without = |name: &str| {
         let mut account = service_account("http://127.0.0.1:1/token");
@@ -309,7 +309,7 @@ async fn a_file_of_credentials_names_what_is_wrong_and_no_secret() {
 }
 
 #[tokio::test]
-async fn an_access_token_is_renewed_before_it_expires() {
+async fn access_token_is_renewed_before_it_expires() {
     let server = TokenServer::start([token("token-1", 2), token("token-2", 3600)]).await;
     let client = KeySource::ClientCredentials(ClientCredentials::new(server.url(), "id", "secret"));
     let credential = UpstreamCredential::new("one", client, bearer());
@@ -322,14 +322,15 @@ async fn an_access_token_is_renewed_before_it_expires() {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_replaced_once_for_all_requests_that_had_it() {
-    let server = TokenServer::start([token("token-1", 20), token("token-2", 3600)]).await;
+async fn rejected_token_is_replaced_once_for_concurrent_requests() {
+    let server = TokenServer::start([token("token-1", 10), token("token-2", 3600)]).await;
     let client = KeySource::ClientCredentials(ClientCredentials::new(server.url(), "id", "secret"));
     let credential = UpstreamCredential::new("one", client, bearer());
     credential.wait().await.expect("a token");
     let since = credential.since().expect("a token");
-    assert!(!credential.replaced(since).await, "a new token that is refused is not the reason");
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    assert!(!credential.replaced(since).await, "a new rejected token is not replaced");
+    // The minimum pause between two tokens is a twentieth of the lifetime.
+    tokio::time::sleep(Duration::from_millis(550)).await;
     credential.refused();
     let replaced = futures_util::future::join_all((0..10).map(|_| credential.replaced(since))).await;
     assert_eq!(replaced, [true; 10]);
@@ -338,7 +339,7 @@ async fn a_refused_token_is_replaced_once_for_all_requests_that_had_it() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_rewritten_is_read_again() {
+async fn rewritten_key_file_is_read_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = file_in(&folder, "token", "canary-1\n");
     let source = KeySource::File(KeyFile::new(&path, Duration::from_secs(1)));

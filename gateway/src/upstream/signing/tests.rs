@@ -37,7 +37,7 @@ fn expected(service: &str, headers: &str, signature: &str) -> String {
 }
 
 #[test]
-fn signatures_are_those_of_the_published_test_suite() {
+fn signatures_match_the_published_test_suite() {
     for (name, method, target, signature) in [
         ("get-vanilla", Method::GET, "/", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"),
         (
@@ -72,7 +72,7 @@ fn signatures_are_those_of_the_published_test_suite() {
 }
 
 #[test]
-fn the_body_and_its_type_are_signed_as_in_the_published_test_suite() {
+fn signed_body_and_content_type_match_the_published_test_suite() {
     let mut request = request(Method::POST, "https://example.amazonaws.com/", "Param1=value1");
     let form = HeaderValue::from_static("application/x-www-form-urlencoded");
     request.headers_mut().insert(header::CONTENT_TYPE, form);
@@ -84,7 +84,7 @@ fn the_body_and_its_type_are_signed_as_in_the_published_test_suite() {
 }
 
 #[test]
-fn a_session_token_is_sent_and_signed_as_in_the_published_test_suite() {
+fn signed_session_token_matches_the_published_test_suite() {
     let mut request = request(Method::POST, "https://example.amazonaws.com/", "");
     let signer = signer(Some(SESSION_TOKEN), "service");
     signer.sign(&mut request, UNIX_EPOCH + Duration::from_secs(SUITE_SECONDS)).expect("a signature");
@@ -98,7 +98,7 @@ fn a_session_token_is_sent_and_signed_as_in_the_published_test_suite() {
 
 /// The expected signature was computed by hand from the canonical path `/model/a.b-v1%253A0/converse`.
 #[test]
-fn an_escaped_colon_in_a_path_is_escaped_once_more_in_the_signature() {
+fn escaped_colon_in_the_path_is_double_escaped_in_the_signature() {
     let address = "https://bedrock-runtime.us-east-1.amazonaws.com/model/a.b-v1%3A0/converse";
     let header = authorization(&signer(None, "bedrock"), request(Method::POST, address, "{}"));
     let signature = "20b7019fbc83c873339a1ac16c20cd74648fa8044af4fc332aa5b88a5382eee6";
@@ -106,7 +106,7 @@ fn an_escaped_colon_in_a_path_is_escaped_once_more_in_the_signature() {
 }
 
 #[test]
-fn a_signature_depends_on_body_time_and_path() {
+fn signature_depends_on_body_time_and_path() {
     let signer = signer(None, "bedrock");
     let base = "https://bedrock-runtime.us-east-1.amazonaws.com/model";
     let one = authorization(&signer, request(Method::POST, &format!("{base}/a/converse"), "{}"));
@@ -120,7 +120,7 @@ fn a_signature_depends_on_body_time_and_path() {
 }
 
 #[test]
-fn a_signer_does_not_show_its_credentials() {
+fn debug_output_of_a_signer_hides_credentials() {
     let shown = format!("{:?}", signer(Some("canary-token"), "bedrock"));
     assert!(shown.contains("us-east-1") && shown.contains("bedrock"), "{shown}");
     assert!(!shown.contains("canary") && !shown.contains("wJalr") && !shown.contains("AKID"), "{shown}");

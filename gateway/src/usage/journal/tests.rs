@@ -61,7 +61,7 @@ fn folder() -> TempDir {
 }
 
 #[test]
-fn what_a_process_left_is_told_by_batch_and_what_another_one_holds_is_its_own() {
+fn inherited_batches_are_read_and_live_journals_stay_with_their_owner() {
     let folder = folder();
     let ledger = begin(folder.path(), "a");
     spend(&ledger, "m", 1);
@@ -85,7 +85,7 @@ fn what_a_process_left_is_told_by_batch_and_what_another_one_holds_is_its_own() 
 }
 
 #[test]
-fn a_journal_begins_anew_with_sums_and_forgets_what_the_store_has() {
+fn compacted_journal_drops_stored_batches() {
     let folder = folder();
     let ledger = begin(folder.path(), "a");
     let (mut sending, mut next) = (Rows::new(), Rows::new());
@@ -112,7 +112,7 @@ fn a_journal_begins_anew_with_sums_and_forgets_what_the_store_has() {
 }
 
 #[test]
-fn a_journal_that_the_store_has_is_empty_or_gone() {
+fn fully_stored_journal_is_empty_or_removed() {
     let folder = folder();
     let ledger = begin(folder.path(), "a");
     spend(&ledger, "m", 1);
@@ -127,7 +127,7 @@ fn a_journal_that_the_store_has_is_empty_or_gone() {
 
 /// Truncated, overwritten or duplicated anywhere, a journal yields only what was written, and only complete records.
 #[test]
-fn a_broken_journal_tells_what_is_whole() {
+fn damaged_journal_yields_its_complete_records() {
     let folder = folder();
     let ledger = begin(folder.path(), "a");
     for model in ["m", "n", "o"] {
@@ -166,7 +166,7 @@ fn a_broken_journal_tells_what_is_whole() {
 }
 
 #[test]
-fn what_is_no_journal_is_left_alone() {
+fn foreign_files_are_left_alone() {
     let folder = folder();
     let newer = framed("", &JournalLine::Journal(line::VERSION + 1, "a".into())).expect("a line");
     let evil = framed("", &JournalLine::Journal(1, "../a".into())).expect("a line");
@@ -191,7 +191,7 @@ fn what_is_no_journal_is_left_alone() {
 }
 
 #[test]
-fn lines_of_another_process_do_not_count() {
+fn lines_of_another_writer_are_ignored() {
     let folder = folder();
     for writer in ["a", "b"] {
         spend(&begin(folder.path(), writer), "m", 1);
@@ -205,7 +205,7 @@ fn lines_of_another_process_do_not_count() {
 }
 
 #[test]
-fn a_journal_that_is_too_old_is_set_aside() {
+fn outdated_journal_is_set_aside() {
     let folder = folder();
     spend(&begin(folder.path(), "a"), "m", 1);
     let file = File::options().write(true).open(named(folder.path(), "a", ENDING)).expect("a file");
@@ -216,7 +216,7 @@ fn a_journal_that_is_too_old_is_set_aside() {
 }
 
 #[test]
-fn a_journal_is_bounded_and_sums_make_room() {
+fn journal_is_bounded_and_compaction_frees_space() {
     let folder = folder();
     let ledger = begin(folder.path(), "a");
     let long = "m".repeat(1000);
@@ -245,7 +245,7 @@ fn a_journal_is_bounded_and_sums_make_room() {
 }
 
 #[test]
-fn sums_without_room_leave_the_journal_as_it_was() {
+fn compaction_without_room_leaves_the_journal_unchanged() {
     let folder = folder();
     let ledger = begin(folder.path(), "a");
     spend(&ledger, "m", 1);
@@ -257,7 +257,7 @@ fn sums_without_room_leave_the_journal_as_it_was() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_stops_nobody() {
+fn uncreatable_folder_is_counted_as_missed_usage() {
     let folder = folder();
     let place = folder.path().join("usage");
     std::fs::write(&place, "a file").expect("written");
@@ -268,7 +268,7 @@ fn a_folder_that_cannot_be_made_stops_nobody() {
 }
 
 #[test]
-fn many_at_once_are_all_in_it() {
+fn concurrent_writes_are_all_recorded() {
     const THREADS: u64 = 4;
     const EACH: u64 = 1000;
     let folder = folder();
@@ -295,7 +295,7 @@ fn many_at_once_are_all_in_it() {
 }
 
 #[test]
-fn requests_are_written_while_others_wait_for_the_disk() {
+fn writes_proceed_while_others_wait_for_the_disk() {
     let folder = folder();
     let ledger = begin(folder.path(), "a");
     std::thread::scope(|scope| {
@@ -316,7 +316,7 @@ fn requests_are_written_while_others_wait_for_the_disk() {
 }
 
 #[test]
-fn a_journal_of_the_first_form_is_read_without_unpriced_requests() {
+fn first_format_journal_is_read_without_unpriced_requests() {
     let folder = folder();
     let mut text = framed("", &JournalLine::Journal(1, "a".into())).expect("a line");
     text.resize(usize::try_from(HEAD).expect("small"), 0);

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn deflate_is_read_with_and_without_the_frame_of_zlib() {
+    async fn deflate_is_read_with_and_without_zlib_framing() {
         let plain = br#"{"said":"hello"}"#.repeat(9_000);
         let mut framed = ZlibEncoder::new(Vec::new(), Compression::default());
         framed.write_all(&plain).expect("memory");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_damaged_or_breaks_off_is_an_error_and_nothing_is_nothing() {
+    async fn damaged_or_truncated_deflate_is_an_error() {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(&b"hello ".repeat(99)).expect("memory");
         let coded = encoder.finish().expect("memory");

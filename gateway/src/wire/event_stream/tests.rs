@@ -1,4 +1,4 @@
-//! Messages made by hand, cut and changed.
+//! Handmade messages, truncated and modified.
 
 use proptest::prelude::*;
 
@@ -44,7 +44,7 @@ fn event(name: &str, payload: &str) -> Vec<u8> {
     message(&headers, payload.as_bytes())
 }
 
-/// The messages of pieces, up to the first error.
+/// The messages decoded from chunks, up to the first error.
 fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Message>, Result<(), EventStreamError>) {
     let (mut decoder, mut messages) = (Decoder::default(), Vec::new());
     for piece in pieces {
@@ -90,7 +90,7 @@ fn stream() -> (Vec<u8>, Vec<Message>) {
 }
 
 #[test]
-fn messages_are_the_same_however_the_stream_is_cut() {
+fn messages_decode_across_any_packet_boundary() {
     let (bytes, messages) = stream();
     for at in 0..=bytes.len() {
         let (head, tail) = bytes.split_at(at);
@@ -100,7 +100,7 @@ fn messages_are_the_same_however_the_stream_is_cut() {
 }
 
 #[test]
-fn a_stream_that_ends_within_a_message_is_truncated() {
+fn stream_ending_within_a_message_is_truncated() {
     let bytes = event("ping", "{}");
     for end in 1..bytes.len() {
         assert_eq!(decode([&bytes[..end]]), (vec![], Err(EventStreamError::Truncated)), "ends at {end}");
@@ -109,7 +109,7 @@ fn a_stream_that_ends_within_a_message_is_truncated() {
 }
 
 #[test]
-fn no_changed_byte_passes_the_checksums() {
+fn any_changed_byte_fails_the_checksum() {
     let (bytes, messages) = stream();
     for at in 0..bytes.len() {
         for change in [0x01, 0x80, 0xff] {
@@ -123,13 +123,13 @@ fn no_changed_byte_passes_the_checksums() {
 }
 
 #[test]
-fn checksums_are_those_of_published_messages() {
+fn checksums_match_published_messages() {
     let empty = b"\x00\x00\x00\x10\x00\x00\x00\x00\x05\xc2\x48\xeb\x7d\x98\xc8\xff";
     assert_eq!(message(&[], b""), empty);
     let integer = [header("event-type", 4, &[0, 0, 0xa0, 0x0c])];
     let published = b"\x00\x00\x00\x2d\x00\x00\x00\x10\x41\xc4\x24\xb8\x0aevent-type\x04\x00\x00\xa0\x0c{'foo':'bar'}\x36\xf4\x80\xa0";
     assert_eq!(message(&integer, b"{'foo':'bar'}"), published);
-    // Their checksums are right, and they do not say what they are.
+    // Their checksums are valid, but they have no message type.
     assert_eq!(error_of(empty), EventStreamError::NoType);
     assert_eq!(error_of(published), EventStreamError::NoType);
 }
@@ -155,7 +155,7 @@ fn headers_of_every_type_are_skipped() {
 }
 
 #[test]
-fn an_error_of_the_stream_has_its_code_and_a_bounded_message() {
+fn stream_error_has_its_code_and_a_bounded_message() {
     let long = "é".repeat(MAX_ERROR_BYTES);
     let headers =
         [text(":message-type", "error"), text(":error-code", "InternalError"), text(":error-message", &long)];
@@ -166,7 +166,7 @@ fn an_error_of_the_stream_has_its_code_and_a_bounded_message() {
 }
 
 #[test]
-fn lengths_are_bounded_before_their_bytes_arrive() {
+fn lengths_are_checked_before_their_bytes_arrive() {
     assert_eq!(error_of(&prelude(MAX_MESSAGE_BYTES + 1, 0)), EventStreamError::MessageTooLong);
     assert_eq!(error_of(&prelude(u32::MAX as usize, u32::MAX as usize)), EventStreamError::MessageTooLong);
     assert_eq!(
@@ -206,9 +206,9 @@ fn malformed_headers_are_errors() {
 }
 
 proptest! {
-    /// The checksums are right, so that the headers are read.
+    /// The checksums are valid, so the headers are parsed.
     #[test]
-    fn any_headers_are_a_message_or_an_error(
+    fn arbitrary_headers_are_a_message_or_an_error(
         headers in proptest::collection::vec(any::<u8>(), 0..200),
         payload in proptest::collection::vec(any::<u8>(), 0..50),
     ) {
@@ -217,7 +217,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_alike_whole_and_in_pieces(
+    fn arbitrary_bytes_decode_alike_whole_and_in_chunks(
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
         size in 1..40_usize,
     ) {

@@ -1,4 +1,4 @@
-//! Three gateways that share everything there is to share: a database, counters and a bucket.
+//! Three gateways that share a database, counters and a bucket.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::videos::finished;
 const IMAGES: &str = "/v1/images/generations";
 const VIDEOS: &str = "/v1/videos/generations";
 
-/// What the gateways share, and they.
+/// The gateways and what they share.
 struct Cluster {
     _store: Postgres,
     _counters: Redis,
@@ -39,13 +39,13 @@ impl Cluster {
         for node in &nodes {
             let begun = Instant::now();
             while read(node.bare(Method::GET, "/health/ready")).await.1["limits"] != "shared" {
-                assert!(begun.elapsed() < PATIENCE, "the counters are not reached");
+                assert!(begun.elapsed() < PATIENCE, "the counters are not reachable");
             }
         }
         Self { _store: store, _counters: counters, files, _folder: folder, nodes }
     }
 
-    /// What every gateway serves at the address of a file, which one of them gave.
+    /// Downloads a file from every gateway; one of them issued the URL.
     async fn served(&self, url: &Value) -> Vec<u8> {
         let url = url.as_str().expect("an address");
         let path = self.nodes.iter().find_map(|node| url.strip_prefix(&node.url)).expect("of a gateway");
@@ -60,9 +60,9 @@ impl Cluster {
     }
 }
 
-/// 3: a task submitted to one is looked up on another, and every one of them serves what the address of section 4 leads to.
+/// 3: a task submitted to one gateway is looked up on another, and every gateway serves the file at the URL of section 4.
 #[tokio::test]
-async fn files_that_one_of_three_gateways_makes_are_served_by_all() {
+async fn files_made_on_one_gateway_are_served_by_all() {
     let cluster = Cluster::start().await;
     for node in &cluster.nodes {
         let body = json!({ "model": "image_model_2", "prompt": "a kite", "size": "256x256" });
@@ -74,11 +74,11 @@ async fn files_that_one_of_three_gateways_makes_are_served_by_all() {
     let task = one.ask(VIDEOS, &body).await;
     let task = finished(other, &task["id"]).await;
     assert_eq!(&cluster.served(&task["output"]["url"]).await[4..8], b"ftyp");
-    assert_eq!(cluster.files.objects().len(), 4, "none lies elsewhere");
+    assert_eq!(cluster.files.objects().len(), 4, "none is stored elsewhere");
 }
 
 #[tokio::test]
-async fn a_limit_of_100_requests_a_minute_is_100_over_three_gateways() {
+async fn per_minute_limit_holds_across_three_gateways() {
     let cluster = Cluster::start().await;
     let key =
         create(&cluster.nodes[0], json!({ "name": "ci", "limits": { "requests_per_minute": 100 } })).await;
@@ -98,7 +98,7 @@ async fn a_limit_of_100_requests_a_minute_is_100_over_three_gateways() {
             status => assert_eq!(status, 429, "{answer}"),
         }
     }
-    // Five come back in three seconds.
+    // Five requests refill in three seconds.
     let most = 100 + begun.elapsed().as_secs() * 5 / 3 + 2;
     assert!((100..=most).contains(&granted), "{granted} of 180 in {:?}", begun.elapsed());
 }

@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 use super::{KNOWN, PATIENCE, admin, chat, listed, node};
 use crate::support::{KEY, Server, read, send, start_with};
 
-/// A gateway with a folder of its own, where it looks for the files of secrets.
+/// A gateway with its own folder for secret files.
 fn sharing(store: &Postgres, folder: &Path) -> Config {
     Config { shared_config: Some(Sharing::new(folder)), open_metrics: true, ..node(store) }
 }
 
-/// A document whose upstream needs a secret in a file.
+/// A document whose upstream needs a secret from a file.
 const WITH_SECRET: &str = "[upstreams.one]\nkind = \"simulator\"\n[upstreams.two]\nkind = \"chat\"\n\
                            base_url = \"https://two.example/v1\"\nkey = { file = \"keys/two\" }\n[models.second]\n\
                            targets = [{ upstream = \"one\", model = \"model-sol\" }]\n[models.third]\n\
                            targets = [{ upstream = \"two\" }]\n";
 
-/// A document with one model, which the simulator answers.
+/// A document with one simulated model.
 fn document(model: &str) -> String {
     format!(
         "[upstreams.one]\nkind = \"simulator\"\n[models.{model}]\ntargets = [{{ upstream = \"one\", model = \"model-sol\" }}]\n"
@@ -41,7 +41,7 @@ async fn models(node: &Server) -> Vec<String> {
     models.map(|model| model["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-/// Waits until a gateway has these models, and gives the time that it took.
+/// Waits until a gateway lists these models. Returns the time it took.
 async fn until_models(node: &Server, expected: &[&str]) -> Duration {
     let begun = Instant::now();
     while models(node).await != expected {
@@ -70,7 +70,7 @@ async fn readiness(node: &Server) -> (u16, Value) {
     (status, ready["status"].clone())
 }
 
-/// A metric, by its name with its labels.
+/// A metric, by name and labels.
 pub(super) async fn metric(node: &Server, name: &str) -> String {
     let text = send(node.bare(Method::GET, "/metrics")).await.text().await.expect("a text");
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -78,7 +78,7 @@ pub(super) async fn metric(node: &Server, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_revision_that_is_pushed_on_one_node_is_used_by_all_within_two_seconds() {
+async fn pushed_revision_reaches_all_nodes_within_two_seconds() {
     let (store, folder) = (Postgres::start(), tempfile::tempdir().expect("a folder"));
     let config = || sharing(&store, folder.path());
     let (one, other) = (start_with(config()).await, start_with(config()).await);
@@ -91,22 +91,22 @@ async fn a_revision_that_is_pushed_on_one_node_is_used_by_all_within_two_seconds
         let model = format!("model-{round}");
         let pushed = push(&one, json!({ "document": document(&model), "by": "ada" })).await;
         assert_eq!(pushed, (201, json!({ "revision": round, "new": true, "warnings": [] })));
-        assert_eq!(models(&one).await, [&*model], "before it is told");
+        assert_eq!(models(&one).await, [&*model], "before the push returns");
         let known = until_models(&other, &[&model]).await;
         eprintln!("a revision is in use after {known:?}");
         assert!(known < KNOWN);
     }
     until_in_use(&other, 3).await;
     assert_eq!(readiness(&other).await.0, 200);
-    // The same once more is no change.
+    // Pushing the same document again changes nothing.
     let (status, again) = push(&other, json!({ "document": document("model-3") })).await;
     assert_eq!((status, &again["revision"], &again["new"]), (200, &json!(3), &json!(false)));
-    // Whoever has not seen the newest one changes nothing.
+    // A push based on an outdated revision is rejected.
     let (status, late) = push(&other, json!({ "document": document("late"), "after": 2 })).await;
     assert_eq!((status, &late["error"]["param"]), (400, &json!("after")), "{late}");
     let (status, found) = read(admin(&other, Method::GET, "/config?revision=2")).await;
     assert_eq!((status, &found["document"], &found["by"]), (200, &json!(document("model-2")), &json!("ada")));
-    // Back to an earlier one, by the other.
+    // Rolled back to an earlier revision by the other node.
     let pushed = push(&other, json!({ "repeats": 1 })).await;
     assert_eq!(pushed.1["revision"], 4, "{pushed:?}");
     assert!(until_models(&one, &["model-1"]).await < KNOWN);
@@ -115,7 +115,7 @@ async fn a_revision_that_is_pushed_on_one_node_is_used_by_all_within_two_seconds
 }
 
 #[tokio::test]
-async fn a_revision_that_a_node_cannot_use_is_refused_there_and_what_was_in_use_stays() {
+async fn unusable_revision_is_rejected_and_the_current_one_kept() {
     let (store, folder) = (Postgres::start(), tempfile::tempdir().expect("a folder"));
     let at = |name: &str| folder.path().join(name);
     fs::create_dir_all(at("one/keys")).expect("made");
@@ -135,7 +135,7 @@ async fn a_revision_that_a_node_cannot_use_is_refused_there_and_what_was_in_use_
         if told["refused"].is_object() {
             break told;
         }
-        assert!(begun.elapsed() < PATIENCE, "it is not refused");
+        assert!(begun.elapsed() < PATIENCE, "it is not rejected");
         tokio::time::sleep(Duration::from_millis(2)).await;
     };
     assert!(begun.elapsed() < KNOWN);
@@ -162,7 +162,7 @@ async fn a_revision_that_a_node_cannot_use_is_refused_there_and_what_was_in_use_
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 
-    // One that cannot use a document takes none of it, and a secret does not stand in it.
+    // A node that cannot use a document applies none of it, and the error contains no secret.
     let (status, error) = push(&other, json!({ "document": format!("# more\n{WITH_SECRET}") })).await;
     assert_eq!((status, &error["error"]["param"]), (400, &json!("document")), "{error}");
     let literal = WITH_SECRET.replace("{ file = \"keys/two\" }", "\"sk-canary-9\"");
@@ -183,7 +183,7 @@ async fn a_revision_that_a_node_cannot_use_is_refused_there_and_what_was_in_use_
 }
 
 #[tokio::test]
-async fn a_node_that_cannot_use_the_newest_revision_does_not_start_without_one_of_before() {
+async fn unusable_newest_revision_requires_a_cached_one_to_start() {
     let (store, folder) = (Postgres::start(), tempfile::tempdir().expect("a folder"));
     let data = folder.path().join("data");
     let lasting = || Config { data: Some(data.clone()), ..sharing(&store, folder.path()) };
@@ -208,7 +208,7 @@ async fn a_node_that_cannot_use_the_newest_revision_does_not_start_without_one_o
 }
 
 #[tokio::test]
-async fn a_node_that_starts_while_the_server_is_away_uses_what_it_used_last() {
+async fn node_started_without_the_store_uses_its_cached_revision() {
     let (mut store, folder) = (Postgres::start(), tempfile::tempdir().expect("a folder"));
     let lasting =
         |name: &str| Config { data: Some(folder.path().join(name)), ..sharing(&store, folder.path()) };
@@ -225,7 +225,7 @@ async fn a_node_that_starts_while_the_server_is_away_uses_what_it_used_last() {
     store.resume();
     until_in_use(&new, 1).await;
     assert_eq!((models(&new).await, readiness(&new).await.0), (vec!["first".to_owned()], 200));
-    // What is in memory of it goes on with what the store has next.
+    // A node with a cached revision follows the store from then on.
     assert_eq!(push(&new, json!({ "document": document("second") })).await.0, 201);
     until_models(&again, &["second"]).await;
 }
@@ -236,11 +236,15 @@ async fn chat_with(node: &Server, model: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn a_node_with_a_configuration_of_its_own_keeps_it_whatever_others_share() {
+async fn node_with_its_own_configuration_ignores_shared_revisions() {
     let (store, folder) = (Postgres::start(), tempfile::tempdir().expect("a folder"));
     let (own, sharing) = (start_with(node(&store)).await, start_with(sharing(&store, folder.path())).await);
     let before = models(&own).await;
-    assert_eq!(push(&own, json!({ "document": document("first") })).await.0, 201, "it may push for others");
+    assert_eq!(
+        push(&own, json!({ "document": document("first") })).await.0,
+        201,
+        "it may push for other nodes"
+    );
     until_models(&sharing, &["first"]).await;
     assert_eq!((models(&own).await, history(&own).await["in_use"].clone()), (before, Value::Null));
     assert_eq!(chat(&own, KEY).await.0, 200);

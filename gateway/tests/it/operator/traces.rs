@@ -1,4 +1,4 @@
-//! Traces over OTLP: what the spans of requests say, as a collector gets it.
+//! Traces over OTLP: the spans of requests, as a collector receives them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,16 +17,16 @@ use crate::upstreams::{
     STREAM_HEAD, Scripted, Step, chunks, completion, config, json_answer, question, stream, upstream,
 };
 
-/// The `code` of the status of a span that failed.
+/// Status `code` of a failed span.
 const ERROR: u64 = 2;
-/// The `kind` of a span of a server, and of a client.
+/// Span `kind` of a server, and of a client.
 const SERVER: u64 = 2;
 const CLIENT: u64 = 3;
 /// A trace and a span of a client of the gateway.
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
 
-/// A span as it was exported.
+/// An exported span.
 #[derive(Debug)]
 struct Span {
     trace: String,
@@ -118,7 +118,7 @@ fn spans(request: &[u8]) -> Vec<Span> {
         let attributes: Vec<_> = all(span, 9).map(attribute).collect();
         let count = attributes.len();
         let attributes = BTreeMap::from_iter(attributes);
-        assert_eq!(attributes.len(), count, "an attribute stands twice: {attributes:?}");
+        assert_eq!(attributes.len(), count, "duplicate attribute: {attributes:?}");
         let status = all(span, 15).find_map(|status| all(status.bytes(), 3).next());
         let hex = |number| {
             let bytes = all(span, number).next().map_or_else(Vec::new, |id| id.bytes().to_vec());
@@ -142,7 +142,7 @@ fn spans(request: &[u8]) -> Vec<Span> {
 }
 
 impl Span {
-    /// Asserts that attributes have these values; those that are null are absent.
+    /// Asserts that attributes have these values; null means absent.
     fn says(&self, expected: &Value) {
         for (name, value) in expected.as_object().expect("attributes") {
             assert_eq!(self.attributes.get(name).unwrap_or(&Value::Null), value, "{name} of {self:#?}");
@@ -150,12 +150,12 @@ impl Span {
     }
 }
 
-/// A gateway in front of an upstream, whose traces a collector gets.
+/// A gateway in front of an upstream, which exports traces to a collector.
 struct Traced {
     server: Server,
     traces: Traces,
     exported: Arc<Mutex<Vec<Span>>>,
-    /// As long as it lives, this thread has the traces. The gateway runs on no other.
+    /// While it is alive, this thread records traces; the gateway runs on this thread only.
     _subscriber: tracing::subscriber::DefaultGuard,
 }
 
@@ -182,13 +182,13 @@ impl Traced {
         Self { server, traces, exported, _subscriber: subscriber }
     }
 
-    /// Asks for a chat completion, to the end of the answer.
+    /// Requests a chat completion and reads the response to the end.
     async fn ask(&self, body: &Value) -> (u16, String) {
         let response = send(self.server.post("/v1/chat/completions", body)).await;
         (response.status().as_u16(), response.text().await.expect("a body"))
     }
 
-    /// Asks as a client that has a trace of its own.
+    /// Sends a request as a client with its own trace.
     async fn ask_in_a_trace(&self, client: Protocol, stream: bool) {
         let (path, body) = client.request("mine", stream);
         let asked = self.server.post(&path, &body).header("traceparent", format!("00-{TRACE}-{CALLER}-01"));
@@ -197,12 +197,12 @@ impl Traced {
         response.text().await.expect("a body");
     }
 
-    /// The spans of all requests, in their order.
+    /// The server spans of all requests, in order.
     async fn requests(self) -> Vec<Span> {
         self.end().await.into_iter().filter(|span| span.kind == SERVER).collect()
     }
 
-    /// All spans, in the order of their ends.
+    /// All spans, ordered by their end.
     async fn end(self) -> Vec<Span> {
         drop(self.server);
         tokio::task::spawn_blocking(move || self.traces.end()).await.expect("no panic");
@@ -211,7 +211,7 @@ impl Traced {
 }
 
 #[tokio::test]
-async fn an_answer_says_who_made_it_and_why_it_ended() {
+async fn span_of_an_answer_has_provider_model_and_finish_reason() {
     let scripted = Scripted::start([json_answer(200, &completion("well"))]).await;
     let traced = Traced::start(&scripted.url).await;
     let mut asked = question(false);
@@ -250,7 +250,7 @@ async fn an_answer_says_who_made_it_and_why_it_ended() {
 }
 
 #[tokio::test]
-async fn a_stream_says_that_it_is_one_and_when_it_began() {
+async fn span_of_a_stream_has_its_time_to_first_chunk() {
     let scripted = Scripted::start([stream(&chunks(&["we", "ll"]))]).await;
     let traced = Traced::start(&scripted.url).await;
     assert_eq!(traced.ask(&question(true)).await.0, 200);
@@ -269,7 +269,7 @@ async fn a_stream_says_that_it_is_one_and_when_it_began() {
 }
 
 #[tokio::test]
-async fn a_failure_says_which_one_also_in_the_middle_of_a_stream() {
+async fn span_of_a_failure_has_its_error_type_even_mid_stream() {
     let begun = chunks(&["we", "ll"]);
     let begun = &begun[..begun.match_indices("data: ").nth(1).expect("a second event").0];
     let scripted = Scripted::start([
@@ -292,7 +292,7 @@ async fn a_failure_says_which_one_also_in_the_middle_of_a_stream() {
         "gen_ai.provider.name": "one",
         "error.type": "upstream_error",
     }));
-    // A code of theirs is one of any number.
+    // An arbitrary upstream code is not used as an error type.
     failure.says(&json!({
         "http.response.status_code": 500,
         "gen_ai.provider.name": "one",
@@ -303,7 +303,7 @@ async fn a_failure_says_which_one_also_in_the_middle_of_a_stream() {
     refusal.says(&json!({ "http.response.status_code": 400, "error.type": "invalid_value" }));
 }
 
-/// An upstream of a protocol that answers as it is asked.
+/// An upstream that answers in the protocol of the request.
 async fn answering() -> Scripted {
     Scripted::answering(|seen| {
         let stream = seen.header("accept") == Some("text/event-stream");
@@ -313,7 +313,7 @@ async fn answering() -> Scripted {
 }
 
 #[tokio::test]
-async fn each_attempt_is_a_span_of_a_client_which_the_upstream_continues_where_it_is_told_to() {
+async fn each_attempt_is_a_client_span_propagated_if_configured() {
     for client in Protocol::ALL {
         for stream in [false, true] {
             let failing = Scripted::start([json_answer(500, &json!({"error": {"message": "no"}}))]).await;
@@ -358,7 +358,7 @@ async fn each_attempt_is_a_span_of_a_client_which_the_upstream_continues_where_i
 }
 
 #[tokio::test]
-async fn two_gateways_one_behind_the_other_give_one_trace() {
+async fn chained_gateways_share_one_trace() {
     for client in Protocol::ALL {
         let provider = answering().await;
         let mut inner = config(vec![upstream("provider", Kind::Chat, &provider.url)]);
@@ -384,13 +384,13 @@ async fn two_gateways_one_behind_the_other_give_one_trace() {
             assert_eq!(chain, [SERVER, CLIENT, SERVER, CLIENT], "{client:?}: {spans:#?}");
         }
         assert!(spans.iter().all(|span| span.trace == TRACE), "{client:?}: {spans:#?}");
-        // A provider is told nothing of it.
+        // A provider gets no trace headers.
         assert!(provider.seen().iter().all(|seen| seen.header("traceparent").is_none()));
     }
 }
 
 #[tokio::test]
-async fn without_traces_no_upstream_is_told_of_one() {
+async fn traceparent_is_not_forwarded_without_tracing() {
     let working = answering().await;
     let mut told = upstream("one", Kind::Gatewright, &working.url);
     told.traceparent = Some(true);

@@ -1,18 +1,18 @@
-//! The answer as upstreams write it, in the words of each protocol, whole and streamed.
+//! The response as upstreams send it in each protocol, unary and streamed.
 
 use serde_json::{Value, json};
 
 use crate::callers::{Protocol, numbered, response};
 
-/// What every upstream says before it calls.
+/// The text that every upstream sends before its calls.
 pub(super) const SAID: &str = "I look again.";
 
-/// The calls that every upstream makes, both at once.
+/// The parallel tool calls of every upstream.
 pub(super) fn calls() -> [(&'static str, Value); 2] {
     [("d1", json!({"city": "Oslo"})), ("d2", json!({"city": "Rome"}))]
 }
 
-/// The answer of an upstream: [`SAID`] and [`calls`], 3 tokens read, 2 written.
+/// The response of an upstream: [`SAID`] and [`calls`], 3 input tokens, 2 output tokens.
 pub(super) fn whole(speaks: Protocol) -> Value {
     let calls = calls();
     match speaks {
@@ -61,7 +61,7 @@ fn candidates(parts: &[Value], is_last: bool) -> Value {
         "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2, "totalTokenCount": 5}})
 }
 
-/// The items of an answer in the responses protocol.
+/// The output items in the responses protocol.
 fn items() -> Vec<Value> {
     let part = json!({"type": "output_text", "text": SAID, "annotations": [], "logprobs": []});
     let mut items =
@@ -74,12 +74,12 @@ fn items() -> Vec<Value> {
     items
 }
 
-/// A text in two pieces.
+/// A text in two fragments.
 fn pieces(text: &str) -> [&str; 2] {
     text.split_at(text.len() / 2).into()
 }
 
-/// The same answer as the events of a stream.
+/// The same response as the events of a stream.
 pub(super) fn streamed(speaks: Protocol) -> String {
     let lines = |events: Vec<Value>| -> String {
         let block = |event: Value| format!("data: {event}\n\n");

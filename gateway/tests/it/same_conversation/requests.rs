@@ -1,16 +1,16 @@
-//! The conversation as clients write it, in the words of each protocol.
+//! The conversation as clients send it in each protocol.
 
 use serde_json::{Value, json};
 
 use crate::callers::Protocol;
 
-/// A picture of one pixel.
+/// An image of one pixel.
 const PICTURE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-/// The word that ends an answer.
+/// The stop sequence.
 const STOP: &str = "END";
 
-/// The form that the answer must have.
+/// The schema of the answer.
 fn schema() -> Value {
     json!({"type": "object", "properties": {"sky": {"type": "string"}}, "required": ["sky"],
         "additionalProperties": false})
@@ -20,9 +20,9 @@ fn parameters() -> Value {
     json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})
 }
 
-/// The conversation as a client of the protocol writes it: instructions, a question with a picture, two calls at once and
-/// their results, another question; a tool, a schema, and how tokens are drawn. `stops`: and the word that ends the
-/// answer, which the responses protocol does not have.
+/// The conversation as a client of the protocol sends it: instructions, a question with an image, two parallel calls and
+/// their results, another question; a tool, a schema, and sampling parameters. `stops`: also the stop sequence,
+/// which the responses protocol doesn't have.
 pub(super) fn request(client: Protocol, model: &str, stream: bool, stops: bool) -> (String, Value) {
     let (path, mut body) = match client {
         Protocol::Chat => ("/v1/chat/completions".to_owned(), chat()),
@@ -38,7 +38,7 @@ pub(super) fn request(client: Protocol, model: &str, stream: bool, stops: bool) 
         _ => {}
     }
     if client == Protocol::Chat && stream {
-        // Clients of the others are told the usage unasked.
+        // Clients of the other protocols always get the usage.
         body["stream_options"] = json!({"include_usage": true});
     }
     (path, body)

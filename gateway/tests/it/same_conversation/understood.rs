@@ -1,4 +1,4 @@
-//! What clients understand of an answer, whole and streamed.
+//! What clients parse from a response, unary and streamed.
 
 use serde_json::Value;
 
@@ -6,19 +6,19 @@ use super::answers::{SAID, calls};
 use crate::callers::Protocol;
 use crate::support::Event;
 
-/// What a client understands of an answer.
+/// The parsed content of a response.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Said {
     text: String,
     /// Id, tool and arguments of each call.
     calls: Vec<(String, String, Value)>,
-    /// Tokens read and written.
+    /// Input and output tokens.
     usage: (u64, u64),
-    /// It ended as answers with calls do in the client's protocol.
+    /// Whether it ended in the way of responses with tool calls in the client's protocol.
     is_end: bool,
 }
 
-/// What everybody is to understand.
+/// What every client should parse.
 pub(super) fn expected() -> Said {
     let calls = calls().map(|(id, arguments)| (id.to_owned(), "weather".to_owned(), arguments));
     Said { text: SAID.to_owned(), calls: calls.into(), usage: (3, 2), is_end: true }
@@ -28,7 +28,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Arguments that are written as text.
+/// Arguments encoded as a JSON string.
 fn parsed(arguments: &str) -> Value {
     serde_json::from_str(arguments).unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
 }
@@ -37,7 +37,7 @@ fn usage(usage: &Value, read: &str, written: &str) -> (u64, u64) {
     (usage[read].as_u64().unwrap_or_default(), usage[written].as_u64().unwrap_or_default())
 }
 
-/// A whole answer as its client reads it.
+/// A unary response, as its client parses it.
 pub(super) fn understood(client: Protocol, answer: &Value) -> Said {
     let mut said = Said::default();
     let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -81,7 +81,7 @@ pub(super) fn understood(client: Protocol, answer: &Value) -> Said {
     said
 }
 
-/// A document of the native protocol: an answer, or a part of one.
+/// A document of the native protocol: a response, or a part of one.
 fn take_candidate(said: &mut Said, document: &Value) {
     let candidate = &document["candidates"][0];
     for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
@@ -97,11 +97,11 @@ fn take_candidate(said: &mut Said, document: &Value) {
     said.is_end |= candidate["finishReason"] == "STOP";
 }
 
-/// A stream as its client puts it together.
+/// A stream, as its client assembles it.
 pub(super) fn put_together(client: Protocol, events: &[Event]) -> Said {
     let documents = events.iter().filter(|event| event.data != "[DONE]").map(Event::json);
     let mut said = Said::default();
-    // Arguments come as text, in pieces.
+    // Arguments arrive as text fragments.
     let mut arguments: Vec<String> = Vec::new();
     for document in documents {
         match client {
@@ -126,7 +126,7 @@ pub(super) fn put_together(client: Protocol, events: &[Event]) -> Said {
                 "response.output_item.done" if document["item"]["type"] == "function_call" => {
                     let item = &document["item"];
                     said.calls.push((text(&item["call_id"]), text(&item["name"]), Value::Null));
-                    // The pieces have come before.
+                    // The fragments arrived earlier.
                     assert_eq!(arguments.last(), Some(&text(&item["arguments"])));
                 }
                 "response.function_call_arguments.delta" => {
@@ -137,7 +137,7 @@ pub(super) fn put_together(client: Protocol, events: &[Event]) -> Said {
                 }
                 "response.completed" => {
                     let last = understood(client, &document["response"]);
-                    assert_eq!(last, expected(), "the last event has all of it, too");
+                    assert_eq!(last, expected(), "the last event repeats all of it");
                     (said.usage, said.is_end) = (last.usage, true);
                 }
                 _ => {}
@@ -152,7 +152,7 @@ pub(super) fn put_together(client: Protocol, events: &[Event]) -> Said {
                 if let Some(arguments) = arguments.last_mut() {
                     *arguments += &text(&delta["partial_json"]);
                 }
-                // The first event may hold an estimate: the last count of each holds.
+                // The first event may contain an estimate: the last value of each count applies.
                 for told in [&document["message"]["usage"], &document["usage"]] {
                     let (read, written) = usage(told, "input_tokens", "output_tokens");
                     if told["input_tokens"].is_u64() {

@@ -43,8 +43,8 @@ impl StreamedCalls {
         self.all.iter().any(|call| !call.is_custom && call.input.is_cut())
     }
 
-    /// Reads a piece of a call. `place`: the piece's position in its list. A call is reported before its name is known,
-    /// with what is known so far.
+    /// Reads a piece of a call. `place`: the piece's position in its list. A call whose name is not known yet is reported
+    /// with the fields known so far.
     pub(super) fn push(
         &mut self,
         choice: u32,

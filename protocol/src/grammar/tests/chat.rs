@@ -35,7 +35,7 @@ fn whole(chunks: &[Value]) -> Vec<u8> {
 }
 
 #[test]
-fn right_streams_of_chat_are_read() {
+fn valid_chat_streams_are_accepted() {
     let usage = json!({ "id": "c", "object": "chat.completion.chunk", "choices": [], "usage": { "total_tokens": 1 } });
     let first = delta(json!({ "role": "assistant", "content": "" }));
     let read = clean(Protocol::Chat, &whole(&[first, text("He"), text("llo"), end("stop"), usage]));
@@ -59,7 +59,7 @@ fn right_streams_of_chat_are_read() {
 }
 
 #[test]
-fn every_rule_of_chunks_refuses() {
+fn every_chat_rule_rejects_a_violation() {
     let called = |pieces: &[Value]| whole(&[pieces, &[end("tool_calls")]].concat());
     let mut elsewhere = text("x");
     elsewhere["id"] = "d".into();

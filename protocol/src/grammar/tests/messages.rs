@@ -49,7 +49,7 @@ fn whole(events: &[Value], word: &str) -> Vec<u8> {
 }
 
 #[test]
-fn right_streams_of_messages_are_read() {
+fn valid_messages_streams_are_accepted() {
     let thought = [
         begin(0, json!({ "type": "thinking", "thinking": "", "signature": "" })),
         delta(0, json!({ "type": "thinking_delta", "thinking": "Hm." })),
@@ -80,7 +80,7 @@ fn right_streams_of_messages_are_read() {
 }
 
 #[test]
-fn every_rule_of_messages_refuses() {
+fn every_messages_rule_rejects_a_violation() {
     let texts = [text_block(0), text(0, "x"), stop(0)];
     let signed = [
         begin(0, json!({ "type": "thinking" })),

@@ -24,7 +24,7 @@ fn whole(events: &[Value]) -> Vec<u8> {
 }
 
 #[test]
-fn right_streams_of_the_native_protocol_are_read() {
+fn valid_native_streams_are_accepted() {
     let thought = parts(
         json!([{ "text": "Hm.", "thought": true }, { "text": "", "thoughtSignature": "AA==" }]),
         Value::Null,
@@ -39,7 +39,7 @@ fn right_streams_of_the_native_protocol_are_read() {
 }
 
 #[test]
-fn every_rule_of_native_answers_refuses() {
+fn every_native_rule_rejects_a_violation() {
     let error = json!({ "error": { "message": "broken" } });
     let two = parts(json!([{ "text": "x", "functionCall": { "name": "f" } }]), Value::Null);
     let twice = [call(json!({ "name": "f", "id": "a" })), call(json!({ "name": "g", "id": "a" }))];

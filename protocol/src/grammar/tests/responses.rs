@@ -89,7 +89,7 @@ fn whole(events: &[Value], output: &[Value]) -> Vec<u8> {
 }
 
 #[test]
-fn right_streams_of_responses_are_read() {
+fn valid_responses_streams_are_accepted() {
     let events = [text(&["He", "llo"], "Hello"), called(1, "a", &["{\"x\"", ":1}"], "{\"x\":1}")].concat();
     let read = clean(Protocol::Responses, &whole(&events, &[message("Hello"), call(1, "a", "{\"x\":1}")]));
     assert_eq!((read.text.as_str(), read.calls[0].input.as_str()), ("Hello", "{\"x\":1}"));
@@ -113,7 +113,7 @@ fn right_streams_of_responses_are_read() {
 }
 
 #[test]
-fn every_rule_of_responses_refuses() {
+fn every_responses_rule_rejects_a_violation() {
     let hello = text(&["Hello"], "Hello");
     let output = [message("Hello")];
     let without = |place: usize| {

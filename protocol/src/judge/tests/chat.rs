@@ -58,7 +58,7 @@ fn format(format: Value) -> Value {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
-fn every_rule_of_chat_refuses_and_takes() {
+fn every_chat_rule_rejects_and_accepts() {
     let now = tool(json!({ "name": "now" }));
     let choice = |name: &str| json!({ "type": "function", "function": { "name": name } });
     let closed = json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"],

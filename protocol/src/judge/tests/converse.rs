@@ -82,7 +82,7 @@ fn thinking(more: Value) -> Value {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
-fn every_rule_of_converse_refuses_and_takes() {
+fn every_converse_rule_rejects_and_accepts() {
     let cached = |count: usize| {
         let point = json!({ "cachePoint": { "type": "default" } });
         content(json!([vec![text("x")], vec![point; count]].concat()))

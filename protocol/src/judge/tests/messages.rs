@@ -56,7 +56,7 @@ fn with(mut request: Value, more: Value) -> Value {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
-fn every_rule_of_messages_refuses_and_takes() {
+fn every_messages_rule_rejects_and_accepts() {
     let now = json!({ "name": "now", "input_schema": { "type": "object" } });
     let thinking = json!({ "thinking": { "type": "enabled", "budget_tokens": 1024 }, "max_tokens": 2048 });
     let thought = json!({ "type": "thinking", "thinking": "Hm.", "signature": "s1" });

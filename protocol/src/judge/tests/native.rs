@@ -48,7 +48,7 @@ fn chosen(config: Value) -> Value {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
-fn every_rule_of_the_native_protocol_refuses_and_takes() {
+fn every_native_rule_rejects_and_accepts() {
     let now = |parameters: Value| declared(&[json!({ "name": "now", "parameters": parameters })]);
     let inline = |kind: &str, data: &str| part(json!({ "inlineData": { "mimeType": kind, "data": data } }));
     let file = |uri: &str| part(json!({ "fileData": { "mimeType": "image/png", "fileUri": uri } }));

@@ -50,7 +50,7 @@ fn thought(members: &[(&str, Value)]) -> Value {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
-fn every_rule_of_responses_refuses_and_takes() {
+fn every_responses_rule_rejects_and_accepts() {
     let now = json!({ "type": "function", "name": "now" });
     let choice = |name: &str| json!({ "type": "function", "name": name });
     let closed = json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"],

@@ -35,7 +35,7 @@ pub(super) fn read_back(body: &Value) -> Conversation {
     let tools = list(&body["toolConfig"]["tools"]).filter(|tool| tool["toolSpec"].is_object()).map(|tool| {
         let name = text(&tool["toolSpec"]["name"]);
         let kind = ToolKind::Function { name, description: None, parameters: None, strict: None };
-        Tool { at: "".into(), kind, cache: None }
+        Tool { at: "".into(), kind, schema_at: "".into(), cache: None }
     });
     Conversation {
         source: Protocol::Converse,

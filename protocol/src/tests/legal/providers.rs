@@ -131,7 +131,7 @@ fn written(source: Protocol, request: &Value, target: Protocol, server: Capabili
 }
 
 #[test]
-fn each_provider_takes_what_clients_of_other_protocols_ask_for() {
+fn providers_accept_translated_requests() {
     let (mut all, mut count, mut tried) = (Vec::new(), 0, Vec::new());
     let requests = legal_requests();
     for upstream in servers() {
@@ -160,7 +160,7 @@ fn each_provider_takes_what_clients_of_other_protocols_ask_for() {
 }
 
 #[test]
-fn what_strict_providers_refuse_is_written_for_others() {
+fn settings_rejected_by_strict_providers_are_sent_to_others() {
     let strict = Capabilities {
         roles: Roles::SystemFirst,
         token_limit: TokenLimit::MaxCompletionTokens,

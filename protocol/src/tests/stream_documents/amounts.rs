@@ -252,7 +252,7 @@ impl Said {
         let Piece::Thought { id: known, text, proof: None, .. } = piece else {
             panic!("{more} follows the proof of its thought");
         };
-        assert!(id.is_none() || known.is_none(), "the id is told once");
+        assert!(id.is_none() || known.is_none(), "the id is delivered once");
         *known = known.take().or(id);
         let part = part as usize;
         assert!(part <= text.len(), "texts of a thought follow each other");

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::record::{Call, RECONNECTING, Record, report};
 use super::{SECOND, Violation};
 use crate::expected;
-use crate::history::{Asked, Fault, Got, What};
+use crate::history::{Event, Fault, Operation, Outcome};
 
 /// Other nodes know of a response that was reported before it was written within this time: changes are written twice a second.
 const KNOWN: u64 = 2 * SECOND;
@@ -15,23 +15,24 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let given = given(record);
     let mut stored: HashMap<u64, Vec<&Call<'_>>> = HashMap::new();
     for call in &record.calls {
-        let (Asked::Chat { intent, .. } | Asked::Respond { intent, .. } | Asked::Retrieve { intent, .. }) =
-            call.asked
+        let (Operation::Chat { intent, .. }
+        | Operation::Respond { intent, .. }
+        | Operation::Retrieve { intent, .. }) = call.operation
         else {
             continue;
         };
-        if let Asked::Respond { .. } = call.asked {
+        if let Operation::Respond { .. } = call.operation {
             stored.entry(*intent).or_default().push(call);
         }
         let Some(answer) = call.answer else { continue };
-        if let Got::Text { text, input, output, .. } = answer.got {
+        if let Outcome::Text { text, input, output, .. } = answer.outcome {
             if *text != expected::text(*intent) {
                 let why = format!("intent {intent} got the text of another, or a part");
                 report(violations, "answer is right", why, call.lines());
             }
             if (*input, *output) != expected::tokens(*intent) {
-                let why = format!("intent {intent} is told a usage that the upstream did not tell");
-                report(violations, "usage is told", why, call.lines());
+                let why = format!("intent {intent} has a usage that the upstream did not report");
+                report(violations, "usage is correct", why, call.lines());
             }
             if given.get(intent).is_none_or(|given| *given > answer.at) {
                 let why = format!("no upstream has answered intent {intent}");
@@ -40,11 +41,13 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
         }
     }
     for call in &record.calls {
-        let Asked::Retrieve { intent, id } = call.asked else { continue };
-        let told = |other: &&&Call<'_>| other.told() == Some(id);
-        let asked = stored.get(intent).map(Vec::as_slice).unwrap_or_default();
-        if let Some(creation) = asked.iter().filter(told).min_by_key(|other| other.answer.map(|one| one.at)) {
-            retrieved(record, *intent, asked, creation, call, violations);
+        let Operation::Retrieve { intent, id } = call.operation else { continue };
+        let is_reported = |other: &&&Call<'_>| other.reported_id() == Some(id);
+        let creations = stored.get(intent).map(Vec::as_slice).unwrap_or_default();
+        if let Some(creation) =
+            creations.iter().filter(is_reported).min_by_key(|other| other.answer.map(|one| one.at))
+        {
+            retrieved(record, *intent, creations, creation, call, violations);
         }
     }
 }
@@ -53,7 +56,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
 fn given(record: &Record<'_>) -> HashMap<u64, u64> {
     let mut given = HashMap::new();
     for line in record.lines {
-        if let What::Upstream { intent, whole: true, .. } = line.what {
+        if let Event::Upstream { intent, whole: true, .. } = line.event {
             given.entry(intent).or_insert(line.at);
         }
     }
@@ -66,7 +69,7 @@ fn given(record: &Record<'_>) -> HashMap<u64, u64> {
 fn retrieved(
     record: &Record<'_>,
     intent: u64,
-    asked: &[&Call<'_>],
+    creations: &[&Call<'_>],
     creation: &Call<'_>,
     call: &Call<'_>,
     violations: &mut Vec<Violation>,
@@ -75,7 +78,7 @@ fn retrieved(
     if call.refused() != Some(404) || call.began <= created.at {
         return;
     }
-    let mut makers = asked.iter().filter(|maker| maker.began <= created.at);
+    let mut makers = creations.iter().filter(|maker| maker.began <= created.at);
     if !makers.any(|maker| may_be_unknown(record, maker, call)) {
         let lines = creation.lines().into_iter().chain(call.lines());
         report(violations, "response stays", format!("the response to intent {intent} is not found"), lines);
@@ -86,7 +89,7 @@ fn retrieved(
 fn may_be_unknown(record: &Record<'_>, maker: &Call<'_>, call: &Call<'_>) -> bool {
     let Some(made) = maker.answer else { return true };
     let hung = |fault| matches!(fault, Fault::Paused { node } if node == maker.node);
-    let was_written = record.asked_the_store(maker) && !record.was_slow(maker);
+    let was_written = record.used_the_store(maker) && !record.was_slow(maker);
     !was_written
         && (call.began <= made.at + KNOWN
             || record.is_lost_with_its_process(maker.node, made.at)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::record::{Call, Record, report};
 use super::{SECOND, Violation};
-use crate::history::{Asked, Fault};
+use crate::history::{Fault, Operation};
 
 /// Every node knows of a change within this time.
 const KNOWN: u64 = 2 * SECOND;
@@ -12,9 +12,9 @@ const KNOWN: u64 = 2 * SECOND;
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let (mut made, mut revoking, mut revoked) = (HashMap::new(), HashMap::new(), HashMap::new());
     for call in &record.calls {
-        match call.asked {
-            Asked::CreateKey { name, .. } if call.succeeded() => _ = made.insert(name.as_str(), call),
-            Asked::RevokeKey { name } => {
+        match call.operation {
+            Operation::CreateKey { name, .. } if call.succeeded() => _ = made.insert(name.as_str(), call),
+            Operation::RevokeKey { name } => {
                 revoking.entry(name.as_str()).or_insert(call.began);
                 if call.succeeded() {
                     revoked.entry(name.as_str()).or_insert(call);

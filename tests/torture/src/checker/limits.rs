@@ -6,13 +6,13 @@ use super::record::{Call, Record, Trouble, report};
 use super::usage;
 use super::{Promises, SECOND, Violation};
 use crate::expected::{self, UNIT};
-use crate::history::{ALONE, Asked, Fault, Got, Limits};
+use crate::history::{ALONE, Fault, Limits, Operation, Outcome};
 
 /// After this time one node's spending counts on all nodes, through the store: it is written twice a second and read every
 /// second.
 const COUNTED: u64 = 5 * SECOND;
 /// After this time a response's usage counts for all nodes: it is sent immediately, alongside the requests.
-const TOLD: u64 = 2 * SECOND;
+const REPORTED_WITHIN: u64 = 2 * SECOND;
 /// Gateways use restored counters within this time plus a pause. After a loss, that is the first pause; each time a
 /// connection doesn't last, it doubles, up to the longest.
 const RECONNECTING: u64 = 2_500_000;
@@ -28,13 +28,13 @@ const MINUTE: u64 = 60 * SECOND;
 pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Vec<Violation>) {
     let mut calls: HashMap<&str, Vec<&Call<'_>>> = HashMap::new();
     for call in &record.calls {
-        if matches!(call.asked, Asked::Chat { .. }) && call.succeeded() {
+        if matches!(call.operation, Operation::Chat { .. }) && call.succeeded() {
             calls.entry(call.key).or_default().push(call);
         }
     }
     let seen = usage::seen_by_upstream(record);
     for call in &record.calls {
-        let Asked::CreateKey { name, limits } = call.asked else { continue };
+        let Operation::CreateKey { name, limits } = call.operation else { continue };
         for budget in budgets(limits) {
             starves(record, name, &budget, &seen, violations);
         }
@@ -103,7 +103,7 @@ fn starves(
     let calls: Vec<&Call<'_>> = record.calls.iter().filter(|call| call.key == name).collect();
     for call in &calls {
         let Some(answer) = call.answer else { continue };
-        if !matches!(answer.got, Got::Refused { code, .. } if code == USED_UP) {
+        if !matches!(answer.outcome, Outcome::Refused { code, .. } if code == USED_UP) {
             continue;
         }
         let before = calls.iter().filter(|other| other.began <= answer.at);
@@ -164,7 +164,7 @@ fn spends(
 enum Counting {
     /// A process of a node, by the number of earlier restarts.
     Process { node: usize, starts: usize },
-    /// The counters, by the number of times they were away. The node alone has none.
+    /// The counters, by the number of times they were away. The standalone node has none.
     Together { since: usize },
 }
 
@@ -214,14 +214,14 @@ fn takes_more(record: &Record<'_>, limit: u64, mut calls: Vec<&Call<'_>>) -> Opt
     calls.sort_by_key(|call| call.began);
     let known = |call: &&Call<'_>| {
         let took = tokens(call).map_or(0, |(input, output)| input + output);
-        Some((call.began, told(record, call)?, took))
+        Some((call.began, reported(record, call)?, took))
     };
     let known: Vec<(u64, u64, u64)> = calls.iter().filter_map(known).collect();
     for call in &calls {
         let Some(end) = call.answer.map(|answer| answer.at) else { continue };
         let mut took = 0;
-        for (since, told, tokens) in known.iter().rev() {
-            if *told > call.began {
+        for (since, reported, tokens) in known.iter().rev() {
+            if *reported > call.began {
                 continue;
             }
             took += tokens;
@@ -236,16 +236,16 @@ fn takes_more(record: &Record<'_>, limit: u64, mut calls: Vec<&Call<'_>>) -> Opt
 }
 
 /// When a call's usage counts for all nodes; none if it may not have been reported.
-fn told(record: &Record<'_>, call: &Call<'_>) -> Option<u64> {
+fn reported(record: &Record<'_>, call: &Call<'_>) -> Option<u64> {
     let ended = call.answer?.at;
-    let told = ended + TOLD;
+    let reported = ended + REPORTED_WITHIN;
     let is_lost = |fault| is_of_node(fault, call.node) || is_without_counters(call.node, fault);
-    (!record.is_troubled(ended, told, is_lost)).then_some(told)
+    (!record.is_troubled(ended, reported, is_lost)).then_some(reported)
 }
 
 /// The input and output tokens that a text used.
 fn tokens(call: &Call<'_>) -> Option<(u64, u64)> {
-    let Asked::Chat { intent, .. } = call.asked else { return None };
+    let Operation::Chat { intent, .. } = call.operation else { return None };
     Some(expected::tokens(*intent))
 }
 
@@ -256,12 +256,16 @@ fn overspends(
     mut calls: Vec<&Call<'_>>,
 ) -> Option<(String, Vec<usize>)> {
     calls.sort_by_key(|call| call.began);
-    let known: Vec<(u64, u64)> =
-        calls.iter().filter_map(|call| Some((told(record, call)?, (budget.spent)(tokens(call)?)))).collect();
+    let known: Vec<(u64, u64)> = calls
+        .iter()
+        .filter_map(|call| Some((reported(record, call)?, (budget.spent)(tokens(call)?))))
+        .collect();
     calls.iter().find_map(|call| {
-        let before = known.iter().filter(|(told, _)| *told <= call.began);
+        let before = known.iter().filter(|(reported, _)| *reported <= call.began);
         let spent: u64 = before.map(|(_, spent)| spent).sum();
-        let why = || format!("spent {spent} of {} {}, as was told, and is accepted", budget.most, budget.of);
+        let why = || {
+            format!("spent {spent} of {} {}, as was reported before, and is accepted", budget.most, budget.of)
+        };
         (spent >= budget.most).then(|| (why(), call.lines()))
     })
 }
@@ -270,7 +274,7 @@ fn overspends(
 fn crowds(record: &Record<'_>, limit: u64, calls: Vec<&Call<'_>>) -> Option<(String, Vec<usize>)> {
     let mut times: Vec<(u64, u64, &Call<'_>)> = Vec::new();
     for call in calls {
-        let Asked::Chat { intent, .. } = call.asked else { continue };
+        let Operation::Chat { intent, .. } = call.operation else { continue };
         if let Some((begun, ended)) = record.answering(*intent) {
             times.push((begun, ended, call));
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Violation;
 use super::record::{Call, Record, report};
 use crate::clients::{DEFAULT, DEFAULT_ALONE};
-use crate::history::{Asked, Limits};
+use crate::history::{Limits, Operation};
 
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let known = Known::of(record);
@@ -32,12 +32,12 @@ impl<'h> Known<'h> {
     fn of(record: &Record<'h>) -> Self {
         let (mut limits, mut once, mut revoking) = (HashMap::new(), HashMap::new(), HashMap::new());
         for call in &record.calls {
-            match call.asked {
-                Asked::CreateKey { name, limits: of } => _ = limits.insert(name.as_str(), *of),
-                Asked::RevokeKey { name } => _ = revoking.entry(name.as_str()).or_insert(call.line),
+            match call.operation {
+                Operation::CreateKey { name, limits: of } => _ = limits.insert(name.as_str(), *of),
+                Operation::RevokeKey { name } => _ = revoking.entry(name.as_str()).or_insert(call.line),
                 _ => {}
             }
-            if let Some(name) = call.asked.once() {
+            if let Some(name) = call.operation.once() {
                 once.entry(name).or_insert_with(Vec::new).push(call.line);
             }
         }
@@ -49,22 +49,24 @@ impl<'h> Known<'h> {
         let is_before = |lines: &HashMap<&str, usize>, name: &str| {
             lines.get(name).is_some_and(|first| *first < call.line)
         };
-        if let (409, Some(name)) = (status, call.asked.once()) {
+        if let (409, Some(name)) = (status, call.operation.once()) {
             // Another call with the same idempotency key is in progress: which of several is first, the store decides.
             // `repeats` judges whether it had ended.
             let end = call.answer.map_or(usize::MAX, |answer| answer.line);
             let calls = self.once.get(name);
             return calls.is_some_and(|lines| lines.iter().any(|line| *line != call.line && *line < end));
         }
-        match (status, call.asked) {
+        match (status, call.operation) {
             // `keys` judges those that are created and revoked.
             (401, _) => ![DEFAULT, DEFAULT_ALONE].contains(&call.key) && self.limits.contains_key(call.key),
             // `limits` judges whether they are used up.
             (429, _) => self.limits.get(call.key).is_some_and(|limits| *limits != Limits::default()),
             // `answers` and `tasks` judge what is not found.
-            (404, Asked::Retrieve { .. } | Asked::LookUp { .. }) | (_, Asked::Fetch { .. }) => true,
+            (404, Operation::Retrieve { .. } | Operation::LookUp { .. }) | (_, Operation::Fetch { .. }) => {
+                true
+            }
             // An earlier revocation, whose response was lost, has taken effect.
-            (404, Asked::RevokeKey { name }) => is_before(&self.revoking, name),
+            (404, Operation::RevokeKey { name }) => is_before(&self.revoking, name),
             _ => false,
         }
     }

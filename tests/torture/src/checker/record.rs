@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{SECOND, Violation};
 use crate::clients;
-use crate::history::{ALONE, Asked, Fault, Got, Line, What};
+use crate::history::{ALONE, Event, Fault, Line, Operation, Outcome};
 
 /// The longest time that usage waits in memory before it is written: half a second, plus the write itself.
 const UNWRITTEN: u64 = 2 * SECOND;
@@ -24,7 +24,7 @@ pub(super) struct Call<'h> {
     pub(super) began: u64,
     pub(super) node: usize,
     pub(super) key: &'h str,
-    pub(super) asked: &'h Asked,
+    pub(super) operation: &'h Operation,
     pub(super) answer: Option<Answer<'h>>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Call<'h> {
 pub(super) struct Answer<'h> {
     pub(super) line: usize,
     pub(super) at: u64,
-    pub(super) got: &'h Got,
+    pub(super) outcome: &'h Outcome,
 }
 
 impl Call<'_> {
@@ -44,17 +44,17 @@ impl Call<'_> {
 
     /// The status of a rejection.
     pub(super) fn refused(&self) -> Option<u16> {
-        match self.answer?.got {
-            Got::Refused { status, .. } => Some(*status),
+        match self.answer?.outcome {
+            Outcome::Refused { status, .. } => Some(*status),
             _ => None,
         }
     }
 
     /// The ID of the response.
-    pub(super) fn told(&self) -> Option<&str> {
-        match self.answer?.got {
-            Got::Task { task } => Some(task["id"].as_str().unwrap_or_default()),
-            Got::Text { id, .. } => Some(id),
+    pub(super) fn reported_id(&self) -> Option<&str> {
+        match self.answer?.outcome {
+            Outcome::Task { task } => Some(task["id"].as_str().unwrap_or_default()),
+            Outcome::Text { id, .. } => Some(id),
             _ => None,
         }
     }
@@ -62,13 +62,14 @@ impl Call<'_> {
     /// Whether the client disconnected before the gateway sent anything.
     pub(super) fn gave_up(&self) -> bool {
         self.answer.is_some_and(|answer| {
-            matches!(answer.got, Got::Lost { .. }) && answer.at.saturating_sub(self.began) >= PATIENCE
+            matches!(answer.outcome, Outcome::Lost { .. }) && answer.at.saturating_sub(self.began) >= PATIENCE
         })
     }
 
     /// Whether the gateway did what was requested.
     pub(super) fn succeeded(&self) -> bool {
-        self.answer.is_some_and(|answer| !matches!(answer.got, Got::Refused { .. } | Got::Lost { .. }))
+        self.answer
+            .is_some_and(|answer| !matches!(answer.outcome, Outcome::Refused { .. } | Outcome::Lost { .. }))
     }
 }
 
@@ -103,30 +104,30 @@ impl<'h> Record<'h> {
         let mut troubles: Vec<Trouble> = Vec::new();
         let mut answering: HashMap<u64, Answering> = HashMap::new();
         for (number, line) in lines.iter().enumerate() {
-            match &line.what {
-                What::Called { call, node, key, asked } => {
+            match &line.event {
+                Event::Called { call, node, key, operation } => {
                     by_number.insert(*call, calls.len());
                     let (node, began) = (*node, line.at);
-                    calls.push(Call { line: number, began, node, key, asked, answer: None });
+                    calls.push(Call { line: number, began, node, key, operation, answer: None });
                 }
-                What::Answered { call, got } => {
+                Event::Answered { call, outcome } => {
                     let call = by_number.get(call).and_then(|place| calls.get_mut(*place));
                     if let Some(call) = call {
-                        call.answer = Some(Answer { line: number, at: line.at, got });
+                        call.answer = Some(Answer { line: number, at: line.at, outcome });
                     }
                 }
-                What::Begun { intent, .. } => {
+                Event::Begun { intent, .. } => {
                     let answering = answering.entry(*intent).or_default();
                     answering.begun = line.at;
                     answering.times += 1;
                 }
-                What::Upstream { intent, whole: true, .. } => {
+                Event::Upstream { intent, whole: true, .. } => {
                     answering.entry(*intent).or_default().ended = Some(line.at);
                 }
-                What::Fault { fault, begins: true } => {
+                Event::Fault { fault, begins: true } => {
                     troubles.push(Trouble { fault: *fault, from: line.at, to: u64::MAX });
                 }
-                What::Fault { fault, begins: false } => {
+                Event::Fault { fault, begins: false } => {
                     let open =
                         troubles.iter_mut().rev().find(|one| one.fault == *fault && one.to == u64::MAX);
                     if let Some(open) = open {
@@ -147,7 +148,7 @@ impl<'h> Record<'h> {
 
     /// The line after which there are no faults, and its time. None: the history ends before.
     pub(super) fn quiet(&self) -> Option<(usize, u64)> {
-        let place = self.lines.iter().position(|line| matches!(line.what, What::Quiet))?;
+        let place = self.lines.iter().position(|line| matches!(line.event, Event::Quiet))?;
         Some((place, self.lines[place].at))
     }
 
@@ -163,8 +164,8 @@ impl<'h> Record<'h> {
         away.filter(|(begun, back)| *begun <= to && from <= *back).map(|(_, back)| back).max()
     }
 
-    /// Whether a node used its store during a call: one that found it away, or hung, does not try it for some seconds.
-    pub(super) fn asked_the_store(&self, call: &Call<'_>) -> bool {
+    /// Whether a node used its store during a call: a node that finds it unavailable doesn't try again for some seconds.
+    pub(super) fn used_the_store(&self, call: &Call<'_>) -> bool {
         let Some(answer) = call.answer else { return false };
         let from = call.began.saturating_sub(RECONNECTING);
         self.store_was_back(call.node, call.began, answer.at).is_none()
@@ -215,8 +216,8 @@ impl<'h> Record<'h> {
             && self.is_troubled(at.saturating_sub(WAITS), at, |fault| fault == Fault::Disk)
     }
 
-    /// Since when a node may not have written what it knows, if at least this long: earlier faults extend it, each by what was
-    /// not written when it began.
+    /// The time since which a node's data may be unwritten: at most `since`, and earlier if a fault began while data was
+    /// unwritten.
     fn unwritten_since(&self, node: usize, mut since: u64, until: u64) -> u64 {
         loop {
             let before = self.troubles.iter().filter(|one| {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::record::{Call, Record, report};
 use super::{Promises, SECOND, Violation};
-use crate::history::{Asked, Fault, What};
+use crate::history::{Event, Fault, Operation};
 
 /// For at least this long a key waits for a gateway that has died: its lease is 30 s, and is taken before the request to the
 /// upstream.
@@ -16,27 +16,28 @@ const HANDED_OVER: u64 = 6 * SECOND;
 pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Vec<Violation>) {
     let mut calls: BTreeMap<&str, Vec<&Call<'_>>> = BTreeMap::new();
     for call in &record.calls {
-        if let Some(once) = call.asked.once() {
+        if let Some(once) = call.operation.once() {
             calls.entry(once).or_default().push(call);
         }
     }
-    let mut begun: HashMap<u64, Vec<Begun>> = HashMap::new();
+    let mut upstream_calls: HashMap<u64, Vec<UpstreamCall>> = HashMap::new();
     for (number, line) in record.lines.iter().enumerate() {
-        if let What::Begun { node, intent } | What::Filmed { node, intent } = line.what {
-            begun.entry(intent).or_default().push(Begun { line: number, at: line.at, node });
+        if let Event::Begun { node, intent } | Event::Filmed { node, intent } = line.event {
+            upstream_calls.entry(intent).or_default().push(UpstreamCall { line: number, at: line.at, node });
         }
     }
     for (once, calls) in calls {
-        let (Asked::Chat { intent, .. } | Asked::Respond { intent, .. } | Asked::Submit { intent, .. }) =
-            calls[0].asked
+        let (Operation::Chat { intent, .. }
+        | Operation::Respond { intent, .. }
+        | Operation::Submit { intent, .. }) = calls[0].operation
         else {
             continue;
         };
-        let begun = begun.get(intent).map(Vec::as_slice).unwrap_or_default();
-        let key = Key { record, promises, once, calls: &calls, begun };
+        let upstream_calls = upstream_calls.get(intent).map(Vec::as_slice).unwrap_or_default();
+        let key = Key { record, promises, once, calls: &calls, upstream_calls };
         key.has_one_answer(violations);
         // The rules for tasks judge how many videos the upstream makes.
-        if calls[0].asked.text().is_some() {
+        if calls[0].operation.text().is_some() {
             key.is_asked_once(violations);
         }
     }
@@ -44,7 +45,7 @@ pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Ve
 
 /// The upstream starts to answer a node, or accepts its video.
 #[derive(Debug, Clone, Copy)]
-struct Begun {
+struct UpstreamCall {
     line: usize,
     at: u64,
     node: usize,
@@ -57,7 +58,7 @@ struct Key<'r, 'h> {
     once: &'r str,
     calls: &'r [&'r Call<'h>],
     /// How often the upstream got a request.
-    begun: &'r [Begun],
+    upstream_calls: &'r [UpstreamCall],
 }
 
 impl Key<'_, '_> {
@@ -67,26 +68,27 @@ impl Key<'_, '_> {
         let mut firsts: Vec<&Call<'_>> = Vec::new();
         let mut known = HashSet::new();
         for (place, call) in self.calls.iter().enumerate() {
-            let is_first = call.told().is_some_and(|id| known.insert(id));
+            let is_first = call.reported_id().is_some_and(|id| known.insert(id));
             for before in &self.calls[..place] {
-                let Some(id) = before.told() else { continue };
+                let Some(id) = before.reported_id() else { continue };
                 let is_own = self.has_made(before) && self.is_one_process(before, call);
                 let is_known = is_own
                     || firsts.iter().any(|first| std::ptr::eq(*first, *before))
-                        && (is_first || call.told().is_none())
+                        && (is_first || call.reported_id().is_none())
                         && self.is_shared(before, call);
                 if !is_known {
                     continue;
                 }
                 let lines = before.lines().into_iter().chain(call.lines());
-                if let Some(other) = call.told().filter(|other| *other != id) {
+                if let Some(other) = call.reported_id().filter(|other| *other != id) {
                     let why = format!("{:?} has two answers, {id} and {other}", self.once);
                     return report(violations, "repeated once", why, lines);
                 }
                 let is_over = before.answer.is_some_and(|answer| answer.at < call.began);
                 let has_it = is_own || self.have_asked(before, call);
                 if call.refused() == Some(409) && is_over && has_it && !self.is_beside_another(call) {
-                    let why = format!("{:?} has the answer {id}, and is told to be in progress", self.once);
+                    let why =
+                        format!("{:?} has the answer {id}, and is reported to be in progress", self.once);
                     return report(violations, "answer stays", why, lines);
                 }
             }
@@ -98,41 +100,43 @@ impl Key<'_, '_> {
 
     /// The upstream gets another request only if a fault explains it.
     fn is_asked_once(&self, violations: &mut Vec<Violation>) {
-        for pair in self.begun.windows(2) {
-            let (Some(before), Some(call)) = (self.asked_by(pair[0]), self.asked_by(pair[1])) else {
+        for pair in self.upstream_calls.windows(2) {
+            let (Some(before), Some(call)) = (self.call_of(pair[0]), self.call_of(pair[1])) else {
                 continue;
             };
             if self.may_ask_again((before, pair[0].at), (call, pair[1].at)) {
                 continue;
             }
             let later = (pair[1].at - pair[0].at) / 1000;
-            let why = format!("the upstream is asked for {:?} again, {later} ms later", self.once);
+            let why = format!("the upstream gets {:?} again, {later} ms later", self.once);
             let lines = before.lines().into_iter().chain(call.lines());
-            return report(violations, "asked once", why, lines.chain(pair.iter().map(|one| one.line)));
+            return report(violations, "requested once", why, lines.chain(pair.iter().map(|one| one.line)));
         }
     }
 
     /// The call for which a node sent a request to the upstream: the last one there that was not rejected because another one is
     /// in progress.
-    fn asked_by(&self, begun: Begun) -> Option<&Call<'_>> {
+    fn call_of(&self, upstream_call: UpstreamCall) -> Option<&Call<'_>> {
         let is_it = |call: &&&Call<'_>| {
             let ended = call.answer.map_or(u64::MAX, |answer| answer.at);
-            let was_there = call.node == begun.node && (call.began..=ended).contains(&begun.at);
+            let was_there =
+                call.node == upstream_call.node && (call.began..=ended).contains(&upstream_call.at);
             was_there && call.refused() != Some(409)
         };
         self.calls.iter().rev().find(is_it).copied()
     }
 
     /// Whether a call may send a request to the upstream after another call has done so, at these times.
-    fn may_ask_again(&self, (before, asked): (&Call<'_>, u64), (call, again): (&Call<'_>, u64)) -> bool {
+    fn may_ask_again(&self, (before, operation): (&Call<'_>, u64), (call, again): (&Call<'_>, u64)) -> bool {
         if !self.is_one_process(before, call) && !self.is_shared(before, call) {
             return true;
         }
         let (node, ended) = (before.node, before.answer.map_or(u64::MAX, |answer| answer.at));
-        let met = |fault| self.record.is_troubled(asked, ended, |one| one == fault);
-        let is_free = met(Fault::Stopped { node }) || met(Fault::Killed { node }) && again - asked >= LEASE;
+        let met = |fault| self.record.is_troubled(operation, ended, |one| one == fault);
+        let is_free =
+            met(Fault::Stopped { node }) || met(Fault::Killed { node }) && again - operation >= LEASE;
         // A client that disconnects releases the key.
-        before.gave_up() || before.told().is_none() && is_free
+        before.gave_up() || before.reported_id().is_none() && is_free
     }
 
     /// Whether its node got another request with the same key at the same time, which is in progress while the store is queried.
@@ -144,10 +148,11 @@ impl Key<'_, '_> {
 
     /// Whether the response to a call was made by the process that reported it: responses from the store are not cached.
     fn has_made(&self, call: &Call<'_>) -> bool {
-        let told = call.answer.map_or(0, |answer| answer.at);
-        let is_it =
-            |one: &Begun| one.node == call.node && one.at <= told && !self.is_gone(call.node, one.at, told);
-        self.begun.iter().any(is_it)
+        let answered_at = call.answer.map_or(0, |answer| answer.at);
+        let is_it = |one: &UpstreamCall| {
+            one.node == call.node && one.at <= answered_at && !self.is_gone(call.node, one.at, answered_at)
+        };
+        self.upstream_calls.iter().any(is_it)
     }
 
     /// Whether one process of a gateway got both calls.
@@ -174,23 +179,23 @@ impl Key<'_, '_> {
     }
 
     fn has_asked(&self, call: &Call<'_>) -> bool {
-        self.record.asked_the_store(call) && !self.record.was_slow(call)
+        self.record.used_the_store(call) && !self.record.was_slow(call)
     }
 
     /// Whether the store has a response that was reported without it when a call begins: the store was back long enough before,
     /// and so was the gateway if it was killed; it did not hang meanwhile, and no other gateway has called the upstream in
     /// between.
     fn was_handed_over(&self, before: &Call<'_>, call: &Call<'_>) -> bool {
-        let (Some(answer), Some(_)) = (before.answer, before.told()) else { return false };
+        let (Some(answer), Some(_)) = (before.answer, before.reported_id()) else { return false };
         let node = before.node;
         let back = self.record.store_was_back(node, before.began, call.began).unwrap_or(answer.at);
         let next = self.record.was_taken_over(node, answer.at, call.began).unwrap_or(answer.at);
         let until = back.max(next).max(answer.at).saturating_add(HANDED_OVER);
         let hung = |fault| fault == Fault::Paused { node };
-        let is_other = |one: &Begun| one.node != node && (before.began..=until).contains(&one.at);
+        let is_other = |one: &UpstreamCall| one.node != node && (before.began..=until).contains(&one.at);
         call.began > until
             && !self.record.is_lost_with_its_process(node, answer.at)
             && !self.record.is_troubled(before.began, call.began, hung)
-            && !self.begun.iter().any(is_other)
+            && !self.upstream_calls.iter().any(is_other)
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::record::{Call, Record, is_final, report};
 use super::{SECOND, Violation, tasks};
-use crate::history::{ALONE, Asked, Got};
+use crate::history::{ALONE, Operation, Outcome};
 use crate::load;
 
 /// After this time without a fault nothing is excused.
@@ -19,7 +19,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     }
     for node in 0..=ALONE {
         for (what, is_it) in SERVICES {
-            if !late.iter().any(|call| call.node == node && call.succeeded() && is_it(call.asked)) {
+            if !late.iter().any(|call| call.node == node && call.succeeded() && is_it(call.operation)) {
                 let why = format!("node {node} {what} no more after the faults");
                 report(violations, "every node serves", why, [line]);
             }
@@ -30,22 +30,22 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
 }
 
 /// What a node does, and the calls for it.
-type Service = (&'static str, fn(&Asked) -> bool);
+type Service = (&'static str, fn(&Operation) -> bool);
 
 /// What every node does.
 const SERVICES: [Service; 4] = [
-    ("answers texts", |asked| matches!(asked, Asked::Chat { .. })),
-    ("takes videos on", |asked| matches!(asked, Asked::Submit { .. })),
-    ("finds stored responses", |asked| matches!(asked, Asked::Retrieve { .. })),
-    ("tells tasks", |asked| matches!(asked, Asked::LookUp { .. })),
+    ("answers texts", |operation| matches!(operation, Operation::Chat { .. })),
+    ("takes videos on", |operation| matches!(operation, Operation::Submit { .. })),
+    ("finds stored responses", |operation| matches!(operation, Operation::Retrieve { .. })),
+    ("reports tasks", |operation| matches!(operation, Operation::LookUp { .. })),
 ];
 
 /// No call fails for a reason that is not the client's, whatever its key.
 fn answers(call: &Call<'_>, quiet: u64, violations: &mut Vec<Violation>) {
-    let became = match call.answer.map(|answer| answer.got) {
+    let became = match call.answer.map(|answer| answer.outcome) {
         None => "is not answered".to_owned(),
-        Some(Got::Lost { why }) => format!("is lost ({why})"),
-        Some(Got::Refused { status, .. }) if *status >= 500 => format!("is refused with {status}"),
+        Some(Outcome::Lost { why }) => format!("is lost ({why})"),
+        Some(Outcome::Refused { status, .. }) if *status >= 500 => format!("is refused with {status}"),
         Some(_) => return,
     };
     let (key, node, later) = (call.key, call.node, (call.began - quiet) / 1000);
@@ -57,19 +57,19 @@ fn answers(call: &Call<'_>, quiet: u64, violations: &mut Vec<Violation>) {
 fn tells_ends(record: &Record<'_>, late: &[&Call<'_>], line: usize, violations: &mut Vec<Violation>) {
     let mut look_ups: HashMap<(&str, usize), &Call<'_>> = HashMap::new();
     for call in late {
-        let Asked::LookUp { task } = call.asked else { continue };
+        let Operation::LookUp { task } = call.operation else { continue };
         // The last one: calls are in the order in which they began.
         look_ups.insert((task, call.node), call);
     }
     for (id, submission) in tasks::accepted(record) {
         for node in nodes_with(submission.node) {
             let look_up = look_ups.get(&(id, node));
-            let told = look_up.and_then(|call| call.answer).map(|answer| answer.got);
-            if !matches!(told, Some(Got::Task { task }) if is_final(task)) {
+            let outcome = look_up.and_then(|call| call.answer).map(|answer| answer.outcome);
+            if !matches!(outcome, Some(Outcome::Task { task }) if is_final(task)) {
                 let lines = submission.lines().into_iter().chain([line]);
                 let lines = lines.chain(look_up.into_iter().flat_map(|call| call.lines()));
                 let why = format!("node {node} does not tell the end of {id} after the faults");
-                report(violations, "every node tells the end", why, lines);
+                report(violations, "every node reports the end", why, lines);
             }
         }
     }
@@ -79,14 +79,14 @@ fn tells_ends(record: &Record<'_>, late: &[&Call<'_>], line: usize, violations: 
 fn gives_files(record: &Record<'_>, late: &[&Call<'_>], line: usize, violations: &mut Vec<Violation>) {
     let (mut completed, mut given) = (HashSet::new(), HashMap::new());
     for call in &record.calls {
-        if let Some(Got::Task { task }) = call.answer.map(|answer| answer.got)
+        if let Some(Outcome::Task { task }) = call.answer.map(|answer| answer.outcome)
             && task["status"] == "completed"
         {
             completed.insert(task["id"].as_str().unwrap_or_default());
         }
     }
     for call in late {
-        if let Asked::Fetch { task } = call.asked {
+        if let Operation::Fetch { task } = call.operation {
             // The last one, as above.
             given.insert((task.as_str(), call.node), call.succeeded());
         }

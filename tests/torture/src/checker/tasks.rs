@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::record::{Call, Record, essence, is_final, rank, report};
 use super::{SECOND, Violation};
 use crate::expected;
-use crate::history::{Asked, Got, What};
+use crate::history::{Event, Operation, Outcome};
 use crate::load;
 
 /// The minimum time that files exist.
@@ -45,8 +45,8 @@ fn seen_by_task<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Vec<Seen<'h>>> {
     // A repeated submission gets the response of the first one.
     let mut submitted: HashMap<&str, u64> = HashMap::new();
     for call in &record.calls {
-        let began = match call.asked {
-            Asked::Submit { once: Some(once), .. } => {
+        let began = match call.operation {
+            Operation::Submit { once: Some(once), .. } => {
                 let first = submitted.entry(once).or_insert(call.began);
                 *first = call.began.min(*first);
                 *first
@@ -54,13 +54,13 @@ fn seen_by_task<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Vec<Seen<'h>>> {
             _ => call.began,
         };
         if let Some(answer) = call.answer
-            && let Got::Task { task } = answer.got
+            && let Outcome::Task { task } = answer.outcome
         {
             add(began, answer.at, answer.line, task);
         }
     }
     for (number, line) in record.lines.iter().enumerate() {
-        if let What::Delivered { task, .. } = &line.what {
+        if let Event::Delivered { task, .. } = &line.event {
             // The end was stored before it was reported.
             add(line.at, line.at, number, task);
         }
@@ -72,8 +72,8 @@ fn seen_by_task<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Vec<Seen<'h>>> {
 pub(super) fn accepted<'r, 'h>(record: &'r Record<'h>) -> BTreeMap<&'h str, &'r Call<'h>> {
     let mut accepted = BTreeMap::new();
     for call in &record.calls {
-        let Asked::Submit { .. } = call.asked else { continue };
-        if let Some(Got::Task { task }) = call.answer.map(|answer| answer.got) {
+        let Operation::Submit { .. } = call.operation else { continue };
+        if let Some(Outcome::Task { task }) = call.answer.map(|answer| answer.outcome) {
             accepted.entry(task["id"].as_str().unwrap_or_default()).or_insert(call);
         }
     }
@@ -121,7 +121,7 @@ fn ends(id: &str, submission: &Call<'_>, seen: &[Seen<'_>], violations: &mut Vec
     let Some(end) = seen.iter().find(|one| is_final(one.task)) else {
         return report(violations, "task ends", format!("{id} has no end"), submission.lines());
     };
-    let Asked::Submit { intent, .. } = submission.asked else { return };
+    let Operation::Submit { intent, .. } = submission.operation else { return };
     let expected = if expected::fails(*intent) { "failed" } else { "completed" };
     if end.task["status"] != expected {
         let why = format!("{id} is {}, and its video {expected}", end.task["status"]);
@@ -137,21 +137,21 @@ fn file(
     seen: &[Seen<'_>],
     violations: &mut Vec<Violation>,
 ) {
-    let Asked::Submit { intent, .. } = submission.asked else { return };
+    let Operation::Submit { intent, .. } = submission.operation else { return };
     let Some(end) = seen.iter().find(|one| one.task["status"] == "completed") else { return };
     let digest = expected::digest(&expected::video(*intent));
     let fetches =
-        record.calls.iter().filter(|call| matches!(call.asked, Asked::Fetch { task } if task == id));
+        record.calls.iter().filter(|call| matches!(call.operation, Operation::Fetch { task } if task == id));
     let mut read = false;
     for fetch in fetches {
-        match fetch.answer.map(|answer| answer.got) {
-            Some(Got::File { digest: got }) if *got == digest => read = true,
-            Some(Got::File { .. }) => {
+        match fetch.answer.map(|answer| answer.outcome) {
+            Some(Outcome::File { digest: outcome }) if *outcome == digest => read = true,
+            Some(Outcome::File { .. }) => {
                 report(violations, "file is right", format!("the file of {id} is another"), fetch.lines());
             }
             // A store that cannot be reached gives a 503 (decision 0052), and so does a file that is recorded and missing: after
             // the last fault, no node has a reason for it.
-            Some(Got::Refused { status, .. })
+            Some(Outcome::Refused { status, .. })
                 if *status < 500
                     && !may_have_expired(submission, fetch.answer.map_or(u64::MAX, |answer| answer.at)) =>
             {
@@ -168,14 +168,14 @@ fn file(
 
 /// Whether the file of a task may be gone at a time: its hour is over.
 pub(super) fn may_have_expired(submission: &Call<'_>, at: u64) -> bool {
-    let told = submission.answer.map_or(submission.began, |answer| answer.at);
-    at >= told.saturating_add(FILES_LAST)
+    let reported = submission.answer.map_or(submission.began, |answer| answer.at);
+    at >= reported.saturating_add(FILES_LAST)
 }
 
 /// A reported task can be found.
 fn stays_known(record: &Record<'_>, accepted: &BTreeMap<&str, &Call<'_>>, violations: &mut Vec<Violation>) {
     for call in &record.calls {
-        let Asked::LookUp { task } = call.asked else { continue };
+        let Operation::LookUp { task } = call.operation else { continue };
         let since = accepted.get(task.as_str()).and_then(|submission| submission.answer);
         if call.refused() == Some(404) && since.is_some_and(|since| since.at < call.began) {
             let lines = call.lines().into_iter().chain(since.map(|since| since.line));
@@ -184,35 +184,37 @@ fn stays_known(record: &Record<'_>, accepted: &BTreeMap<&str, &Call<'_>>, violat
     }
 }
 
-/// Nothing is done twice, and everything reported is made: the upstream has one video for each task that a client was told of,
-/// and at most one more for each submission with an unknown outcome.
+/// Nothing is done twice, and everything reported is made: the upstream has one video for each task that a client knows, and at most
+/// one more for each submission with an unknown outcome.
 fn made_once(record: &Record<'_>, violations: &mut Vec<Violation>) {
-    let mut wanted: BTreeMap<u64, Wanted<'_>> = BTreeMap::new();
+    let mut expected: BTreeMap<u64, ExpectedVideo<'_>> = BTreeMap::new();
     for call in &record.calls {
-        let Asked::Submit { intent, .. } = call.asked else { continue };
-        let wanted = wanted.entry(*intent).or_default();
-        wanted.lines.extend(call.lines());
-        match call.answer.map(|answer| answer.got) {
-            Some(Got::Task { task }) => _ = wanted.told.insert(task["id"].as_str().unwrap_or_default()),
-            Some(Got::Refused { status, .. }) if *status < 500 => {}
-            _ => wanted.unknown += 1,
+        let Operation::Submit { intent, .. } = call.operation else { continue };
+        let expected = expected.entry(*intent).or_default();
+        expected.lines.extend(call.lines());
+        match call.answer.map(|answer| answer.outcome) {
+            Some(Outcome::Task { task }) => {
+                _ = expected.reported.insert(task["id"].as_str().unwrap_or_default());
+            }
+            Some(Outcome::Refused { status, .. }) if *status < 500 => {}
+            _ => expected.unknown += 1,
         }
     }
     for (number, line) in record.lines.iter().enumerate() {
-        let What::Filmed { intent, .. } = line.what else { continue };
-        let wanted = wanted.entry(intent).or_default();
-        wanted.made += 1;
-        wanted.lines.push(number);
+        let Event::Filmed { intent, .. } = line.event else { continue };
+        let expected = expected.entry(intent).or_default();
+        expected.made += 1;
+        expected.lines.push(number);
     }
-    for (intent, Wanted { told, unknown, made, lines }) in wanted {
-        let told = told.len();
+    for (intent, ExpectedVideo { reported, unknown, made, lines }) in expected {
+        let reported = reported.len();
         let why = format!(
-            "{made} videos of intent {intent}, {told} tasks that clients were told, and {unknown} submissions of which nobody \
+            "{made} videos of intent {intent}, {reported} tasks that clients were reported, and {unknown} submissions of which nobody \
              knows"
         );
-        if made > told + unknown {
+        if made > reported + unknown {
             report(violations, "made once", why, lines);
-        } else if made < told {
+        } else if made < reported {
             report(violations, "task has a video", why, lines);
         }
     }
@@ -220,9 +222,9 @@ fn made_once(record: &Record<'_>, violations: &mut Vec<Violation>) {
 
 /// What was requested, and made, for the video of an intent.
 #[derive(Default)]
-struct Wanted<'h> {
+struct ExpectedVideo<'h> {
     /// The tasks that clients were told of.
-    told: HashSet<&'h str>,
+    reported: HashSet<&'h str>,
     /// Submissions that may or may not have been accepted.
     unknown: usize,
     /// Videos at the upstream.

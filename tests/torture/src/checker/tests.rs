@@ -1,18 +1,18 @@
 //! Hand-written histories: a sound one, and ones that are wrong in each way.
 
 mod answers;
-mod films;
 mod limits;
-mod notices;
+mod notifications;
 mod reasons;
 mod repeats;
 mod runs;
+mod videos;
 
 use serde_json::{Value, json};
 
 use super::{Answered, Promises, Violation, check};
 use crate::expected::{self, FILM, TEXT};
-use crate::history::{ALONE, Asked, Fault, Got, Limits, Line, What};
+use crate::history::{ALONE, Event, Fault, Limits, Line, Operation, Outcome};
 
 /// An intent whose video succeeds, and one whose video fails.
 const GOOD: u64 = 1;
@@ -31,31 +31,31 @@ struct Script {
 }
 
 impl Script {
-    fn line(&mut self, at: u64, what: What) -> &mut Self {
-        self.lines.push(Line { at: at * 1000, what });
+    fn line(&mut self, at: u64, event: Event) -> &mut Self {
+        self.lines.push(Line { at: at * 1000, event });
         self
     }
 
     fn fault(&mut self, fault: Fault, from: u64, to: u64) -> &mut Self {
-        self.line(from, What::Fault { fault, begins: true });
-        self.line(to, What::Fault { fault, begins: false })
+        self.line(from, Event::Fault { fault, begins: true });
+        self.line(to, Event::Fault { fault, begins: false })
     }
 
     fn call(
         &mut self,
         (from, to): (u64, u64),
         (node, key): (usize, &str),
-        asked: Asked,
-        got: Got,
+        operation: Operation,
+        outcome: Outcome,
     ) -> &mut Self {
         self.calls += 1;
         let call = self.calls;
-        self.line(from, What::Called { call, node, key: key.to_owned(), asked });
-        self.line(to, What::Answered { call, got })
+        self.line(from, Event::Called { call, node, key: key.to_owned(), operation });
+        self.line(to, Event::Answered { call, outcome })
     }
 
-    fn chat(&mut self, times: (u64, u64), who: (usize, &str), intent: u64, got: Got) -> &mut Self {
-        self.call(times, who, Asked::Chat { intent, stream: false, once: None }, got)
+    fn chat(&mut self, times: (u64, u64), who: (usize, &str), intent: u64, outcome: Outcome) -> &mut Self {
+        self.call(times, who, Operation::Chat { intent, stream: false, once: None }, outcome)
     }
 
     /// A chat that succeeds, and the upstream's record of it.
@@ -66,34 +66,37 @@ impl Script {
 
     fn upstream(&mut self, at: u64, node: usize, intent: u64) -> &mut Self {
         let (input, output) = expected::tokens(intent);
-        self.line(at, What::Upstream { node, intent, input, output, whole: true })
+        self.line(at, Event::Upstream { node, intent, input, output, whole: true })
     }
 
-    fn submit(&mut self, times: (u64, u64), intent: u64, got: Got) -> &mut Self {
-        self.line(times.0, What::Filmed { node: 0, intent });
-        self.call(times, (0, "default"), Asked::Submit { intent, once: None, told: false }, got)
+    fn submit(&mut self, times: (u64, u64), intent: u64, outcome: Outcome) -> &mut Self {
+        self.line(times.0, Event::Filmed { node: 0, intent });
+        self.call(times, (0, "default"), Operation::Submit { intent, once: None, notifies: false }, outcome)
     }
 
     /// All submissions so far have this idempotency key.
     fn once(&mut self, name: &str) -> &mut Self {
         for line in &mut self.lines {
-            if let What::Called { asked: Asked::Submit { once, .. }, .. } = &mut line.what {
+            if let Event::Called { operation: Operation::Submit { once, .. }, .. } = &mut line.event {
                 *once = Some(name.to_owned());
             }
         }
         self
     }
 
-    fn look_up(&mut self, times: (u64, u64), task: &str, got: Got) -> &mut Self {
-        self.call(times, (1, "default"), Asked::LookUp { task: task.to_owned() }, got)
+    fn look_up(&mut self, times: (u64, u64), task: &str, outcome: Outcome) -> &mut Self {
+        self.call(times, (1, "default"), Operation::LookUp { task: task.to_owned() }, outcome)
     }
 
-    fn fetch(&mut self, times: (u64, u64), task: &str, got: Got) -> &mut Self {
-        self.call(times, (2, "default"), Asked::Fetch { task: task.to_owned() }, got)
+    fn fetch(&mut self, times: (u64, u64), task: &str, outcome: Outcome) -> &mut Self {
+        self.call(times, (2, "default"), Operation::Fetch { task: task.to_owned() }, outcome)
     }
 
     fn delivered(&mut self, at: u64, id: &str, task: Value) -> &mut Self {
-        self.line(at, What::Delivered { node: 0, id: id.to_owned(), problem: None, acknowledged: true, task })
+        self.line(
+            at,
+            Event::Delivered { node: 0, id: id.to_owned(), problem: None, acknowledged: true, task },
+        )
     }
 
     fn counted(&mut self, key: &str, intents: &[u64]) -> &mut Self {
@@ -104,14 +107,14 @@ impl Script {
         let cost = tokens.iter().copied().map(expected::cost).sum();
         let (key, model) = (key.to_owned(), TEXT.to_owned());
         let (complete, estimated) = (requests, 0);
-        self.line(90_000, What::Counted { key, model, requests, complete, input, output, estimated, cost })
+        self.line(90_000, Event::Counted { key, model, requests, complete, input, output, estimated, cost })
     }
 
     /// `complete`: how many of them got a complete response.
     fn films_counted(&mut self, key: &str, requests: u64, complete: u64) -> &mut Self {
         let (key, model) = (key.to_owned(), FILM.to_owned());
         let (input, output, cost, estimated) = (0, 0, 0, requests - complete);
-        self.line(90_000, What::Counted { key, model, requests, complete, input, output, estimated, cost })
+        self.line(90_000, Event::Counted { key, model, requests, complete, input, output, estimated, cost })
     }
 
     fn judged(&mut self, promises: Promises) -> (Vec<Violation>, Answered) {
@@ -140,27 +143,27 @@ impl Script {
     }
 }
 
-fn text(intent: u64) -> Got {
+fn text(intent: u64) -> Outcome {
     let (input, output) = expected::tokens(intent);
-    Got::Text { id: format!("id-{intent}"), text: expected::text(intent), input, output }
+    Outcome::Text { id: format!("id-{intent}"), text: expected::text(intent), input, output }
 }
 
 /// A request for a response.
-fn respond(intent: u64) -> Asked {
-    Asked::Respond { intent, once: None }
+fn respond(intent: u64) -> Operation {
+    Operation::Respond { intent, once: None }
 }
 
 /// A request for the response that `text` reports.
-fn retrieve(intent: u64) -> Asked {
-    Asked::Retrieve { intent, id: format!("id-{intent}") }
+fn retrieve(intent: u64) -> Operation {
+    Operation::Retrieve { intent, id: format!("id-{intent}") }
 }
 
-fn refused(status: u16) -> Got {
-    Got::Refused { status, code: String::new() }
+fn refused(status: u16) -> Outcome {
+    Outcome::Refused { status, code: String::new() }
 }
 
-fn lost() -> Got {
-    Got::Lost { why: "no answer".to_owned() }
+fn lost() -> Outcome {
+    Outcome::Lost { why: "no answer".to_owned() }
 }
 
 fn task(id: &str, status: &str) -> Value {
@@ -171,28 +174,28 @@ fn task(id: &str, status: &str) -> Value {
     task
 }
 
-fn told(id: &str, status: &str) -> Got {
-    Got::Task { task: task(id, status) }
+fn reported(id: &str, status: &str) -> Outcome {
+    Outcome::Task { task: task(id, status) }
 }
 
-fn file(intent: u64) -> Got {
-    Got::File { digest: expected::digest(&expected::video(intent)) }
+fn file(intent: u64) -> Outcome {
+    Outcome::File { digest: expected::digest(&expected::video(intent)) }
 }
 
 /// A task that is accepted, observed in progress, ends, and has its file.
 fn sound() -> Script {
     let mut script = Script::default();
-    script.submit((0, 10), GOOD, told("a", "pending"));
-    script.look_up((20, 30), "a", told("a", "processing"));
-    script.look_up((60, 70), "a", told("a", "completed"));
+    script.submit((0, 10), GOOD, reported("a", "pending"));
+    script.look_up((20, 30), "a", reported("a", "processing"));
+    script.look_up((60, 70), "a", reported("a", "completed"));
     script.fetch((80, 90), "a", file(GOOD));
     script
 }
 
 #[test]
-fn a_sound_history_has_no_violation() {
+fn sound_history_has_no_violation() {
     let mut script = sound();
-    script.submit((5, 15), BAD, told("b", "pending")).look_up((80, 90), "b", told("b", "failed"));
+    script.submit((5, 15), BAD, reported("b", "pending")).look_up((80, 90), "b", reported("b", "failed"));
     script.answered((100, 120), (0, "default"), 3).counted("default", &[3]).films_counted("default", 2, 2);
     script.is_sound();
 }
@@ -201,63 +204,71 @@ mod tasks {
     use super::*;
 
     #[test]
-    fn a_submission_returns_processing_while_the_task_may_still_wait() {
+    fn submission_returns_processing_while_the_task_may_still_wait() {
         let mut submitted = task("a", "processing");
         submitted["estimated_time"] = json!(3);
         let mut script = Script::default();
-        script.submit((0, 10), GOOD, Got::Task { task: submitted });
-        script.look_up((20, 30), "a", told("a", "pending")).look_up((60, 70), "a", told("a", "completed"));
+        script.submit((0, 10), GOOD, Outcome::Task { task: submitted });
+        script.look_up((20, 30), "a", reported("a", "pending")).look_up(
+            (60, 70),
+            "a",
+            reported("a", "completed"),
+        );
         script.fetch((80, 90), "a", file(GOOD)).is_sound();
     }
 
     #[test]
-    fn a_state_may_be_behind_only_if_two_polls_overlap() {
-        sound().look_up((65, 75), "a", told("a", "processing")).is_sound();
-        sound().look_up((71, 75), "a", told("a", "processing")).breaks("task goes forward");
-        sound().look_up((31, 35), "a", told("a", "pending")).breaks("task goes forward");
+    fn state_may_be_behind_only_if_two_polls_overlap() {
+        sound().look_up((65, 75), "a", reported("a", "processing")).is_sound();
+        sound().look_up((71, 75), "a", reported("a", "processing")).breaks("task goes forward");
+        sound().look_up((31, 35), "a", reported("a", "pending")).breaks("task goes forward");
         // The end was reported first.
         sound()
             .delivered(40, "m", task("a", "completed"))
-            .look_up((41, 50), "a", told("a", "processing"))
+            .look_up((41, 50), "a", reported("a", "processing"))
             .breaks("task goes forward");
     }
 
     #[test]
-    fn a_task_with_two_ends_is_found() {
-        sound().look_up((75, 78), "a", told("a", "failed")).breaks("task ends once");
+    fn task_that_ends_twice_is_detected() {
+        sound().look_up((75, 78), "a", reported("a", "failed")).breaks("task ends once");
         let mut other = task("a", "completed");
         other["output"]["url"] = json!("http://127.0.0.1:1/files/b.mp4?e=1&s=2");
-        sound().look_up((75, 78), "a", Got::Task { task: other }).breaks("task ends once");
+        sound().look_up((75, 78), "a", Outcome::Task { task: other }).breaks("task ends once");
         // Each node writes its own host.
         let mut elsewhere = task("a", "completed");
         elsewhere["output"]["url"] = json!("http://127.0.0.1:2/files/a.mp4?e=1&s=2");
-        sound().look_up((75, 78), "a", Got::Task { task: elsewhere }).is_sound();
+        sound().look_up((75, 78), "a", Outcome::Task { task: elsewhere }).is_sound();
     }
 
     #[test]
-    fn a_task_without_an_end_or_with_the_wrong_end_is_found() {
-        Script::default().submit((0, 10), GOOD, told("a", "pending")).breaks("task ends");
+    fn task_without_an_end_or_with_the_wrong_end_is_detected() {
+        Script::default().submit((0, 10), GOOD, reported("a", "pending")).breaks("task ends");
         let mut script = Script::default();
-        script.submit((0, 10), GOOD, told("a", "pending")).look_up((20, 30), "a", told("a", "failed"));
+        script.submit((0, 10), GOOD, reported("a", "pending")).look_up(
+            (20, 30),
+            "a",
+            reported("a", "failed"),
+        );
         script.breaks("task ends as its video");
         let mut script = Script::default();
-        script.submit((0, 10), BAD, told("a", "failed")).look_up((5, 15), "a", told("a", "dreaming"));
+        script.submit((0, 10), BAD, reported("a", "failed")).look_up((5, 15), "a", reported("a", "dreaming"));
         script.breaks("task state");
     }
 
     #[test]
-    fn a_reported_task_that_is_missing_is_found() {
+    fn reported_task_that_is_missing_is_detected() {
         sound().look_up((12, 15), "a", refused(404)).breaks("task stays known");
         sound().look_up((12, 15), "a", refused(503)).is_sound();
     }
 
     #[test]
-    fn a_missing_or_wrong_file_is_found() {
+    fn missing_or_wrong_file_is_detected() {
         sound().fetch((91, 95), "a", refused(410)).breaks("file is there");
         sound().fetch((91, 95), "a", refused(503)).is_sound();
         sound().fetch((91, 95), "a", file(GOOD + 1)).breaks("file is right");
         let mut script = Script::default();
-        script.submit((0, 10), GOOD, told("a", "completed")).fetch((20, 30), "a", refused(503));
+        script.submit((0, 10), GOOD, reported("a", "completed")).fetch((20, 30), "a", refused(503));
         script.breaks("file is there");
         // Its hour is over.
         sound().fetch((3_000_000, 3_000_010), "a", refused(410)).breaks("file is there");
@@ -265,13 +276,14 @@ mod tasks {
     }
 
     #[test]
-    fn a_repeated_submission_with_two_tasks_is_found() {
+    fn repeated_submission_with_two_tasks_is_detected() {
         let repeated = |again: usize| {
             let mut script = Script::default();
             for (at, node, id) in [(0, 0, "a"), (20, again, "b")] {
-                let asked = Asked::Submit { intent: BAD, once: Some("x".to_owned()), told: false };
-                script.line(at, What::Filmed { node, intent: BAD });
-                script.call((at, at + 10), (node, "default"), asked, told(id, "failed"));
+                let operation =
+                    Operation::Submit { intent: BAD, once: Some("x".to_owned()), notifies: false };
+                script.line(at, Event::Filmed { node, intent: BAD });
+                script.call((at, at + 10), (node, "default"), operation, reported(id, "failed"));
             }
             script
         };
@@ -291,14 +303,14 @@ mod tasks {
     }
 
     #[test]
-    fn a_submission_repeated_after_the_end_may_get_the_initial_response() {
+    fn submission_repeated_after_the_end_may_get_the_initial_response() {
         let again = |once: Option<&str>| {
             let mut script = sound();
             let once = once.map(str::to_owned);
-            let first = Asked::Submit { intent: GOOD, once: once.clone(), told: false };
-            script.call((0, 9), (1, "default"), first, Got::Lost { why: "the client left".to_owned() });
-            let asked = Asked::Submit { intent: GOOD, once, told: false };
-            script.call((92, 94), (1, "default"), asked, told("a", "pending"));
+            let first = Operation::Submit { intent: GOOD, once: once.clone(), notifies: false };
+            script.call((0, 9), (1, "default"), first, Outcome::Lost { why: "the client left".to_owned() });
+            let operation = Operation::Submit { intent: GOOD, once, notifies: false };
+            script.call((92, 94), (1, "default"), operation, reported("a", "pending"));
             script
         };
         again(Some("x")).is_sound();
@@ -306,47 +318,47 @@ mod tasks {
     }
 
     #[test]
-    fn a_video_that_was_not_requested_is_found() {
-        sound().line(40, What::Filmed { node: 1, intent: GOOD }).breaks("made once");
-        Script::default().line(40, What::Filmed { node: 1, intent: GOOD }).breaks("made once");
+    fn video_that_was_not_requested_is_detected() {
+        sound().line(40, Event::Filmed { node: 1, intent: GOOD }).breaks("made once");
+        Script::default().line(40, Event::Filmed { node: 1, intent: GOOD }).breaks("made once");
     }
 
     #[test]
-    fn a_video_made_again_for_a_repeated_response_is_found() {
-        let again = |got: Got, films: u64| {
+    fn video_regenerated_for_a_repeated_response_is_detected() {
+        let again = |outcome: Outcome, films: u64| {
             let mut script = sound();
             script.once("x");
-            let asked = Asked::Submit { intent: GOOD, once: Some("x".to_owned()), told: false };
-            script.call((92, 94), (1, "default"), asked, got);
+            let operation = Operation::Submit { intent: GOOD, once: Some("x".to_owned()), notifies: false };
+            script.call((92, 94), (1, "default"), operation, outcome);
             for _ in 0..films {
-                script.line(93, What::Filmed { node: 1, intent: GOOD });
+                script.line(93, Event::Filmed { node: 1, intent: GOOD });
             }
             script
         };
-        again(told("a", "completed"), 0).is_sound();
-        again(told("a", "completed"), 1).breaks("made once");
+        again(reported("a", "completed"), 0).is_sound();
+        again(reported("a", "completed"), 1).breaks("made once");
         // Wrong clocks are no reason.
-        let mut clocks = again(told("a", "completed"), 1);
+        let mut clocks = again(reported("a", "completed"), 1);
         for (node, by_ms) in [(0, 20_000), (1, -240_000)] {
             clocks.fault(Fault::Clock { node, by_ms }, 5, 95);
         }
         clocks.breaks("made once");
         again(refused(409), 0).is_sound();
         again(refused(409), 1).breaks("made once");
-        for got in [lost(), refused(503)] {
-            again(got.clone(), 1).is_sound();
-            again(got, 2).breaks("made once");
+        for outcome in [lost(), refused(503)] {
+            again(outcome.clone(), 1).is_sound();
+            again(outcome, 2).breaks("made once");
         }
     }
 
     #[test]
-    fn a_task_without_a_video_is_found() {
+    fn task_without_a_video_is_detected() {
         let mut script = sound();
-        script.lines.retain(|line| !matches!(line.what, What::Filmed { .. }));
+        script.lines.retain(|line| !matches!(line.event, Event::Filmed { .. }));
         script.breaks("task has a video");
         let mut script = sound();
-        let asked = Asked::Submit { intent: GOOD, once: None, told: false };
-        script.call((0, 10), (1, "default"), asked, told("b", "completed"));
+        let operation = Operation::Submit { intent: GOOD, once: None, notifies: false };
+        script.call((0, 10), (1, "default"), operation, reported("b", "completed"));
         script.fetch((80, 90), "b", file(GOOD)).breaks("task has a video");
     }
 }
@@ -355,16 +367,21 @@ mod keys {
     use super::*;
 
     fn created(script: &mut Script) -> &mut Script {
-        let asked = Asked::CreateKey { name: "k".to_owned(), limits: Limits::default() };
-        script.call((0, 10), (0, "admin"), asked, Got::Done)
+        let operation = Operation::CreateKey { name: "k".to_owned(), limits: Limits::default() };
+        script.call((0, 10), (0, "admin"), operation, Outcome::Done)
     }
 
     fn revoked(script: &mut Script) -> &mut Script {
-        script.call((5_000, 5_010), (0, "admin"), Asked::RevokeKey { name: "k".to_owned() }, Got::Done)
+        script.call(
+            (5_000, 5_010),
+            (0, "admin"),
+            Operation::RevokeKey { name: "k".to_owned() },
+            Outcome::Done,
+        )
     }
 
     #[test]
-    fn a_revoked_key_that_is_accepted_is_found() {
+    fn revoked_key_that_is_accepted_is_detected() {
         let accepted = |at: u64| {
             let mut script = Script::default();
             revoked(&mut script).answered((at, at + 10), (1, "k"), 3);
@@ -386,7 +403,7 @@ mod keys {
     }
 
     #[test]
-    fn a_created_key_that_is_unknown_is_found() {
+    fn created_key_that_is_unknown_is_detected() {
         let refused_at = |at: u64| {
             let mut script = Script::default();
             revoked(created(&mut script)).chat((at, at + 10), (1, "k"), 3, refused(401));
@@ -410,7 +427,7 @@ mod usage {
     }
 
     #[test]
-    fn usage_that_is_lost_or_counted_twice_is_found() {
+    fn usage_that_is_lost_or_counted_twice_is_detected() {
         two().counted("k", &[3, 4]).is_sound();
         two().counted("k", &[3]).breaks("usage is counted");
         two().counted("k", &[3, 4, 4]).breaks("usage is counted");
@@ -419,11 +436,11 @@ mod usage {
     }
 
     #[test]
-    fn a_cost_that_does_not_match_the_tokens_is_found() {
+    fn cost_that_does_not_match_the_tokens_is_detected() {
         let paid = |too_much: u64| {
             let mut script = two();
             script.counted("k", &[3, 4]);
-            let What::Counted { cost, .. } = &mut script.lines.last_mut().expect("a line").what else {
+            let Event::Counted { cost, .. } = &mut script.lines.last_mut().expect("a line").event else {
                 unreachable!("the last line counts");
             };
             *cost += too_much;
@@ -456,7 +473,7 @@ mod usage {
     }
 
     #[test]
-    fn a_request_that_timed_out_at_the_client_may_count() {
+    fn request_that_timed_out_at_the_client_may_count() {
         let left = |at: u64, intents: &[u64]| {
             let mut script = two();
             script.chat((20_000, at), (0, "k"), 5, lost()).counted("k", intents);
@@ -469,7 +486,7 @@ mod usage {
     }
 
     #[test]
-    fn a_request_in_progress_when_its_gateway_was_killed_may_count() {
+    fn request_in_progress_when_its_gateway_was_killed_may_count() {
         let cut = |intents: &[u64]| {
             let mut script = two();
             script.upstream(10_150, 0, 5).chat((10_140, 10_210), (0, "k"), 5, lost());
@@ -501,7 +518,7 @@ mod usage {
     }
 
     #[test]
-    fn a_truncated_response_may_count_up_to_a_limit() {
+    fn truncated_response_may_count_up_to_a_limit() {
         let cut = |times: u64| {
             let mut script = two();
             script.chat((20_000, 20_100), (0, "k"), 5, lost());

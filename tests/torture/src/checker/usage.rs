@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::record::{Call, Record, report};
 use super::{Answered, Violation};
 use crate::expected::{self, TEXT};
-use crate::history::What;
+use crate::history::Event;
 
 /// The most tokens that a gateway estimates for a response that it did not see completely, beyond those that the upstream would
 /// have reported.
@@ -56,7 +56,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Ans
     let mut known: BTreeMap<&str, Known> = BTreeMap::new();
     let mut calls: BTreeMap<u64, Vec<&Call<'_>>> = BTreeMap::new();
     for call in &record.calls {
-        if let Some(intent) = call.asked.text() {
+        if let Some(intent) = call.operation.text() {
             calls.entry(intent).or_default().push(call);
         }
     }
@@ -65,18 +65,18 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Ans
         known.entry(calls[0].key).or_default().add(record, calls, *intent, times);
     }
     let mut answered = Answered::default();
-    let mut told = false;
+    let mut has_rows = false;
     for (line, one) in record.lines.iter().enumerate() {
-        let What::Counted { key, model, requests, input, output, cost, .. } = &one.what else { continue };
+        let Event::Counted { key, model, requests, input, output, cost, .. } = &one.event else { continue };
         if model != TEXT {
             continue;
         }
-        told = true;
+        has_rows = true;
         let counted = Sums { requests: *requests, input: *input, output: *output, cost: *cost };
         let known = known.remove(key.as_str()).unwrap_or_default();
         compare(key, counted, &known, line, violations, &mut answered);
     }
-    if told {
+    if has_rows {
         // A key without a row has used nothing.
         for (key, known) in known {
             compare(key, Sums::default(), &known, record.lines.len() - 1, violations, &mut answered);
@@ -89,7 +89,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Ans
 pub(super) fn seen_by_upstream(record: &Record<'_>) -> HashMap<u64, u64> {
     let mut seen = HashMap::new();
     for line in record.lines {
-        if let What::Upstream { intent, .. } = line.what {
+        if let Event::Upstream { intent, .. } = line.event {
             *seen.entry(intent).or_default() += 1;
         }
     }
@@ -99,9 +99,9 @@ pub(super) fn seen_by_upstream(record: &Record<'_>) -> HashMap<u64, u64> {
 impl Known {
     /// `calls`: those with one intent. A repeated response doesn't count again. `times`: how often the upstream got a request.
     fn add(&mut self, record: &Record<'_>, calls: &[&Call<'_>], intent: u64, times: u64) {
-        let mut told = HashSet::new();
+        let mut reported = HashSet::new();
         for call in calls {
-            if !call.told().is_some_and(|id| told.insert(id)) {
+            if !call.reported_id().is_some_and(|id| reported.insert(id)) {
                 continue;
             }
             self.answered.add(expected::tokens(intent));
@@ -111,18 +111,18 @@ impl Known {
                 self.lines.extend(call.lines());
             }
         }
-        for _ in 0..uncertain(calls, told.len() as u64, times) {
+        for _ in 0..uncertain(calls, reported.len() as u64, times) {
             self.uncertain.add(estimated(intent));
         }
     }
 }
 
 /// How often calls with one intent may count in addition to complete responses. `times`: how often the upstream got a request.
-fn uncertain(calls: &[&Call<'_>], told: u64, times: u64) -> u64 {
+fn uncertain(calls: &[&Call<'_>], reported: u64, times: u64) -> u64 {
     // Once a gateway has started a request, it counts by an estimate, even if its client disconnects before the upstream reads
     // it.
     let left = calls.iter().filter(|call| call.gave_up()).count() as u64;
-    times.max(told + left) - told
+    times.max(reported + left) - reported
 }
 
 /// The most input and output tokens that count for a truncated response.
@@ -133,7 +133,7 @@ fn estimated(intent: u64) -> (u64, u64) {
 
 /// The most input and output tokens that a call used. `seen`: how often the upstream got a request for each intent.
 pub(super) fn most(call: &Call<'_>, seen: &HashMap<u64, u64>) -> (u64, u64) {
-    let Some(intent) = call.asked.text() else { return (0, 0) };
+    let Some(intent) = call.operation.text() else { return (0, 0) };
     let (mut input, mut output) = if call.succeeded() { expected::tokens(intent) } else { (0, 0) };
     let times = seen.get(&intent).copied().unwrap_or_default();
     for _ in 0..uncertain(&[call], call.succeeded().into(), times) {
@@ -155,7 +155,7 @@ fn compare(
     for (((name, counted), (_, answered)), (_, uncertain)) in members.zip(known.uncertain.members()) {
         if !(answered..=answered + uncertain).contains(&counted) {
             let why = format!(
-                "{key}: the store counts {counted} {name}; clients were told of {answered}, and up to {uncertain} more were cut \
+                "{key}: the store counts {counted} {name}; clients know of {answered}, and up to {uncertain} more were cut \
                  short"
             );
             report(violations, "usage is counted", why, known.lines.iter().copied().chain([line]));

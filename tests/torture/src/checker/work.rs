@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::record::{Call, Record, is_final, report};
 use super::{SECOND, Violation};
-use crate::history::{ALONE, Asked, Got, What};
+use crate::history::{ALONE, Event, Operation, Outcome};
 
 /// What is done in a run, and the longest average interval in seconds between two of its kind: two busy cores do six times as
 /// much, or more.
@@ -29,7 +29,7 @@ const FILES: &str = "files are read";
 const MADE: &str = "keys are made";
 const REVOKED: &str = "keys are revoked";
 const COMPLETED: &str = "videos are completed";
-const FAILED: &str = "failures are told";
+const FAILED: &str = "failures are reported";
 const NOTICES: &str = "notifications are acknowledged";
 const EACH: &str = "every node works";
 const ALONE_WORKS: &str = "the node alone works";
@@ -82,7 +82,7 @@ fn done(record: &Record<'_>, until: u64) -> BTreeMap<&'static str, u64> {
     let mut ends = HashSet::new();
     for call in &record.calls {
         if let Some(answer) = call.answer
-            && let Got::Task { task } = answer.got
+            && let Outcome::Task { task } = answer.outcome
             && answer.at <= until
             && is_final(task)
         {
@@ -91,7 +91,7 @@ fn done(record: &Record<'_>, until: u64) -> BTreeMap<&'static str, u64> {
         }
     }
     for line in record.lines.iter().filter(|line| line.at <= until) {
-        if let What::Delivered { acknowledged: true, task, .. } = &line.what {
+        if let Event::Delivered { acknowledged: true, task, .. } = &line.event {
             ends.insert((NOTICES, task["id"].as_str()));
         }
     }
@@ -104,12 +104,12 @@ fn done(record: &Record<'_>, until: u64) -> BTreeMap<&'static str, u64> {
 /// What a call has done, if it was over by a time.
 fn kind(call: &Call<'_>, until: u64) -> Option<&'static str> {
     let answer = call.answer.filter(|answer| answer.at <= until)?;
-    match (call.asked, answer.got) {
-        (Asked::Chat { .. } | Asked::Respond { .. }, Got::Text { .. }) => Some(TEXTS),
-        (Asked::Retrieve { .. }, Got::Text { .. }) => Some(RETRIEVED),
-        (Asked::Fetch { .. }, Got::File { .. }) => Some(FILES),
-        (Asked::CreateKey { .. }, Got::Done) => Some(MADE),
-        (Asked::RevokeKey { .. }, Got::Done) => Some(REVOKED),
+    match (call.operation, answer.outcome) {
+        (Operation::Chat { .. } | Operation::Respond { .. }, Outcome::Text { .. }) => Some(TEXTS),
+        (Operation::Retrieve { .. }, Outcome::Text { .. }) => Some(RETRIEVED),
+        (Operation::Fetch { .. }, Outcome::File { .. }) => Some(FILES),
+        (Operation::CreateKey { .. }, Outcome::Done) => Some(MADE),
+        (Operation::RevokeKey { .. }, Outcome::Done) => Some(REVOKED),
         _ => None,
     }
 }

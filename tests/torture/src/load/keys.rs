@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
 use super::{Load, node_of, nodes_of, rest};
-use crate::history::{Got, Limits};
+use crate::history::{Limits, Outcome};
 
 /// The budgets of keys, and the limits of others.
 const TOKENS_A_DAY: u64 = 1_500;
@@ -58,13 +58,13 @@ impl Load {
             number += 1;
             let name = name("key", number, is_alone);
             let node = node_of(is_alone, &mut random);
-            if let Got::Done = self.clients.create_key(node, &name, Limits::default()).await {
+            if let Outcome::Done = self.clients.create_key(node, &name, Limits::default()).await {
                 for _ in 0..10 {
                     self.clients.chat(node_of(is_alone, &mut random), &name, false).await;
                     rest(&mut random).await;
                 }
-                let mut revoked = Got::Lost { why: String::new() };
-                while !matches!(revoked, Got::Done) && !self.stop.load(Ordering::Relaxed) {
+                let mut revoked = Outcome::Lost { why: String::new() };
+                while !matches!(revoked, Outcome::Done) && !self.stop.load(Ordering::Relaxed) {
                     revoked = self.clients.revoke_key(node_of(is_alone, &mut random), &name).await;
                     rest(&mut random).await;
                 }
@@ -81,7 +81,7 @@ impl Load {
     }
 
     /// Uses up keys with limits, and keeps trying them to the end: all kinds at once at the nodes that share counters, one after
-    /// the other at the node alone.
+    /// the other at the standalone node.
     pub(super) async fn use_up(self: Arc<Self>, mut random: StdRng) {
         let mut another = || StdRng::seed_from_u64(random.random());
         let shared = kinds().map(|kind| self.use_limited(vec![kind], another(), false));
@@ -101,7 +101,7 @@ impl Load {
                     // A stream takes longer.
                     self.clients.chat(node, name, kind.at_once > 1)
                 });
-                let is_refused = |got: &&Got| matches!(got, Got::Refused { status: 429, .. });
+                let is_refused = |outcome: &&Outcome| matches!(outcome, Outcome::Refused { status: 429, .. });
                 refused += join_all(chats).await.iter().filter(is_refused).count();
                 if refused >= MAX_REFUSED {
                     (made, refused) = (None, 0);
@@ -110,7 +110,7 @@ impl Load {
                 number += 1;
                 let name = name(kind.name, number, is_alone);
                 let node = node_of(is_alone, &mut random);
-                if let Got::Done = self.clients.create_key(node, &name, kind.limits).await {
+                if let Outcome::Done = self.clients.create_key(node, &name, kind.limits).await {
                     made = Some((*kind, name));
                 }
             }

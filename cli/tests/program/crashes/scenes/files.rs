@@ -38,7 +38,7 @@ fn paths(document: &Value) -> Vec<String> {
 /// The contents of all files that a document names, from a gateway that need not be the one that reported it.
 pub(in super::super) fn contents(gateway: &Serving, document: &Value) -> Vec<Vec<u8>> {
     let download = |path: String| {
-        let (status, bytes) = download(&gateway.url, &path).expect("a whole file");
+        let (status, bytes) = download(&gateway.url, &path).expect("a complete file");
         assert!(status == 200 && !bytes.is_empty(), "{path}: {status}");
         bytes
     };
@@ -206,19 +206,19 @@ fn film() -> Vec<u8> {
 }
 
 /// The file of an upstream's video is fetched in parts, while the gateway stops at one step after another.
-pub(in super::super) fn a_film_from_an_upstream_is_stored_completely(scene: &Scene, least: u32) {
+pub(in super::super) fn upstream_video_is_stored_completely(scene: &Scene, least: u32) {
     let wish = json!({ "model": "film", "prompt": "a comet", "duration": 4 });
-    an_accepted_video_is_stored(scene, least, wish, |files| files == [film()]);
+    accepted_video_is_stored(scene, least, wish, |files| files == [film()]);
 }
 
 /// The same where the gateway makes the video.
 #[cfg(unix)]
-pub(in super::super) fn a_video_from_the_simulator_is_stored(scene: &Scene, least: u32) {
+pub(in super::super) fn video_from_the_simulator_is_stored(scene: &Scene, least: u32) {
     let wish = json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
-    an_accepted_video_is_stored(scene, least, wish, |files| files.len() == 1);
+    accepted_video_is_stored(scene, least, wish, |files| files.len() == 1);
 }
 
-fn an_accepted_video_is_stored(
+fn accepted_video_is_stored(
     scene: &Scene,
     least: u32,
     mut wish: Value,

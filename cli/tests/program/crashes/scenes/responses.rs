@@ -47,7 +47,7 @@ fn reported_response_is_found(scene: &Scene, model: &str, then: impl Fn(&Serving
     });
 }
 
-pub(in super::super) fn a_reported_response_is_stored(scene: &Scene) {
+pub(in super::super) fn reported_response_is_stored(scene: &Scene) {
     reported_response_is_found(scene, "model-sol", |_, _| {});
 }
 
@@ -64,7 +64,7 @@ pub(in super::super) fn upstream_of_responses() -> (Serving, String) {
 }
 
 /// The location of a response is recorded: deleting it deletes it there.
-pub(in super::super) fn a_reported_response_stored_upstream_is_found(scene: &Scene, upstream: &Serving) {
+pub(in super::super) fn reported_response_stored_upstream_is_found(scene: &Scene, upstream: &Serving) {
     reported_response_is_found(scene, "held", |other, path| {
         document_of(client(upstream, ADMIN_KEY, "GET", path, &Value::Null), 200);
         let deleted = definite_response(other, "DELETE", path).expect("an answer").status;
@@ -73,7 +73,7 @@ pub(in super::super) fn a_reported_response_stored_upstream_is_found(scene: &Sce
     });
 }
 
-pub(in super::super) fn a_deleted_response_stays_deleted(scene: &Scene) {
+pub(in super::super) fn deleted_response_stays_deleted(scene: &Scene) {
     scene.at_each_step(5, |step| {
         let first = scene.stopping(step);
         let answer =

@@ -124,7 +124,7 @@ impl Scene {
 }
 
 /// A revision that was acknowledged is in use.
-pub(in super::super) fn a_pushed_configuration_is_used(scene: &Scene) {
+pub(in super::super) fn pushed_configuration_is_used(scene: &Scene) {
     let mut newest = 0;
     scene.at_each_step(5, |step| {
         let new = json!({ "document": document(step), "by": "ada" });
@@ -150,7 +150,7 @@ pub(in super::super) fn a_pushed_configuration_is_used(scene: &Scene) {
 /// A gateway stops before and after it writes its copy. Without the store, the next one has the previous copy or the new one;
 /// with the store, it has the new one.
 #[cfg(unix)]
-pub(in super::super) fn a_gateway_starts_with_a_complete_configuration(url: String) {
+pub(in super::super) fn gateway_starts_with_a_complete_configuration(url: String) {
     let scene = Scene { url: Some(url), shares: true, steps_of: COPY, ..Scene::in_folder() };
     let mut number = 1;
     drop(scene.serve("first", SHORT, &[]).expect("it starts"));

@@ -83,13 +83,13 @@ fn files(folder: &TempDir) -> usize {
 }
 
 #[tokio::test]
-async fn usage_that_the_store_took_without_saying_so_counts_once() {
+async fn unacknowledged_usage_write_counts_once() {
     let store = Arc::<Fickle>::default();
     let writer = begin(&store, None);
     store.set(Does::TakeSilently);
     for input in [1, 10] {
         spend(&writer, input);
-        writer.write().await.expect_err("it said nothing");
+        writer.write().await.expect_err("it did not acknowledge");
         // Later usage is not sent before the outcome of the first batch is known.
         assert_eq!(store.counted().await, 1);
     }
@@ -98,7 +98,7 @@ async fn usage_that_the_store_took_without_saying_so_counts_once() {
     assert_eq!(store.counted().await, 11);
     spend(&writer, 100);
     store.set(Does::TakeSilently);
-    writer.write().await.expect_err("it said nothing");
+    writer.write().await.expect_err("it did not acknowledge");
     store.set(Does::Take);
     spend(&writer, 1_000);
     writer.write().await.expect("a store");
@@ -108,7 +108,7 @@ async fn usage_that_the_store_took_without_saying_so_counts_once() {
 }
 
 #[tokio::test]
-async fn the_journal_has_room_for_all_that_comes_while_the_store_takes_its_time() {
+async fn journal_does_not_overflow_while_the_store_is_slow() {
     const REQUESTS: u64 = 60_000;
     let (folder, store) = (folder(), Arc::<Fickle>::default());
     let writer = begin(&store, Some(&folder));
@@ -141,7 +141,7 @@ async fn the_journal_has_room_for_all_that_comes_while_the_store_takes_its_time(
 }
 
 #[tokio::test]
-async fn usage_of_a_killed_process_counts_once_whatever_the_store_had_of_it() {
+async fn usage_of_a_killed_process_counts_once_after_any_write_outcome() {
     for last in [Does::Take, Does::TakeSilently, Does::Refuse] {
         let (folder, store) = (folder(), Arc::<Fickle>::default());
         let killed = begin(&store, Some(&folder));
@@ -168,7 +168,7 @@ async fn usage_of_a_killed_process_counts_once_whatever_the_store_had_of_it() {
 }
 
 #[tokio::test]
-async fn a_process_that_is_killed_while_it_takes_usage_over_leaves_it_to_the_next_one() {
+async fn usage_survives_a_process_killed_during_takeover() {
     let (folder, store) = (folder(), Arc::<Fickle>::default());
     let mut writer = begin(&store, Some(&folder));
     for (input, does) in
@@ -185,7 +185,7 @@ async fn a_process_that_is_killed_while_it_takes_usage_over_leaves_it_to_the_nex
 }
 
 #[tokio::test]
-async fn a_journal_is_bounded_while_the_store_is_away_for_long() {
+async fn journal_is_bounded_during_a_long_store_outage() {
     // More than one half of a journal file can hold.
     const EACH: u64 = 10_000;
     let (folder, store) = (folder(), Arc::<Fickle>::default());
@@ -206,8 +206,8 @@ async fn a_journal_is_bounded_while_the_store_is_away_for_long() {
 
 /// The space for a journal is allocated when it is created.
 #[test]
-fn a_disk_that_gets_full_keeps_no_usage_out_of_a_journal() {
-    let name = "access::sync::writing::tests::a_disk_that_gets_full_keeps_no_usage_out_of_a_journal";
+fn journal_accepts_usage_after_the_disk_fills_up() {
+    let name = "access::sync::writing::tests::journal_accepts_usage_after_the_disk_fills_up";
     if may_mount(name) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(on_a_small_disk());

@@ -31,7 +31,7 @@ fn exception(name: &str, payload: &str) -> Vec<u8> {
 }
 
 #[test]
-fn chunks_become_the_events_that_they_wrap_wherever_packets_end() {
+fn chunks_unwrap_to_events_across_packet_boundaries() {
     let stream = [
         chunk(r#"{"type":"message_start","message":{"model":"m"}}"#),
         chunk("{\n  \"type\": \"ping\"\r\n}"),
@@ -51,14 +51,14 @@ fn chunks_become_the_events_that_they_wrap_wherever_packets_end() {
 }
 
 #[test]
-fn events_of_the_provider_keep_their_names() {
+fn provider_events_keep_their_names() {
     let stream = event("contentBlockDelta", &json!({ "delta": { "text": "a" } }));
     let (blocks, _) = read(&stream, stream.len());
     assert_eq!(blocks, ["event: contentBlockDelta\ndata: {\"delta\":{\"text\":\"a\"}}\n\n"]);
 }
 
 #[test]
-fn no_name_adds_a_line_to_a_block() {
+fn invalid_event_name_is_omitted() {
     for name in ["a\nb", "a b", "", &"x".repeat(MAX_NAME_BYTES + 1)] {
         let (blocks, _) = read(&chunk(&json!({ "type": name }).to_string()), 1000);
         assert_eq!(blocks, [format!("data: {}\n\n", json!({ "type": name }))], "{name:?}");
@@ -69,7 +69,7 @@ fn no_name_adds_a_line_to_a_block() {
 }
 
 #[test]
-fn an_exception_is_an_error_of_its_kind_after_the_events_before_it() {
+fn exception_becomes_an_error_of_its_kind_after_earlier_events() {
     for (name, kind) in [
         ("throttlingException", FailureKind::RateLimited),
         ("ThrottlingException", FailureKind::RateLimited),
@@ -102,7 +102,7 @@ fn an_exception_is_an_error_of_its_kind_after_the_events_before_it() {
 }
 
 #[test]
-fn a_chunk_without_content_and_half_a_message_are_malformed() {
+fn chunk_without_content_and_truncated_message_are_malformed() {
     for payload in [json!({}), json!({ "bytes": "no base64" }), json!({ "bytes": 1 }), json!([])] {
         let (blocks, end) = read(&event("chunk", &payload), 1000);
         assert!(blocks.is_empty());

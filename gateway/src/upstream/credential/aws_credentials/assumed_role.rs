@@ -33,7 +33,7 @@ pub(super) struct AssumedRole {
 struct RoleChain {
     /// Where credentials are found first; the first of these that has some.
     sources: Vec<CredentialProvider>,
-    /// What the sources are, for a message.
+    /// A description of the sources, for messages.
     source_name: String,
     /// In the order in which they are assumed.
     roles: Vec<RoleSettings>,

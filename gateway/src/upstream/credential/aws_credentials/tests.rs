@@ -15,7 +15,7 @@ mod stub_server;
 
 const IN_AN_HOUR: u64 = 3600;
 
-/// A source that has these variables and a home folder without files.
+/// A source with these variables and a home folder without files.
 fn source(variables: &[(&str, &str)], home: &TempDir) -> SigV4Credentials {
     let mut source = SigV4Credentials::new("eu-west-1", "bedrock");
     source.home_dir = Some(home.path().to_owned());
@@ -52,7 +52,7 @@ fn expiration(after: u64) -> String {
     end.format(&time::format_description::well_known::Rfc3339).expect("a time")
 }
 
-/// A server that answers each request whose head begins with a line, and which headers it must contain.
+/// A server that answers each request by its head's first line, and requires these headers.
 async fn server(answers: Vec<(&'static str, &'static str, String)>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -77,7 +77,7 @@ async fn server(answers: Vec<(&'static str, &'static str, String)>) -> String {
 }
 
 #[tokio::test]
-async fn variables_go_before_files() {
+async fn environment_credentials_come_before_files() {
     let home = home();
     write(&home, "credentials", "[default]\naws_access_key_id = A\naws_secret_access_key = canary-file\n");
     let variables = [
@@ -91,7 +91,7 @@ async fn variables_go_before_files() {
 }
 
 #[tokio::test]
-async fn a_profile_is_that_of_the_configuration_or_of_the_variable() {
+async fn profile_is_chosen_by_configuration_or_environment() {
     let home = home();
     let file = home.path().join("shared");
     fs::write(
@@ -118,7 +118,7 @@ async fn a_profile_is_that_of_the_configuration_or_of_the_variable() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_program_of_the_config_file_prints_credentials() {
+async fn credential_process_output_is_used() {
     let home = home();
     let printed = format!(
         r#"{{"Version":1,"AccessKeyId":"A","SecretAccessKey":"canary-1","SessionToken":"canary-2","Expiration":"{}"}}"#,
@@ -143,7 +143,7 @@ async fn a_program_of_the_config_file_prints_credentials() {
 }
 
 #[tokio::test]
-async fn a_container_gives_credentials_to_those_who_have_its_token() {
+async fn container_credentials_require_the_token() {
     let home = home();
     let answer = format!(
         r#"{{"AccessKeyId":"A","SecretAccessKey":"canary-1","Token":"canary-2","Expiration":"{}"}}"#,
@@ -167,7 +167,7 @@ async fn a_container_gives_credentials_to_those_who_have_its_token() {
 }
 
 #[tokio::test]
-async fn an_instance_gives_the_credentials_of_its_role() {
+async fn instance_metadata_provides_role_credentials() {
     let answer = format!(
         r#"{{"Code":"Success","AccessKeyId":"A","SecretAccessKey":"canary-1","Token":"canary-2","Expiration":"{}"}}"#,
         expiration(IN_AN_HOUR)
@@ -187,7 +187,7 @@ async fn an_instance_gives_the_credentials_of_its_role() {
 }
 
 #[tokio::test]
-async fn without_credentials_the_log_says_where_they_were_looked_for() {
+async fn missing_credentials_error_lists_every_source_tried() {
     let home = home();
     let variables = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:1"), ("AWS_PROFILE", "team")];
     let why = reason(&source(&variables, &home)).await;

@@ -3,23 +3,23 @@
 use super::*;
 
 #[test]
-fn a_response_to_another_request_or_a_part_of_one_is_found() {
+fn response_to_another_request_or_a_part_of_one_is_detected() {
     let (input, output) = expected::tokens(3);
     for text in [expected::text(4), "intent 3:".to_owned()] {
-        let got = Got::Text { id: String::new(), text, input, output };
-        Script::default().upstream(0, 0, 3).chat((0, 10), (0, "k"), 3, got).breaks("answer is right");
+        let outcome = Outcome::Text { id: String::new(), text, input, output };
+        Script::default().upstream(0, 0, 3).chat((0, 10), (0, "k"), 3, outcome).breaks("answer is right");
     }
 }
 
 #[test]
-fn usage_that_the_upstream_did_not_report_is_found() {
+fn usage_that_the_upstream_did_not_report_is_detected() {
     let (input, output) = expected::tokens(3);
-    let got = Got::Text { id: String::new(), text: expected::text(3), input, output: output + 1 };
-    Script::default().upstream(0, 0, 3).chat((0, 10), (0, "k"), 3, got).breaks("usage is told");
+    let outcome = Outcome::Text { id: String::new(), text: expected::text(3), input, output: output + 1 };
+    Script::default().upstream(0, 0, 3).chat((0, 10), (0, "k"), 3, outcome).breaks("usage is correct");
 }
 
 #[test]
-fn a_response_that_no_upstream_gave_is_found() {
+fn response_that_no_upstream_gave_is_detected() {
     Script::default().chat((0, 10), (0, "k"), 3, text(3)).breaks("answer has a source");
     Script::default().chat((0, 10), (0, "k"), 3, text(3)).upstream(20, 0, 3).breaks("answer has a source");
 }
@@ -33,7 +33,7 @@ fn missed((from, to): (u64, u64), at: u64) -> Script {
 }
 
 #[test]
-fn a_stored_response_that_is_missing_is_found() {
+fn stored_response_that_is_missing_is_detected() {
     let times = (10_000, 10_010);
     missed(times, 10_005).is_sound();
     missed(times, 10_011).breaks("response stays");
@@ -53,8 +53,8 @@ fn a_stored_response_that_is_missing_is_found() {
         missed(times, 10_500).fault(fault, 5_000, 9_000).breaks("response stays");
     }
     // The next process hands over what only the previous one had reported.
-    let killed = |asked: u64, until: u64| {
-        let mut script = missed(times, asked);
+    let killed = |operation: u64, until: u64| {
+        let mut script = missed(times, operation);
         script.fault(cut(0), 9_000, 12_000).fault(Fault::Killed { node: 0 }, 11_000, until);
         script
     };
@@ -65,7 +65,7 @@ fn a_stored_response_that_is_missing_is_found() {
 }
 
 #[test]
-fn a_node_with_a_slow_store_reports_a_response_and_writes_it_later() {
+fn node_with_a_slow_store_reports_a_response_and_writes_it_later() {
     missed((10_000, 11_100), 11_500).is_sound();
     missed((10_000, 11_100), 13_200).breaks("response stays");
     let slow = |node| {
@@ -78,7 +78,7 @@ fn a_node_with_a_slow_store_reports_a_response_and_writes_it_later() {
 }
 
 #[test]
-fn a_response_of_the_node_alone_survives_a_kill() {
+fn response_of_the_standalone_node_survives_a_kill() {
     let missed = |fault: Fault| {
         let mut script = Script::default();
         script.upstream(10_000, ALONE, 3).call((10_000, 10_010), (ALONE, "k"), respond(3), text(3));

@@ -15,8 +15,8 @@ const NONE: Limits = Limits {
 /// A history of a key with limits.
 fn limited(limits: Limits) -> Script {
     let mut script = Script::default();
-    let asked = Asked::CreateKey { name: "k".to_owned(), limits };
-    script.call((0, 10), (0, "admin"), asked, Got::Done);
+    let operation = Operation::CreateKey { name: "k".to_owned(), limits };
+    script.call((0, 10), (0, "admin"), operation, Outcome::Done);
     script
 }
 
@@ -25,7 +25,7 @@ fn within(tokens_per_day: u64) -> Script {
 }
 
 #[test]
-fn a_budget_spent_twice_is_found() {
+fn budget_spent_twice_is_detected() {
     let spent_at = |at: u64| {
         let mut script = within(20);
         script.answered((100, 200), (0, "k"), 3).answered((at, at + 10), (1, "k"), 4);
@@ -42,7 +42,7 @@ fn a_budget_spent_twice_is_found() {
 }
 
 #[test]
-fn a_money_budget_spent_twice_is_found() {
+fn money_budget_spent_twice_is_detected() {
     let cost = expected::cost(expected::tokens(30)) + expected::cost(expected::tokens(31));
     assert!((UNIT / 2..UNIT).contains(&cost), "so that three of them are more than a unit, and two are less");
     let spent_at = |at: u64, budget: u64| {
@@ -84,13 +84,13 @@ fn overspending_a_budget_known_to_counters_is_found_after_two_seconds() {
 }
 
 #[test]
-fn a_rejection_for_an_unexhausted_budget_is_found() {
-    let used_up = || Got::Refused { status: 429, code: "insufficient_quota".to_owned() };
+fn rejection_for_an_unexhausted_budget_is_detected() {
+    let used_up = || Outcome::Refused { status: 429, code: "insufficient_quota".to_owned() };
     let (input, output) = expected::tokens(3);
     let in_tokens = |more: u64| limited(Limits { tokens_per_day: Some(input + output + more), ..NONE });
     let in_money = |units: u64| limited(Limits { cost_per_day: Some(units), ..NONE });
-    let after_one = |mut script: Script, got: Got| {
-        script.answered((100, 200), (0, "k"), 3).chat((9_000, 9_010), (1, "k"), 4, got);
+    let after_one = |mut script: Script, outcome: Outcome| {
+        script.answered((100, 200), (0, "k"), 3).chat((9_000, 9_010), (1, "k"), 4, outcome);
         script
     };
     after_one(in_tokens(0), used_up()).is_sound();
@@ -117,7 +117,7 @@ fn a_rejection_for_an_unexhausted_budget_is_found() {
 }
 
 #[test]
-fn more_calls_than_a_per_minute_limit_allows_are_found() {
+fn more_calls_than_a_per_minute_limit_allows_are_detected() {
     let calls = |count: u64, nodes: u64| {
         let mut script = limited(Limits { requests_per_minute: Some(6), ..NONE });
         for call in 0..count {
@@ -155,7 +155,7 @@ fn more_calls_than_a_per_minute_limit_allows_are_found() {
 }
 
 #[test]
-fn a_call_after_all_tokens_of_a_minute_were_used_is_found() {
+fn call_after_all_tokens_of_a_minute_were_used_is_detected() {
     let (input, output) = expected::tokens(3);
     let taken_by = |node: usize, at: u64| {
         let mut script = limited(Limits { tokens_per_minute: Some(input + output - 5), ..NONE });
@@ -182,7 +182,7 @@ fn three_at_once(from: u64, nodes: [usize; 3], longer: bool) -> Script {
     let mut script = limited(Limits { concurrent_requests: Some(2), ..NONE });
     for (intent, node) in (from * 10..).zip(nodes) {
         let begun = intent * 100;
-        script.line(begun + 10, What::Begun { node, intent });
+        script.line(begun + 10, Event::Begun { node, intent });
         let is_longer = longer && intent == from * 10;
         script.upstream(begun + if is_longer { 215 } else { 205 }, node, intent);
         script.chat((begun, begun + 800), (node, "k"), intent, text(intent));
@@ -191,7 +191,7 @@ fn three_at_once(from: u64, nodes: [usize; 3], longer: bool) -> Script {
 }
 
 #[test]
-fn more_concurrent_calls_than_a_key_allows_are_found() {
+fn more_concurrent_calls_than_a_key_allows_are_detected() {
     // The first was over before the third began.
     three_at_once(2, [0, 0, 0], false).is_sound();
     let longer = |nodes| three_at_once(2, nodes, true);
@@ -217,7 +217,7 @@ fn repeatedly_lost_counters_are_used_again_after_longer_pauses() {
 }
 
 #[test]
-fn the_node_alone_counts_by_itself_without_counters_as_an_excuse() {
+fn standalone_node_counts_by_itself_and_may_not_blame_counters() {
     let calls = |count: u64| {
         let mut script = limited(Limits { requests_per_minute: Some(6), ..NONE });
         for call in 0..count {

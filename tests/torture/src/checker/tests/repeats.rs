@@ -10,16 +10,16 @@ struct Keyed(Script);
 
 impl Keyed {
     /// A node sends a request to the upstream, and reports this.
-    fn asks(self, at: u64, node: usize, got: Got) -> Self {
-        let mut keyed = self.tells(at, node, got);
-        keyed.0.line(at, What::Begun { node, intent: 3 }).upstream(at + 5, node, 3);
+    fn asks(self, at: u64, node: usize, outcome: Outcome) -> Self {
+        let mut keyed = self.tells(at, node, outcome);
+        keyed.0.line(at, Event::Begun { node, intent: 3 }).upstream(at + 5, node, 3);
         keyed
     }
 
     /// A node reports this without sending a request.
-    fn tells(mut self, at: u64, node: usize, got: Got) -> Self {
-        let asked = Asked::Chat { intent: 3, stream: false, once: Some("x".to_owned()) };
-        self.0.call((at, at + 10), (node, "default"), asked, got);
+    fn tells(mut self, at: u64, node: usize, outcome: Outcome) -> Self {
+        let operation = Operation::Chat { intent: 3, stream: false, once: Some("x".to_owned()) };
+        self.0.call((at, at + 10), (node, "default"), operation, outcome);
         self
     }
 
@@ -48,9 +48,9 @@ impl Keyed {
 }
 
 /// The text, of this response of the upstream.
-fn answer(id: &str) -> Got {
-    let Got::Text { text, input, output, .. } = text(3) else { unreachable!("it is a text") };
-    Got::Text { id: id.to_owned(), text, input, output }
+fn answer(id: &str) -> Outcome {
+    let Outcome::Text { text, input, output, .. } = text(3) else { unreachable!("it is a text") };
+    Outcome::Text { id: id.to_owned(), text, input, output }
 }
 
 fn first() -> Keyed {
@@ -58,7 +58,7 @@ fn first() -> Keyed {
 }
 
 #[test]
-fn a_repeated_response_is_sound_and_counts_once() {
+fn repeated_response_is_sound_and_counts_once() {
     let mut keyed = first().tells(10_020, 0, answer("a")).tells(10_040, 1, answer("a"));
     keyed.0.counted("default", &[3]);
     keyed.is_sound();
@@ -68,7 +68,7 @@ fn a_repeated_response_is_sound_and_counts_once() {
 }
 
 #[test]
-fn two_responses_to_one_key_are_found() {
+fn two_responses_to_one_key_are_detected() {
     for node in [0, 1] {
         // Another call has requested it from the upstream: only one response is judged.
         first().tells(10_020, node, answer("b")).breaks("repeated once");
@@ -97,11 +97,11 @@ fn two_responses_to_one_key_are_found() {
     // What it has from the store, it doesn't have without it.
     let again = || first().tells(10_020, 1, answer("a")).asks(20_000, 1, answer("b"));
     again().fault(cut(1), 19_000, 21_000).is_sound();
-    again().fault(cut(0), 19_000, 21_000).breaks_all(&["repeated once", "asked once"]);
+    again().fault(cut(0), 19_000, 21_000).breaks_all(&["repeated once", "requested once"]);
 }
 
 #[test]
-fn a_restored_store_has_responses_reported_without_it() {
+fn restored_store_has_responses_reported_without_it() {
     let told_alone = |again: u64| first().fault(cut(0), 9_000, 11_000).tells(again, 1, answer("b"));
     told_alone(20_000).is_sound();
     told_alone(23_100).breaks("repeated once");
@@ -115,7 +115,7 @@ fn a_restored_store_has_responses_reported_without_it() {
 }
 
 #[test]
-fn an_answered_key_reported_as_in_progress_is_found() {
+fn answered_key_reported_as_in_progress_is_detected() {
     for node in [0, 1] {
         first().tells(10_020, node, refused(409)).breaks("answer stays");
         first().tells(10_005, node, refused(409)).is_sound();
@@ -131,40 +131,40 @@ fn an_answered_key_reported_as_in_progress_is_found() {
 }
 
 #[test]
-fn a_repeated_upstream_request_without_a_fault_is_found() {
+fn repeated_upstream_request_without_a_fault_is_detected() {
     for node in [0, 1] {
-        first().asks(10_020, node, answer("a")).breaks("asked once");
-        first().asks(40_020, node, lost()).breaks("asked once");
-        Keyed::default().asks(10_000, 0, lost()).asks(10_020, node, answer("a")).breaks("asked once");
+        first().asks(10_020, node, answer("a")).breaks("requested once");
+        first().asks(40_020, node, lost()).breaks("requested once");
+        Keyed::default().asks(10_000, 0, lost()).asks(10_020, node, answer("a")).breaks("requested once");
     }
     let again = |at: u64, node: usize| Keyed::default().asks(10_000, 0, lost()).asks(at, node, answer("a"));
     // The key of a gateway that died waits for the end of its lease; a gateway that shuts down releases it.
     for node in [0, 1] {
         again(40_000, node).fault(Fault::Killed { node: 0 }, 10_006, 11_000).is_sound();
-        again(30_000, node).fault(Fault::Killed { node: 0 }, 10_006, 11_000).breaks("asked once");
-        again(40_000, node).fault(Fault::Killed { node: 2 }, 10_006, 11_000).breaks("asked once");
+        again(30_000, node).fault(Fault::Killed { node: 0 }, 10_006, 11_000).breaks("requested once");
+        again(40_000, node).fault(Fault::Killed { node: 2 }, 10_006, 11_000).breaks("requested once");
         again(12_000, node).fault(Fault::Stopped { node: 0 }, 10_006, 11_000).is_sound();
     }
-    again(40_000, 1).fault(Fault::Clock { node: 0, by_ms: 20_000 }, 5_000, 30_000).breaks("asked once");
+    again(40_000, 1).fault(Fault::Clock { node: 0, by_ms: 20_000 }, 5_000, 30_000).breaks("requested once");
     // Either of them was without the store.
     for fault in [Fault::Store, cut(0), cut(1), Fault::Paused { node: 1 }] {
         again(10_020, 1).fault(fault, 8_000, 10_015).is_sound();
     }
-    again(10_020, 0).fault(cut(0), 8_000, 10_015).breaks("asked once");
+    again(10_020, 0).fault(cut(0), 8_000, 10_015).breaks("requested once");
     // A client that has disconnected.
     let left = |patience: u64| {
         let mut keyed = Keyed::default();
-        let asked = Asked::Chat { intent: 3, stream: false, once: Some("x".to_owned()) };
-        keyed.0.line(10_000, What::Begun { node: 0, intent: 3 });
-        keyed.0.call((10_000, 10_000 + patience), (0, "default"), asked, lost());
+        let operation = Operation::Chat { intent: 3, stream: false, once: Some("x".to_owned()) };
+        keyed.0.line(10_000, Event::Begun { node: 0, intent: 3 });
+        keyed.0.call((10_000, 10_000 + patience), (0, "default"), operation, lost());
         keyed.asks(30_000, 0, answer("a"))
     };
     left(15_000).is_sound();
-    left(900).breaks("asked once");
+    left(900).breaks("requested once");
 }
 
 #[test]
-fn a_gateway_that_gave_up_on_a_slow_store_knows_only_its_own_responses() {
+fn gateway_without_its_slow_store_knows_only_its_own_responses() {
     let slow = |node: usize| {
         let mut keyed = first().asks(10_020, 1, answer("b"));
         keyed.0.chat((7_000, 8_100), (node, "k"), 4, lost());
@@ -172,17 +172,17 @@ fn a_gateway_that_gave_up_on_a_slow_store_knows_only_its_own_responses() {
     };
     slow(0).is_sound();
     slow(1).is_sound();
-    slow(2).breaks_all(&["repeated once", "asked once"]);
+    slow(2).breaks_all(&["repeated once", "requested once"]);
 }
 
 #[test]
-fn a_response_may_come_from_a_call_whose_response_was_lost() {
+fn response_may_come_from_a_call_whose_response_was_lost() {
     let missed = |away: Option<Fault>| {
         let mut script = Script::default();
         let once = Some("x".to_owned());
-        let asked = || Asked::Respond { intent: 3, once: once.clone() };
-        script.upstream(10_005, 0, 3).call((10_000, 10_010), (0, "default"), asked(), lost());
-        script.call((10_020, 10_030), (1, "default"), asked(), text(3));
+        let operation = || Operation::Respond { intent: 3, once: once.clone() };
+        script.upstream(10_005, 0, 3).call((10_000, 10_010), (0, "default"), operation(), lost());
+        script.call((10_020, 10_030), (1, "default"), operation(), text(3));
         script.call((10_500, 10_510), (2, "default"), retrieve(3), refused(404));
         if let Some(away) = away {
             script.fault(away, 9_000, 10_006);

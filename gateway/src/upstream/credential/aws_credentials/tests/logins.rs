@@ -50,7 +50,7 @@ fn log_in(home: &TempDir, cached_under: &str, token: &str, after: i64) {
 }
 
 #[tokio::test]
-async fn a_login_is_of_a_profile_or_of_a_session_that_profiles_share() {
+async fn sso_login_is_read_from_a_profile_or_a_shared_session() {
     let (home, portal) = (home(), stub_server::start(answer).await);
     let role = "sso_account_id = 123456789012\nsso_role_name = Models\n";
     let login = format!("sso_start_url = {START_URL}\nsso_region = eu-west-1\n");
@@ -79,7 +79,7 @@ async fn a_login_is_of_a_profile_or_of_a_session_that_profiles_share() {
 }
 
 #[tokio::test]
-async fn a_login_without_account_and_role_is_passed_over() {
+async fn sso_login_without_account_and_role_is_skipped() {
     let home = home();
     write(
         &home,
@@ -91,7 +91,7 @@ async fn a_login_without_account_and_role_is_passed_over() {
 }
 
 #[tokio::test]
-async fn an_incomplete_login_names_the_profile_the_file_and_what_is_missing() {
+async fn incomplete_sso_login_error_names_profile_file_and_key() {
     let home = home();
     let path = home.path().join(".aws/config");
     let mut source = source(&[], &home);

@@ -1,4 +1,4 @@
-//! Roles, from an STS that computes signatures anew and requires what the service requires.
+//! Roles, from an STS that verifies signatures and is as strict as the real service.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ const FIRST_ROLE: &str = "arn:aws:iam::123456789012:role/first";
 const SECOND_ROLE: &str = "arn:aws:iam::123456789012:role/team/second";
 const WEB_ROLE: &str = "arn:aws:iam::123456789012:role/web";
 
-/// Someone whom STS knows.
+/// A caller known to the STS.
 struct Caller {
     id: &'static str,
     secret: &'static str,
@@ -53,7 +53,7 @@ fn encoded(text: &str) -> String {
     })
 }
 
-/// Who signed a request. Errors: the code of STS.
+/// The signer of a request. Errors: the STS error code.
 fn signer_of(seen: &Seen) -> Result<&'static Caller, &'static str> {
     let date = seen.header("x-amz-date");
     let today = time::OffsetDateTime::now_utc().date().to_string().replace('-', "");
@@ -96,7 +96,7 @@ fn signer_of(seen: &Seen) -> Result<&'static Caller, &'static str> {
     is_signed.then_some(caller).ok_or("SignatureDoesNotMatch")
 }
 
-/// The credentials of a role. Errors: the code of STS.
+/// The credentials of a role. Errors: the STS error code.
 fn assume(seen: &Seen) -> Result<&'static Caller, &'static str> {
     let parameters = seen.parameters();
     let parameter = |name: &str| parameters.get(name).map_or("", String::as_str);
@@ -126,7 +126,7 @@ fn assume(seen: &Seen) -> Result<&'static Caller, &'static str> {
             }
         }
         "AssumeRoleWithWebIdentity" => {
-            // The token proves who asks; a signature would be refused.
+            // The token authenticates the caller; a signature would be rejected.
             let is_form = seen.header("content-type") == "application/x-www-form-urlencoded";
             if seen.method != "POST" || !is_form || !seen.header("authorization").is_empty() {
                 return Err("ValidationError");
@@ -178,7 +178,7 @@ fn user_keys(section: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_profile_with_a_role_assumes_it_with_its_source_profile() {
+async fn role_is_assumed_with_its_source_profile() {
     let (home, sts) = (home(), sts().await);
     write(&home, "credentials", &user_keys("base"));
     write(
@@ -202,7 +202,7 @@ async fn a_profile_with_a_role_assumes_it_with_its_source_profile() {
 }
 
 #[tokio::test]
-async fn a_role_is_assumed_with_the_keys_of_its_own_profile_or_of_a_credential_source() {
+async fn role_is_assumed_with_own_keys_or_a_credential_source() {
     let (home, sts) = (home(), sts().await);
     let role = format!("role_arn = {FIRST_ROLE}\n");
     let config = format!(
@@ -220,7 +220,7 @@ async fn a_role_is_assumed_with_the_keys_of_its_own_profile_or_of_a_credential_s
 }
 
 #[tokio::test]
-async fn an_indented_endpoint_belongs_to_the_service_above_it() {
+async fn indented_endpoint_url_belongs_to_its_service() {
     let home = home();
     let config = "[default]\ns3 =\n    endpoint_url = https://s3.example\n";
     for (text, expected) in [
@@ -239,7 +239,7 @@ async fn an_indented_endpoint_belongs_to_the_service_above_it() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_there_but_cannot_be_read_is_an_error() {
+async fn unreadable_config_file_is_an_error() {
     let home = home();
     fs::create_dir(home.path().join(".aws/config")).expect("a folder in its place");
     write(&home, "credentials", &user_keys("default"));
@@ -248,7 +248,7 @@ async fn a_file_that_is_there_but_cannot_be_read_is_an_error() {
 }
 
 #[test]
-fn the_endpoint_of_a_service_goes_before_that_of_all_unless_endpoints_are_ignored() {
+fn service_endpoint_overrides_the_global_one() {
     let (sts, all, ignored) =
         ("AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
     for (variables, expected) in [
@@ -264,7 +264,7 @@ fn the_endpoint_of_a_service_goes_before_that_of_all_unless_endpoints_are_ignore
 }
 
 #[tokio::test]
-async fn a_web_identity_is_of_the_variables_or_of_a_profile() {
+async fn web_identity_comes_from_environment_or_profile() {
     let (home, sts) = (home(), sts().await);
     let token_file = home.path().join("token");
     fs::write(&token_file, "canary-web-token\n").expect("a file");
@@ -293,7 +293,7 @@ async fn a_web_identity_is_of_the_variables_or_of_a_profile() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_sts_is_the_reason() {
+async fn sts_error_is_reported() {
     let (home, sts) = (home(), sts().await);
     write(&home, "credentials", &user_keys("base").replace(USER.secret, "canary-wrong"));
     let config = format!("[profile team]\nrole_arn = {FIRST_ROLE}\nsource_profile = base\n");
@@ -316,7 +316,7 @@ async fn a_refusal_of_sts_is_the_reason() {
 }
 
 #[tokio::test]
-async fn a_chain_of_profiles_that_leads_nowhere_is_refused_by_profile_and_file() {
+async fn broken_profile_chain_is_rejected_with_profile_and_file() {
     let home = home();
     let role = format!("role_arn = {FIRST_ROLE}\n");
     let mut config = format!(

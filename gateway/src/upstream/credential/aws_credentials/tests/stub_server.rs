@@ -1,4 +1,4 @@
-//! A server on a real socket, whose answers a function gives.
+//! A server on a real socket, whose responses a function computes.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use url::{Url, form_urlencoded};
 
-/// A request as the server sees it.
+/// A request as the server received it.
 pub(super) struct Seen {
     pub(super) method: String,
     pub(super) url: Url,

@@ -1,0 +1,312 @@
+/** What a streamed chat completion amounts to, event by event: texts so far, calls of tools, values of a schema. */
+
+import type { ParsedChatCompletion } from "./chat";
+import type { ChatCompletionStream } from "./generated/streams";
+import type { ChatCompletionChunk, ChatDelta } from "./generated/types";
+import { type Cut, JsonPrefix, valueOfCut } from "./json-prefix";
+import { ApiPromise } from "./promise";
+import { Reader } from "./reader";
+import { type Asked, type Format, parseCompletion, Unfit } from "./structured";
+
+/** A chunk as it arrived; the events of what it brings follow. */
+export interface ChunkEvent {
+  /** Kind of the event. */
+  readonly type: "chunk";
+  /** The chunk. */
+  readonly chunk: ChatCompletionChunk;
+}
+
+/** New text. */
+export interface ContentDeltaEvent {
+  /** Kind of the event. */
+  readonly type: "content.delta";
+  /** Index of the choice. */
+  readonly index: number;
+  /** The new text. */
+  readonly delta: string;
+  /** The text so far. */
+  readonly snapshot: string;
+  /**
+   * The JSON so far, if a format was asked for and there is any, else null. The text so far is read when this is, once,
+   * and up to 1 MiB; above, it is null.
+   */
+  readonly parsed: unknown;
+}
+
+/** The text is complete. */
+export interface ContentDoneEvent<T> {
+  /** Kind of the event. */
+  readonly type: "content.done";
+  /** Index of the choice. */
+  readonly index: number;
+  /** The whole text. */
+  readonly content: string;
+  /** Its value, if a format was asked for, else null. */
+  readonly parsed: T | null;
+}
+
+/** New text of a refusal. */
+export interface RefusalDeltaEvent {
+  /** Kind of the event. */
+  readonly type: "refusal.delta";
+  /** Index of the choice. */
+  readonly index: number;
+  /** The new text. */
+  readonly delta: string;
+  /** The text so far. */
+  readonly snapshot: string;
+}
+
+/** The refusal is complete. */
+export interface RefusalDoneEvent {
+  /** Kind of the event. */
+  readonly type: "refusal.done";
+  /** Index of the choice. */
+  readonly index: number;
+  /** The whole text. */
+  readonly refusal: string;
+}
+
+/** New text of the arguments of a tool call. */
+export interface ToolArgumentsDeltaEvent {
+  /** Kind of the event. */
+  readonly type: "tool_calls.function.arguments.delta";
+  /** Index of the call. */
+  readonly index: number;
+  /** Name of the tool. */
+  readonly name: string;
+  /** The new text. */
+  readonly arguments_delta: string;
+  /** The text so far. */
+  readonly arguments: string;
+  /** The arguments so far, if there are any, else null; as `parsed` of new text. */
+  readonly parsed_arguments: unknown;
+}
+
+/** The arguments of a tool call are complete. */
+export interface ToolArgumentsDoneEvent {
+  /** Kind of the event. */
+  readonly type: "tool_calls.function.arguments.done";
+  /** Index of the call. */
+  readonly index: number;
+  /** Name of the tool. */
+  readonly name: string;
+  /** The whole text. */
+  readonly arguments: string;
+  /** The arguments; null if they are no JSON. */
+  readonly parsed_arguments: unknown;
+}
+
+/** An event of `chat.completions.stream`, named as in other SDKs. */
+export type ChatEvent<T> =
+  | ChunkEvent
+  | ContentDeltaEvent
+  | ContentDoneEvent<T>
+  | RefusalDeltaEvent
+  | RefusalDoneEvent
+  | ToolArgumentsDeltaEvent
+  | ToolArgumentsDoneEvent;
+
+/**
+ * The events of a chat completion: `for await (const event of stream)`, once.
+ *
+ * @example
+ * ```js
+ * import { Client } from "gatewright";
+ *
+ * const messages = [{ role: "user", content: "Reply with exactly: one two" }];
+ * const stream = new Client().chat.completions.stream({ model: "model-sol", messages });
+ * for await (const event of stream) if (event.type === "content.delta") console.log(event.snapshot);
+ * console.log(await stream.finalContent());
+ * ```
+ */
+export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEvent<T>> {
+  readonly #format: Format | undefined;
+  readonly #asked: Asked;
+
+  /** Created by the client. */
+  constructor(opened: PromiseLike<ChatCompletionStream>, format: Format | undefined, asked: Asked) {
+    super(opened);
+    this.#format = format;
+    this.#asked = asked;
+  }
+
+  /** The events. Errors: those of the call, and of `finalChatCompletion`; TypeError for another loop. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<ChatEvent<T>, void, undefined> {
+    const answer = new Answer(this.#format);
+    for await (const chunk of await this.opened) yield* await this.#told(answer.take(chunk));
+    yield* await this.#told(answer.end());
+  }
+
+  async #told(events: Promise<ChatEvent<unknown>[]>): Promise<ChatEvent<T>[]> {
+    try {
+      return (await events) as ChatEvent<T>[];
+    } catch (error) {
+      // The error of the whole answer says what is wrong with it.
+      if (error instanceof Unfit) await this.finalChatCompletion();
+      throw error;
+    }
+  }
+
+  /**
+   * Reads on to the end; returns the whole answer, with `parsed` in its messages if a format was asked for. A loop still
+   * gets every event.
+   *
+   * Errors: `StructuredOutputError` if a choice was cut off, or its text is no value; those of the stream.
+   */
+  finalChatCompletion(): ApiPromise<ParsedChatCompletion<T>> {
+    return ApiPromise.of(this.#final());
+  }
+
+  async #final(): Promise<ParsedChatCompletion<T>> {
+    const completion = await (await this.opened).finalChatCompletion();
+    if (this.#format !== undefined) await parseCompletion(completion, this.#format, this.#asked);
+    return completion as ParsedChatCompletion<T>;
+  }
+
+  /** Reads on to the end; returns the text of the first choice, null if there is none. Errors: those of the stream. */
+  async finalContent(): Promise<string | null> {
+    const { choices } = await (await this.opened).finalChatCompletion();
+    return choices[0]?.message.content ?? null;
+  }
+}
+
+/** What has arrived of a call. */
+class CallSoFar {
+  name = "";
+  arguments = "";
+  readonly prefix = new JsonPrefix();
+  isFunction = true;
+}
+
+/** What has arrived of a choice. */
+class ChoiceSoFar {
+  content = "";
+  refusal = "";
+  readonly prefix = new JsonPrefix();
+  readonly calls = new Map<number, CallSoFar>();
+  openCall: number | undefined;
+  isTextDone = false;
+}
+
+/** Makes events of chunks. */
+class Answer {
+  readonly #format: Format | undefined;
+  readonly #choices = new Map<number, ChoiceSoFar>();
+
+  constructor(format: Format | undefined) {
+    this.#format = format;
+  }
+
+  /** The events of a chunk. Errors: `Unfit` where a text cannot become what was asked for. */
+  async take(chunk: ChatCompletionChunk): Promise<ChatEvent<unknown>[]> {
+    const events: ChatEvent<unknown>[] = [{ type: "chunk", chunk }];
+    for (const { index = 0, delta, finish_reason: reason } of chunk.choices ?? []) {
+      const choice = this.#choices.get(index) ?? new ChoiceSoFar();
+      this.#choices.set(index, choice);
+      if (delta != null) await this.#add(events, index, choice, delta);
+      if (!reason) continue;
+      if (this.#format !== undefined && (reason === "length" || reason === "content_filter")) {
+        throw new Unfit(reason);
+      }
+      await this.#finish(events, index, choice);
+    }
+    return events;
+  }
+
+  /** The events that a stream without finish reasons has not had yet. */
+  async end(): Promise<ChatEvent<unknown>[]> {
+    const events: ChatEvent<unknown>[] = [];
+    for (const [index, choice] of this.#choices) await this.#finish(events, index, choice);
+    return events;
+  }
+
+  async #add(
+    events: ChatEvent<unknown>[],
+    index: number,
+    choice: ChoiceSoFar,
+    { content, refusal, tool_calls: calls }: ChatDelta,
+  ): Promise<void> {
+    if (content) {
+      choice.content += content;
+      if (this.#format !== undefined) choice.prefix.feed(content);
+      const told = { type: "content.delta", index, delta: content, snapshot: choice.content } as const;
+      events.push(growing(told, "parsed", choice.content, choice.prefix.cut()));
+    }
+    if (refusal) {
+      choice.refusal += refusal;
+      events.push({ type: "refusal.delta", index, delta: refusal, snapshot: choice.refusal });
+    }
+    for (const [position, { index: at = position, function: made, custom }] of (calls ?? []).entries()) {
+      if (at !== choice.openCall) {
+        await this.#finish(events, index, choice, false);
+        choice.openCall = at;
+      }
+      const call = choice.calls.get(at) ?? new CallSoFar();
+      choice.calls.set(at, call);
+      if (made == null) {
+        call.isFunction &&= custom == null;
+        continue;
+      }
+      call.name ||= made.name ?? "";
+      const delta = made.arguments ?? "";
+      call.arguments += delta;
+      call.prefix.feed(delta);
+      const told = {
+        type: "tool_calls.function.arguments.delta",
+        index: at,
+        name: call.name,
+        arguments_delta: delta,
+        arguments: call.arguments,
+      } as const;
+      events.push(growing(told, "parsed_arguments", call.arguments, call.prefix.cut()));
+    }
+  }
+
+  /** Ends what is open: the text before calls of tools, which is no value; a call before the next. */
+  async #finish(
+    events: ChatEvent<unknown>[],
+    index: number,
+    choice: ChoiceSoFar,
+    reads = true,
+  ): Promise<void> {
+    const { content, refusal, openCall } = choice;
+    if (!choice.isTextDone) {
+      choice.isTextDone = true;
+      if (content !== "") {
+        const format = reads && refusal === "" ? this.#format : undefined;
+        events.push({ type: "content.done", index, content, parsed: (await format?.read(content)) ?? null });
+      }
+      if (refusal !== "") events.push({ type: "refusal.done", index, refusal });
+    }
+    const call = openCall === undefined ? undefined : choice.calls.get(openCall);
+    choice.openCall = undefined;
+    if (openCall === undefined || !call?.isFunction) return;
+    const { name, arguments: text } = call;
+    const parsed_arguments = valueOfCut(text, { end: text.length, tail: "" });
+    events.push({
+      type: "tool_calls.function.arguments.done",
+      index: openCall,
+      name,
+      arguments: text,
+      parsed_arguments,
+    });
+  }
+}
+
+/** Adds the value of a text so far to an event, read when it is asked for, and once. */
+export function growing<E extends object, N extends string>(
+  event: E,
+  name: N,
+  text: string,
+  cut: Cut,
+): E & { readonly [name in N]: unknown } {
+  const get = () => {
+    const value = valueOfCut(text, cut);
+    Object.defineProperty(event, name, { value, configurable: true });
+    return value;
+  };
+  return Object.defineProperty(event, name, { get, configurable: true }) as E & {
+    readonly [name in N]: unknown;
+  };
+}

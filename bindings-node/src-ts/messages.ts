@@ -1,0 +1,130 @@
+/** `client.messages`: helpers on top of the generated methods. */
+
+import { CallSite } from "./failure";
+import { operations } from "./generated/operations";
+import { MessagesResource } from "./generated/resources";
+import { MessageStream } from "./generated/streams";
+import type { Message, MessageOutputConfig, MessageRequest, MessageStreamEvent } from "./generated/types";
+import { ApiPromise } from "./promise";
+import { Reader } from "./reader";
+import type { RequestOptions } from "./resource";
+import type { Parsed, Schema } from "./standard";
+import { formatOf, parseMessage, refuseStream } from "./structured";
+
+/** Parameters of `messages.parse`. */
+export interface MessageParseParams<S extends Schema>
+  extends Omit<MessageRequest, "output_config" | "output_format" | "stream"> {
+  /** What the answer has to be, in `format`: a zod 4 schema, another one of this kind, or a JSON Schema. */
+  output_config: Omit<MessageOutputConfig, "format"> & { format: S };
+}
+
+/** A message with a value. */
+export interface ParsedMessage<T> extends Message {
+  /** The value; null if the model refused or called tools. */
+  parsed_output: T | null;
+}
+
+/**
+ * The events of a message: `for await (const event of stream)`, or `stream.textStream()`, once.
+ *
+ * @example
+ * ```js
+ * import { Client } from "gatewright";
+ *
+ * const messages = [{ role: "user", content: "Reply with exactly: one two" }];
+ * const stream = new Client().messages.stream({ model: "model-breeze", max_tokens: 64, messages });
+ * for await (const text of stream.textStream()) console.log(text);
+ * console.log(await stream.finalText());
+ * ```
+ */
+export class MessageEvents extends Reader<MessageStream, MessageStreamEvent> {
+  /** The events. Errors: those of the call and of its stream; TypeError for another loop. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<MessageStreamEvent, void, undefined> {
+    yield* await this.opened;
+  }
+
+  /** The new text of all text blocks, in place of the events. Errors: as those of the events. */
+  async *textStream(): AsyncGenerator<string, void, undefined> {
+    yield* (await this.opened).text();
+  }
+
+  /** Reads on to the end; returns the whole message. A loop still gets every event. Errors: those of the stream. */
+  finalMessage(): ApiPromise<Message> {
+    return ApiPromise.of(this.opened.then((stream) => stream.finalMessage()));
+  }
+
+  /** Reads on to the end; returns the text of all text blocks. Errors: those of the stream. */
+  async finalText(): Promise<string> {
+    return (await this.finalMessage()).text;
+  }
+}
+
+/** `client.messages`, with helpers. */
+export class Messages extends MessagesResource {
+  /**
+   * Asks for an answer that follows a schema, and gives it as a value: `parsed_output`, which is null if the model refused or
+   * called tools.
+   *
+   * The schema is sent in its strict form: every property is required, and no other is allowed. A zod schema (4.2 or later), or
+   * another one of the Standard Schema kind, also checks the answer; of a JSON Schema, the answer is JSON.
+   *
+   * Errors: `StructuredOutputError` if the answer was cut off, is not JSON or does not fit, with the whole answer in
+   * `error.answer`; TypeError for a schema that cannot be sent; those of `create`.
+   *
+   * @example
+   * ```js
+   * import { Client } from "gatewright";
+   *
+   * const City = { type: "object", properties: { name: { type: "string" }, population: { type: "integer" } } };
+   * const message = await new Client().messages.parse({
+   *   model: "model-breeze",
+   *   max_tokens: 256,
+   *   messages: [{ role: "user", content: "A city of Norway, and how many live there." }],
+   *   output_config: { format: City },
+   * });
+   * console.log(message.parsed_output.name);
+   * ```
+   */
+  parse<S extends Schema>(
+    params: MessageParseParams<S>,
+    options?: RequestOptions,
+  ): ApiPromise<ParsedMessage<Parsed<S>>> {
+    const asked = {
+      operation: { ...operations.create_message, name: "messages.parse" },
+      site: new CallSite(this.parse),
+    };
+    return ApiPromise.of(
+      (async () => {
+        refuseStream(asked.operation.name, params);
+        const format = formatOf(params.output_config?.format);
+        const body = { ...params, output_config: { ...params.output_config, format: format.messages } };
+        const message = await this.connection.send<Message>(asked.operation, [], body, options, asked.site);
+        await parseMessage(message, format, asked);
+        return message as ParsedMessage<Parsed<S>>;
+      })(),
+    );
+  }
+
+  /**
+   * Opens a stream that can be read at once: `for await (const event of client.messages.stream(…))`.
+   *
+   * Errors: those of `create`, when it is read.
+   *
+   * @example
+   * ```js
+   * import { Client } from "gatewright";
+   *
+   * const messages = [{ role: "user", content: "Reply with exactly: one two" }];
+   * const stream = new Client().messages.stream({ model: "model-breeze", max_tokens: 64, messages });
+   * console.log((await stream.finalMessage()).content);
+   * ```
+   */
+  stream(params: Omit<MessageRequest, "stream">, options?: RequestOptions): MessageEvents {
+    const operation = { ...operations.create_message, name: "messages.stream" };
+    const site = new CallSite(this.stream);
+    const body = { ...params, stream: true };
+    return new MessageEvents(
+      this.connection.send<MessageStream>(operation, [], body, options, site, MessageStream),
+    );
+  }
+}

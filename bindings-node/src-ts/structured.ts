@@ -1,0 +1,299 @@
+/** Structured output: from a schema to the format that is sent, and from the answer to a value. */
+
+import { type CallSite, failureOf } from "./failure";
+import type { StructuredOutputError } from "./generated/errors";
+import type {
+  ChatCompletion,
+  ChatResponseFormat,
+  GenerateContentResponse,
+  Message,
+  MessageOutputFormat,
+  NativeGenerationConfig,
+  Response,
+  ResponseTextFormat,
+} from "./generated/types";
+import type { Operation } from "./operation";
+import { responseOf } from "./response";
+import {
+  firstProblem,
+  isStandard,
+  type JsonSchema,
+  jsonSchemaOf,
+  type Schema,
+  type StandardSchema,
+} from "./standard";
+import { strictSchema } from "./strict";
+
+/** Characters of an answer that an error shows. */
+const MAX_SHOWN_LENGTH = 200;
+/** Characters of a format's name. */
+const MAX_NAME_LENGTH = 64;
+
+/** Formats as they are on the wire, in chat or in responses. */
+const ON_THE_WIRE: readonly unknown[] = ["json_schema", "json_object", "text"];
+
+const ADVICE: Readonly<Record<string, string>> = {
+  length:
+    "the answer was cut off: raise max_tokens, max_completion_tokens, max_output_tokens or maxOutputTokens",
+  content_filter: "the provider's content filter cut the answer off: change the prompt or the model",
+};
+
+/** What an answer has to be: how it is asked for, and how it is read. */
+export interface Format {
+  /** Name of the format on the wire. */
+  readonly name: string;
+  /** `response_format` of chat. */
+  readonly chat: ChatResponseFormat;
+  /** `text.format` of responses. */
+  readonly responses: ResponseTextFormat;
+  /** `output_config.format` of messages. */
+  readonly messages: MessageOutputFormat;
+  /** Members of `generationConfig` of native; undefined if the format is as it is on the wire of another protocol. */
+  readonly native: Pick<NativeGenerationConfig, "responseMimeType" | "responseJsonSchema"> | undefined;
+  /** The value of a text. Errors: `Unfit`. */
+  read(text: string): unknown;
+}
+
+/** Why a text is no value of a format: `$.path: reason`. */
+export class Unfit extends Error {}
+
+/** A schema's formats are the same in every call, and take a while to make. */
+const known = new WeakMap<object, Format>();
+
+/** The format of a schema, or of a format as it is on the wire. Errors: TypeError. */
+export function formatOf(schema: Schema): Format {
+  if (isStandard(schema)) {
+    const format = known.get(schema) ?? standardFormat(schema);
+    known.set(schema, format);
+    return format;
+  }
+  if (typeof schema !== "object" || schema === null) {
+    throw new TypeError(`${String(schema)} is no schema: give one of zod, or a JSON Schema`);
+  }
+  return isOnTheWire(schema) ? asGiven(schema) : strictFormat("answer", schema, parsedJson);
+}
+
+/** The format that a caller of `create` gave, as it is on the wire. Errors: TypeError. */
+export function wireFormat(given: unknown, protocol: "chat" | "responses"): unknown {
+  return isStandard(given) ? formatOf(given)[protocol] : given;
+}
+
+/** A name that the protocols allow: other characters become `_`, at most 64. */
+export function formatName(name: string): string {
+  return (
+    Array.from(name, (one) => (/[A-Za-z0-9_-]/.test(one) ? one : "_"))
+      .slice(0, MAX_NAME_LENGTH)
+      .join("") || "answer"
+  );
+}
+
+function standardFormat(schema: StandardSchema): Format {
+  const document = jsonSchemaOf(schema);
+  const { title } = document;
+  return strictFormat(formatName(typeof title === "string" ? title : ""), document, async (text) => {
+    const validated = await schema["~standard"].validate(parsedJson(text));
+    if (validated.issues !== undefined) throw new Unfit(firstProblem(validated.issues));
+    return validated.value;
+  });
+}
+
+function strictFormat(name: string, document: JsonSchema, read: Format["read"]): Format {
+  const schema = strictSchema(document);
+  const named = { name, schema, strict: true };
+  return {
+    name,
+    chat: { type: "json_schema", json_schema: named },
+    responses: { type: "json_schema", ...named },
+    messages: { type: "json_schema", schema },
+    native: { responseMimeType: "application/json", responseJsonSchema: schema },
+    read,
+  };
+}
+
+function isOnTheWire(schema: JsonSchema): boolean {
+  return ON_THE_WIRE.includes(schema["type"]);
+}
+
+function asGiven(format: JsonSchema): Format {
+  const wire = format as never;
+  const read = format["type"] === "text" ? (text: string) => text : parsedJson;
+  return { name: "answer", chat: wire, responses: wire, messages: wire, native: undefined, read };
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new Unfit(`$: invalid JSON: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** Errors: TypeError; the value of an answer is there at its end. */
+export function refuseStream(method: string, params: object): void {
+  if ((params as { stream?: unknown }).stream !== true) return;
+  throw new TypeError(
+    `${method}: the answer is parsed as a whole; leave out stream, or use the method stream`,
+  );
+}
+
+/** The call that an answer belongs to, for its errors. */
+export interface Asked {
+  /** Under the name of the method that was called. */
+  readonly operation: Operation;
+  readonly site: CallSite;
+}
+
+/**
+ * Adds `parsed` to each message. Not enumerable: the message goes back into a conversation as it arrived. Errors:
+ * `StructuredOutputError` if a choice was cut off, or its text is no value.
+ */
+export async function parseCompletion(
+  completion: ChatCompletion,
+  format: Format,
+  asked: Asked,
+): Promise<void> {
+  for (const { message, finish_reason: reason } of completion.choices) {
+    const { content: text, refusal, tool_calls: calls, function_call: call } = message;
+    refuseCutOff(completion, reason, text, asked);
+    // Beside calls of tools, a text is no answer yet.
+    const none = refusal != null || (calls?.length ?? 0) > 0 || call != null;
+    add(message, "parsed", none ? null : await readValue(completion, text ?? "", format, asked));
+  }
+}
+
+/**
+ * Adds `output_parsed`, the value of the last message, and `refusal`. Errors: `StructuredOutputError` if it failed or was
+ * cut off, or its text is no value.
+ */
+export async function parseResponse(response: Response, format: Format, asked: Asked): Promise<void> {
+  const { text, refusal } = lastMessage(response);
+  if (response.status === "incomplete") {
+    const reason = response.incomplete_details?.reason ?? "incomplete";
+    refuseCutOff(response, reason === "max_output_tokens" ? "length" : reason, text, asked);
+  }
+  if (response.status === "failed") {
+    const said = response.error?.message ?? "the gateway does not say why";
+    throw unfit(response, `the answer failed: ${said}`, asked);
+  }
+  // Beside calls of tools, a text is no answer yet.
+  const calls = response.output.some(({ type }) => type === "function_call" || type === "custom_tool_call");
+  const none = text === null || refusal !== null || calls;
+  add(response, "output_parsed", none ? null : await readValue(response, text, format, asked));
+  add(response, "refusal", refusal);
+}
+
+/** Why messages and native answers end early, in the words of chat. */
+const CUT_OFF: Readonly<Record<string, string>> = {
+  max_tokens: "length",
+  model_context_window_exceeded: "length",
+  MAX_TOKENS: "length",
+  SAFETY: "content_filter",
+  RECITATION: "content_filter",
+  BLOCKLIST: "content_filter",
+  PROHIBITED_CONTENT: "content_filter",
+  SPII: "content_filter",
+};
+
+/** Adds `parsed_output`. Errors: `StructuredOutputError` if it was cut off, or its text is no value. */
+export async function parseMessage(message: Message, format: Format, asked: Asked): Promise<void> {
+  const blocks = message.content as readonly { readonly type: string; readonly text?: string }[];
+  const text = joined(blocks.filter(({ type }) => type === "text"));
+  refuseCutOff(message, CUT_OFF[message.stop_reason ?? ""] ?? "", text, asked);
+  // Beside calls of tools, a text is no answer yet; the text of a refusal is none at all.
+  const none = message.stop_reason === "refusal" || blocks.some(({ type }) => type === "tool_use");
+  add(message, "parsed_output", none ? null : await readValue(message, text, format, asked));
+}
+
+/**
+ * Adds `parsed`, the value of the first candidate. Errors: `StructuredOutputError` if it was cut off, the prompt was blocked,
+ * or the text is no value.
+ */
+export async function parseContent(
+  response: GenerateContentResponse,
+  format: Format,
+  asked: Asked,
+): Promise<void> {
+  const [candidate] = response.candidates ?? [];
+  const isBlocked = candidate === undefined && response.promptFeedback?.["blockReason"] != null;
+  const parts = candidate?.content?.parts ?? [];
+  const text = joined(parts.filter(({ thought }) => thought !== true));
+  const reason = isBlocked ? "content_filter" : CUT_OFF[candidate?.finishReason ?? ""];
+  refuseCutOff(response, reason ?? "", text, asked);
+  // Beside calls of functions, a text is no answer yet.
+  const none = parts.some(({ functionCall }) => functionCall != null);
+  add(response, "parsed", none ? null : await readValue(response, text, format, asked));
+}
+
+function joined(parts: readonly { readonly text?: string | null }[]): string {
+  return parts.map(({ text }) => text ?? "").join("");
+}
+
+/** What is read of the items of a response. */
+interface Item {
+  readonly type: string;
+  readonly content?: readonly { readonly type: string; readonly text?: string; readonly refusal?: string }[];
+}
+
+/** Text and refusal of the last message; null for what it does not have. */
+function lastMessage({ output }: Response): { text: string | null; refusal: string | null } {
+  const messages = (output as readonly Item[]).filter(({ type }) => type === "message");
+  const parts = messages.at(-1)?.content ?? [];
+  const joined = (type: string, member: "text" | "refusal") => {
+    const found = parts.filter((part) => part.type === type).map((part) => part[member] ?? "");
+    return found.length === 0 ? null : found.join("");
+  };
+  return { text: joined("output_text", "text"), refusal: joined("refusal", "refusal") };
+}
+
+function add(holder: object, name: string, value: unknown): void {
+  Object.defineProperty(holder, name, { value, configurable: true, writable: true });
+}
+
+function refuseCutOff(answer: object, reason: string, text: string | null, asked: Asked): void {
+  const advice = ADVICE[reason];
+  if (advice !== undefined) throw unfit(answer, `${advice} (reason: ${reason})${beginning(text)}`, asked);
+  if (reason === "incomplete") {
+    throw unfit(answer, `the answer is incomplete; the gateway does not say why${beginning(text)}`, asked);
+  }
+}
+
+async function readValue(answer: object, text: string, format: Format, asked: Asked): Promise<unknown> {
+  try {
+    return await format.read(text);
+  } catch (error) {
+    if (!(error instanceof Unfit)) throw error;
+    throw unfit(
+      answer,
+      `the answer is no ${format.name}: ${error.message}${beginning(text)}`,
+      asked,
+      error.cause,
+    );
+  }
+}
+
+function unfit(
+  answer: object,
+  message: string,
+  { operation, site }: Asked,
+  cause?: unknown,
+): StructuredOutputError {
+  const { status, requestId, attempts } = responseOf(answer);
+  return failureOf(
+    {
+      kind: "structured_output",
+      message: `${operation.name}: ${message}`,
+      operation: operation.id,
+      status,
+      requestId,
+      attempts,
+      answer,
+      cause,
+    },
+    site,
+  ) as StructuredOutputError;
+}
+
+function beginning(text: string | null): string {
+  if (!text) return "; its text is empty";
+  return `; its text begins: ${text.slice(0, MAX_SHOWN_LENGTH)}${text.length > MAX_SHOWN_LENGTH ? "…" : ""}`;
+}

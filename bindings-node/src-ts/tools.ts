@@ -1,0 +1,396 @@
+/** Tool loops: functions that a model may call, and the conversation in which it does. */
+
+import { type CallSite, cancelled, failureOf } from "./failure";
+import type {
+  ChatCompletion,
+  ChatCompletionMessage,
+  ChatMessage,
+  InputItem,
+  OutputItem,
+  Response,
+} from "./generated/types";
+import type { Operation } from "./operation";
+import type { RequestOptions } from "./resource";
+import { responseOf } from "./response";
+import {
+  firstProblem,
+  isStandard,
+  type JsonSchema,
+  jsonSchemaOf,
+  type Parsed,
+  type Schema,
+} from "./standard";
+import { formatName } from "./structured";
+
+/** Rounds of tool calls, unless a caller says otherwise. */
+const MAX_ROUNDS = 10;
+/** Characters of an error that a model is told. */
+const MAX_TOLD_LENGTH = 1000;
+
+/** A tool without arguments. */
+const NOTHING: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
+
+/** What a tool learns of its call. */
+export interface ToolCallContext {
+  /** Id of the call. */
+  readonly id: string;
+  /** The signal of the loop, if it has one. */
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * Describes a function for a model.
+ *
+ * @example
+ * ```js
+ * import { tool } from "gatewright";
+ *
+ * const definition = { name: "add", parameters: { type: "object" }, run: ({ a, b }) => a + b };
+ * console.log(tool(definition).name);
+ * ```
+ */
+export interface ToolDefinition<S extends Schema> {
+  /** Its name for the model. */
+  name: string;
+  /** What the model is told about it. */
+  description?: string;
+  /**
+   * What its arguments have to be, an object: a zod 4 schema, another one of this kind, or a JSON Schema, which does not
+   * check them. Default: no arguments.
+   */
+  parameters?: S;
+  /** The function. What it returns goes to the model as text, or as JSON; an error goes to it as `error: …`. */
+  run(args: Parsed<S>, context: ToolCallContext): unknown;
+}
+
+/**
+ * A function that a model may call; `tool` makes it.
+ *
+ * @example
+ * ```js
+ * import { tool } from "gatewright";
+ *
+ * const time = tool({ name: "time", run: () => new Date().toISOString() });
+ * console.log(time.name, time.parameters);
+ * ```
+ */
+export class Tool {
+  /** Its name for the model. */
+  readonly name: string;
+  /** What the model is told about it. */
+  readonly description: string | undefined;
+  /** JSON Schema of its arguments. */
+  readonly parameters: JsonSchema;
+  readonly #schema: Schema | undefined;
+  readonly #run: ToolDefinition<Schema>["run"];
+
+  /** Created by `tool`. */
+  constructor({ name, description, parameters, run }: ToolDefinition<Schema>) {
+    if (typeof run !== "function") throw new TypeError(`tool ${name}: run must be a function`);
+    this.name = formatName(name);
+    this.description = description;
+    this.parameters =
+      parameters === undefined ? NOTHING : isStandard(parameters) ? jsonSchemaOf(parameters) : parameters;
+    this.#schema = parameters;
+    this.#run = run;
+  }
+
+  /** Calls the function. Errors: its own; `UnfitArguments`. @internal */
+  async call(text: string, context: ToolCallContext): Promise<unknown> {
+    // Models leave the text empty where there are no arguments.
+    return this.#run((await this.#read(text.trim() || "{}")) as never, context);
+  }
+
+  async #read(text: string): Promise<unknown> {
+    let given: unknown;
+    try {
+      given = JSON.parse(text);
+    } catch (cause) {
+      throw new UnfitArguments(`$: invalid JSON: ${(cause as Error).message}`);
+    }
+    if (isStandard(this.#schema)) {
+      const validated = await this.#schema["~standard"].validate(given);
+      if (validated.issues === undefined) return validated.value;
+      throw new UnfitArguments(firstProblem(validated.issues));
+    }
+    if (typeof given === "object" && given !== null && !Array.isArray(given)) return given;
+    throw new UnfitArguments("$: they must be an object");
+  }
+}
+
+class UnfitArguments extends TypeError {
+  constructor(problem: string) {
+    super(`the arguments do not fit: ${problem}`);
+  }
+}
+
+/**
+ * Makes a tool of a function, for `runTools`. The type of its arguments is that of the schema.
+ *
+ * Errors: TypeError for a schema that cannot tell its JSON Schema.
+ *
+ * @example
+ * ```js
+ * import { Client, tool } from "gatewright";
+ *
+ * const weather = tool({
+ *   name: "weather",
+ *   description: "The weather of a place.",
+ *   parameters: { type: "object", properties: { place: { type: "string" } }, required: ["place"] },
+ *   run: ({ place }) => `sunny in ${place}`,
+ * });
+ * const run = await new Client().chat.completions.runTools({
+ *   model: "model-sol",
+ *   messages: [{ role: "user", content: "How is the weather in Oslo?" }],
+ *   tools: [weather],
+ *   tool_choice: "required",
+ * });
+ * console.log(run.text);
+ * ```
+ */
+export function tool<S extends Schema>(definition: ToolDefinition<S>): Tool {
+  return new Tool(definition as unknown as ToolDefinition<Schema>);
+}
+
+/** Options of a tool loop, besides those of its calls. */
+export interface ToolLoopOptions<M, E> extends RequestOptions {
+  /** How often the model may call tools, one or more at a time. Default: 10. */
+  maxRounds?: number | undefined;
+  /** Whether an error of a tool, or arguments that do not fit, end the loop. Default: the model is told. */
+  raiseErrors?: boolean | undefined;
+  /** Called with each message that is added: the model's, and the results. It is awaited. */
+  onMessage?: ((message: M) => unknown) | undefined;
+  /** If given, each answer is streamed, and this is called with its events, those of `stream`. It is awaited. */
+  onEvent?: ((event: E) => unknown) | undefined;
+}
+
+/** The end of a tool loop. */
+export interface ToolRun<M, A> {
+  /** The whole conversation, the last answer included: append to it and go on. Of responses: items. */
+  readonly messages: M[];
+  /** The last answer. */
+  readonly completion: A;
+  /** The same as `completion`. */
+  readonly response: A;
+  /** The text of the last answer. */
+  readonly text: string;
+  /** How often tools were called: rounds, each of one or more calls. */
+  readonly rounds: number;
+}
+
+/** A message of a conversation: as it is sent, or as the model answered. */
+export type ConversationMessage = ChatMessage | ChatCompletionMessage;
+
+/** An item of a conversation: as it is sent, or as the model answered. */
+export type ConversationItem = InputItem | OutputItem;
+
+/** A call that a model asks for. */
+interface Call {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+}
+
+/** What the protocols differ in. */
+interface Dialect<M, A> {
+  /** Under the name of the method that was called. */
+  readonly operation: Operation;
+  /** The parameter that holds the conversation. */
+  readonly conversation: string;
+  begin(given: unknown): M[];
+  described(tool: Tool): object;
+  /** What an answer adds to the conversation, the calls in it, and why it was cut off or what else ends the loop. */
+  read(answer: A): { added: M[]; calls: Call[]; cutOff?: string | undefined; failed?: string | undefined };
+  result(call: Call, text: string): M;
+  text(answer: A): string;
+}
+
+function functionOf({ name, description, parameters }: Tool): object {
+  return { name, ...(description !== undefined && { description }), parameters };
+}
+
+/** Loops of chat completions. */
+export const chatDialect = (operation: Operation): Dialect<ConversationMessage, ChatCompletion> => ({
+  operation,
+  conversation: "messages",
+  begin: (given) => [...(given as ConversationMessage[])],
+  described: (tool) => ({ type: "function", function: functionOf(tool) }),
+  read({ choices: [choice] }) {
+    if (choice === undefined) return { added: [], calls: [], failed: "the answer has no choices" };
+    const { message, finish_reason: reason } = choice;
+    const calls = (message.tool_calls ?? []).map((call) => {
+      const {
+        id,
+        function: made,
+        custom,
+      } = call as {
+        id: string;
+        function?: { name: string; arguments: string };
+        custom?: { name: string; input: string };
+      };
+      const name = made?.name ?? custom?.name ?? "";
+      return { id, name, arguments: made?.arguments ?? custom?.input ?? "" };
+    });
+    const isCutOff = reason === "length" || reason === "content_filter";
+    return { added: [message], calls, cutOff: isCutOff ? reason : undefined };
+  },
+  result: ({ id }, content) => ({ role: "tool", tool_call_id: id, content }),
+  text: ({ choices: [choice] }) => choice?.message.content ?? "",
+});
+
+/** Loops of responses. */
+export const responsesDialect = (operation: Operation): Dialect<ConversationItem, Response> => ({
+  operation,
+  conversation: "input",
+  begin: (given) =>
+    typeof given === "string" ? [{ role: "user", content: given }] : [...(given as ConversationItem[])],
+  described: (tool) => ({ type: "function", ...functionOf(tool) }),
+  read({ output, status, error, incomplete_details: details }) {
+    const calls = (output as { type: string; call_id?: string; name?: string; arguments?: string }[])
+      .filter(({ type }) => type === "function_call")
+      .map(({ call_id, name, arguments: text }) => ({
+        id: call_id ?? "",
+        name: name ?? "",
+        arguments: text ?? "",
+      }));
+    return {
+      added: output,
+      calls,
+      cutOff: status === "incomplete" ? (details?.reason ?? "incomplete") : undefined,
+      failed:
+        status === "failed"
+          ? `the answer failed: ${error?.message ?? "the gateway does not say why"}`
+          : undefined,
+    };
+  },
+  result: ({ id }, output) => ({ type: "function_call_output", call_id: id, output }),
+  text: (response) => response.output_text,
+});
+
+/**
+ * Asks a model that may call tools, until it answers without calling one. The calls of a round run at the same time.
+ * `ask`: sends one request.
+ *
+ * Errors: `ToolLoopError` for too many rounds, or calls that were cut off; `CancelledError`; those of `ask`, of the caller's
+ * callback and, if wanted, of the tools.
+ */
+export async function loop<M, A extends object>(
+  dialect: Dialect<M, A>,
+  params: object,
+  options: Omit<ToolLoopOptions<M, never>, "onEvent">,
+  site: CallSite,
+  ask: (params: object, options: RequestOptions) => Promise<A>,
+): Promise<ToolRun<M, A>> {
+  const { operation, conversation } = dialect;
+  const { name: method } = operation;
+  const { maxRounds = MAX_ROUNDS, raiseErrors = false, onMessage, ...callOptions } = options;
+  if (!Number.isInteger(maxRounds) || maxRounds < 1) {
+    throw new TypeError(`${method}: maxRounds must be a whole number from 1, not ${maxRounds}`);
+  }
+  const { tools: given, [conversation]: begun, ...rest } = params as Record<string, unknown>;
+  if (rest["stream"] === true) throw new TypeError(`${method}: it does not stream; leave out stream`);
+  const tools = byName(method, given);
+  const described = [...tools.values()].map((tool) => dialect.described(tool));
+  const messages = dialect.begin(begun);
+  const { signal } = callOptions;
+
+  const add = async (added: readonly M[]) => {
+    for (const message of added) {
+      messages.push(message);
+      await onMessage?.(message);
+    }
+  };
+  const run = async ({ id, name, arguments: text }: Call): Promise<string> => {
+    const called = tools.get(name);
+    if (called === undefined) {
+      return told(
+        `there is no tool ${JSON.stringify(name)}; there are: ${[...tools.keys()].join(", ") || "none"}`,
+      );
+    }
+    try {
+      return resultText(await called.call(text, { id, signal }));
+    } catch (error) {
+      if (raiseErrors) throw error;
+      return told(error instanceof Error ? error.message || error.name : String(error));
+    }
+  };
+
+  for (let rounds = 0; ; rounds += 1) {
+    const choice = rest["tool_choice"];
+    // What forces a call would force one in each round.
+    const eased = rounds > 0 && choice != null && choice !== "none" ? { tool_choice: "auto" } : {};
+    const body = {
+      ...rest,
+      ...eased,
+      ...(described.length > 0 && { tools: described }),
+      [conversation]: [...messages],
+    };
+    const answer = await ask(body, callOptions);
+    const { added, calls, cutOff, failed } = dialect.read(answer);
+    await add(added);
+    const fail = (reason: string) => {
+      const { status, requestId, attempts } = responseOf(answer);
+      const message = `${method}: ${reason}`;
+      const details = { operation: operation.id, status, requestId, attempts, answer, messages };
+      return failureOf({ kind: "tool_loop", message, ...details }, site);
+    };
+    if (failed !== undefined) throw fail(failed);
+    if (calls.length === 0) {
+      const text = dialect.text(answer);
+      return { messages, completion: answer, response: answer, text, rounds };
+    }
+    if (cutOff !== undefined)
+      throw fail(`the answer was cut off within its calls of tools (reason: ${cutOff})`);
+    if (rounds === maxRounds) {
+      throw fail(
+        `the model still calls tools after ${rounds} rounds; raise maxRounds, or look at what the tools answer: the error ` +
+          "has the messages",
+      );
+    }
+    const origin = { operation: operation.id, method, site };
+    const texts = await unlessAborted(Promise.all(calls.map(run)), signal, (reason) =>
+      cancelled(origin, reason),
+    );
+    await add(calls.map((call, index) => dialect.result(call, texts[index] as string)));
+  }
+}
+
+function byName(method: string, given: unknown): ReadonlyMap<string, Tool> {
+  const tools = new Map<string, Tool>();
+  for (const one of (given ?? []) as unknown[]) {
+    if (!(one instanceof Tool))
+      throw new TypeError(`${method}: make each of tools with tool({ name, parameters, run })`);
+    if (tools.has(one.name)) throw new TypeError(`${method}: two tools are called ${one.name}`);
+    tools.set(one.name, one);
+  }
+  return tools;
+}
+
+function told(error: string): string {
+  return `error: ${error.length <= MAX_TOLD_LENGTH ? error : `${error.slice(0, MAX_TOLD_LENGTH)}…`}`;
+}
+
+/** What a tool returned as text for the model: text as it is, anything else as JSON. */
+function resultText(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "null");
+}
+
+/** The result of some work, or an error as soon as the signal is aborted. */
+async function unlessAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+  error: (reason: unknown) => Error,
+): Promise<T> {
+  if (signal === undefined) return work;
+  let onAbort: (() => void) | undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(error(signal.reason));
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    if (onAbort !== undefined) signal.removeEventListener("abort", onAbort);
+  }
+}

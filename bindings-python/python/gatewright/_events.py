@@ -1,0 +1,556 @@
+"""What a streamed answer amounts to, event by event: texts so far, calls of tools, values of a type."""
+
+from __future__ import annotations
+
+from gatewright._drive import drive, drive_async
+from gatewright._engine import Record
+from gatewright._json_prefix import JsonPrefix, value_of
+from gatewright._structured import parsed_completion, parsed_response
+from gatewright._view import View
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from types import TracebackType
+    from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+    from typing_extensions import Self
+
+    from gatewright import types
+    from gatewright._drive import Steps
+    from gatewright._engine import ResponseInfo
+    from gatewright._parsed import ParsedChatCompletion, ParsedResponse, ResponseEvent
+    from gatewright._streams import AsyncStream, Stream
+    from gatewright._structured import Format
+
+    _Value = TypeVar("_Value")
+    _Opened = TypeVar("_Opened", bound="Stream[Any] | SyncReader")
+    _AsyncOpened = TypeVar("_AsyncOpened", bound="AsyncStream[Any] | AsyncReader")
+else:
+    from gatewright._streams import Generic
+
+    _Value = _Opened = _AsyncOpened = None
+
+
+class _Event:
+    """An event of a stream. Its members are named as in the official clients."""
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if name[0] != "_")
+        return f"{type(self).__name__}({shown})"
+
+
+class ChunkEvent(_Event):
+    """A chunk as it arrived; the events of what it brings follow."""
+
+    type: Literal["chunk"] = "chunk"
+
+    def __init__(self, chunk: types.ChatCompletionChunk) -> None:
+        self.chunk = chunk
+        """The chunk."""
+
+
+class _Growing(_Event):
+    """An event of a JSON text that grows."""
+
+    def __init__(self, text: str, cut: tuple[int, str]) -> None:
+        self._text = text
+        self._cut: tuple[int, str] | None = cut
+        self._read: Any = None
+
+    def _value(self) -> Any:
+        # Read when it is asked for, and once.
+        if self._cut is not None:
+            self._read = value_of(self._text, *self._cut)
+            self._cut = None
+        return self._read
+
+
+class ContentDeltaEvent(_Growing):
+    """New text."""
+
+    type: Literal["content.delta"] = "content.delta"
+
+    def __init__(self, index: int, delta: str, snapshot: str, cut: tuple[int, str]) -> None:
+        super().__init__(snapshot, cut)
+        self.index = index
+        """Index of the choice."""
+        self.delta = delta
+        """The new text."""
+        self.snapshot = snapshot
+        """The text so far."""
+
+    @property
+    def parsed(self) -> Any:
+        """The JSON so far, as plain dicts and lists, if a format was asked for and there is any. The text so
+        far is read when this is, once, and up to 1 MiB; above, it is None."""
+        return self._value()
+
+
+class ContentDoneEvent(_Event, Generic[_Value]):
+    """The text is complete."""
+
+    type: Literal["content.done"] = "content.done"
+
+    def __init__(self, index: int, content: str, parsed: _Value | None) -> None:
+        self.index = index
+        """Index of the choice."""
+        self.content = content
+        """The whole text."""
+        self.parsed = parsed
+        """Its value, if a format was asked for."""
+
+
+class RefusalDeltaEvent(_Event):
+    """New text of a refusal."""
+
+    type: Literal["refusal.delta"] = "refusal.delta"
+
+    def __init__(self, index: int, delta: str, snapshot: str) -> None:
+        self.index = index
+        """Index of the choice."""
+        self.delta = delta
+        """The new text."""
+        self.snapshot = snapshot
+        """The text so far."""
+
+
+class RefusalDoneEvent(_Event):
+    """The refusal is complete."""
+
+    type: Literal["refusal.done"] = "refusal.done"
+
+    def __init__(self, index: int, refusal: str) -> None:
+        self.index = index
+        """Index of the choice."""
+        self.refusal = refusal
+        """The whole text."""
+
+
+class ToolArgumentsDeltaEvent(_Growing):
+    """New text of the arguments of a tool call."""
+
+    type: Literal["tool_calls.function.arguments.delta"] = "tool_calls.function.arguments.delta"
+
+    def __init__(self, index: int, name: str, delta: str, arguments: str, cut: tuple[int, str]) -> None:
+        super().__init__(arguments, cut)
+        self.index = index
+        """Index of the call."""
+        self.name = name
+        """Name of the tool."""
+        self.arguments_delta = delta
+        """The new text."""
+        self.arguments = arguments
+        """The text so far."""
+
+    @property
+    def parsed_arguments(self) -> Any:
+        """The arguments so far, if there are any; as `ContentDeltaEvent.parsed`."""
+        return self._value()
+
+
+class ToolArgumentsDoneEvent(_Event):
+    """The arguments of a tool call are complete."""
+
+    type: Literal["tool_calls.function.arguments.done"] = "tool_calls.function.arguments.done"
+
+    def __init__(self, index: int, name: str, arguments: str) -> None:
+        self.index = index
+        """Index of the call."""
+        self.name = name
+        """Name of the tool."""
+        self.arguments = arguments
+        """The whole text."""
+        self.parsed_arguments = value_of(arguments, len(arguments), "")
+        """The arguments; None if they are no JSON."""
+
+
+if TYPE_CHECKING:
+    ChatEvent: TypeAlias = (
+        ChunkEvent
+        | ContentDeltaEvent
+        | ContentDoneEvent[_Value]
+        | RefusalDeltaEvent
+        | RefusalDoneEvent
+        | ToolArgumentsDeltaEvent
+        | ToolArgumentsDoneEvent
+    )
+
+
+class _ToolCall:
+    def __init__(self) -> None:
+        self.name = ""
+        self.arguments = ""
+        self.prefix = JsonPrefix()
+        self.is_function = True
+
+
+class _Choice:
+    """The state of one choice."""
+
+    def __init__(self) -> None:
+        self.content = ""
+        self.refusal = ""
+        self.prefix = JsonPrefix()
+        self.calls: dict[int, _ToolCall] = {}
+        self.open_call: int | None = None
+        self.is_text_done = False
+
+
+class ChatEvents:
+    """Makes events of chunks."""
+
+    def __init__(self, wanted: Format | None) -> None:
+        self._wanted = wanted
+        self._choices: dict[int, _Choice] = {}
+
+    def of(self, chunk: Any) -> list[Any]:
+        """The events of a chunk. Raises ValueError where a text cannot become what was asked for."""
+        events: list[Any] = [ChunkEvent(chunk)]
+        for choice in chunk.choices or []:
+            index = choice.index or 0
+            state = self._choices.setdefault(index, _Choice())
+            self._add(events, index, state, choice.delta)
+            if choice.finish_reason:
+                if self._wanted is not None and choice.finish_reason in ("length", "content_filter"):
+                    raise ValueError(choice.finish_reason)
+                self._finish(events, index, state)
+        return events
+
+    def end(self) -> list[Any]:
+        """The events that a stream without finish reasons has not had yet."""
+        events: list[Any] = []
+        for index, state in self._choices.items():
+            self._finish(events, index, state)
+        return events
+
+    def _add(self, events: list[Any], index: int, state: _Choice, delta: Any) -> None:
+        if delta is None:
+            return
+        if delta.content:
+            state.content += delta.content
+            if self._wanted is not None:
+                state.prefix.feed(delta.content)
+            cut = state.prefix.cut()
+            events.append(ContentDeltaEvent(index, delta.content, state.content, cut))
+        if delta.refusal:
+            state.refusal += delta.refusal
+            events.append(RefusalDeltaEvent(index, delta.refusal, state.refusal))
+        for position, call in enumerate(delta.tool_calls or []):
+            at = position if call.index is None else call.index
+            if at != state.open_call:
+                self._finish(events, index, state, reads=False)
+                state.open_call = at
+            known = state.calls.setdefault(at, _ToolCall())
+            made = call.function
+            if made is None:
+                known.is_function = known.is_function and call.custom is None
+                continue
+            known.name = known.name or made.name or ""
+            new = made.arguments or ""
+            known.arguments += new
+            known.prefix.feed(new)
+            events.append(ToolArgumentsDeltaEvent(at, known.name, new, known.arguments, known.prefix.cut()))
+
+    def _finish(self, events: list[Any], index: int, state: _Choice, *, reads: bool = True) -> None:
+        """Ends what is open: the text before calls of tools, which is no value; a call before the next."""
+        if not state.is_text_done:
+            state.is_text_done = True
+            if state.content:
+                wanted = self._wanted if reads and not state.refusal else None
+                parsed = None if wanted is None else wanted.read(state.content)
+                events.append(ContentDoneEvent(index, state.content, parsed))
+            if state.refusal:
+                events.append(RefusalDoneEvent(index, state.refusal))
+        if state.open_call is not None:
+            call = state.calls[state.open_call]
+            if call.is_function:
+                events.append(ToolArgumentsDoneEvent(state.open_call, call.name, call.arguments))
+            state.open_call = None
+
+
+class _Reader:
+    """Reads a stream event by event, and gives each of them as one or more events of its own.
+
+    `_made` and `_final` differ by protocol; the rest of what differs, by client.
+    """
+
+    _stream: Any
+    _events: Any
+
+    def __init__(self, stream: Any, wanted: Format | None) -> None:
+        self._stream = stream
+        self._wanted = wanted
+        self._ready: list[Any] = []
+        self._is_over = False
+
+    @property
+    def response(self) -> ResponseInfo:
+        """Status, headers, request id and attempts."""
+        return self._stream.response  # type: ignore[no-any-return]
+
+    def _made(self, event: Any) -> list[Any]:
+        """The events of an event; of None, those at the end."""
+        raise NotImplementedError
+
+    def _final(self) -> Steps[Any]:
+        """The whole answer."""
+        raise NotImplementedError
+
+    def _begin(self) -> None:
+        if not self._ready:
+            self._stream._begin()
+
+    def _next(self) -> Steps[Any]:
+        """The next event; None after the last."""
+        while not self._ready:
+            if self._is_over:
+                return None
+            event = yield self._of_stream()
+            self._is_over = event is None
+            try:
+                made = self._made(event)
+            except ValueError:
+                # The error of the whole answer says what is wrong with it.
+                yield from self._final()
+                raise
+            self._ready = made[::-1]
+        return self._ready.pop()
+
+    def _of_stream(self) -> Any:
+        """The next event of the stream, or what to await for it; None after the last."""
+        raise NotImplementedError
+
+    def _rest(self) -> Steps[None]:
+        while (yield from self._next()) is not None:
+            pass
+
+    def _over(self) -> Any:
+        self._ready.clear()
+        self._is_over = True
+        return self._stream
+
+
+class SyncReader(_Reader):
+    """A reader of a Client."""
+
+    def __init__(self, stream: Stream[Any], wanted: Format | None) -> None:
+        super().__init__(stream, wanted)
+        self._events = iter(stream)
+
+    def _of_stream(self) -> Any:
+        return next(self._events, None)
+
+    def __iter__(self) -> Any:
+        self._begin()
+        return self
+
+    def __next__(self) -> Any:
+        event = self._ready.pop() if self._ready else drive(self._next())
+        if event is None:
+            raise StopIteration
+        return event
+
+    def until_done(self) -> Self:
+        """Reads to the end; discards the events."""
+        drive(self._rest())
+        return self
+
+    def close(self) -> None:
+        """Closes the connection; discards unread events."""
+        self._over().close()
+
+
+class AsyncReader(_Reader):
+    """A reader of an AsyncClient."""
+
+    def __init__(self, stream: AsyncStream[Any], wanted: Format | None) -> None:
+        super().__init__(stream, wanted)
+        self._events = aiter(stream)
+
+    def _of_stream(self) -> Any:
+        return anext(self._events, None)
+
+    def __aiter__(self) -> Any:
+        self._begin()
+        return self
+
+    async def __anext__(self) -> Any:
+        event = self._ready.pop() if self._ready else await drive_async(self._next())
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    async def until_done(self) -> Self:
+        """Reads to the end; discards the events."""
+        await drive_async(self._rest())
+        return self
+
+    async def close(self) -> None:
+        """Closes the connection; discards unread events."""
+        await self._over().close()
+
+
+class _ChatReader(_Reader):
+    """A reader of a chat completion."""
+
+    def __init__(self, stream: Any, wanted: Format | None) -> None:
+        super().__init__(stream, wanted)
+        self._chat = ChatEvents(wanted)
+
+    def _made(self, event: Any) -> list[Any]:
+        return self._chat.end() if event is None else self._chat.of(event)
+
+    def _final(self) -> Steps[Any]:
+        final = yield self._stream._get_final()
+        return final if self._wanted is None else parsed_completion(final, self._wanted)
+
+
+class ChatCompletionEvents(_ChatReader, SyncReader, Generic[_Value]):
+    """The events of a chat completion: `for event in stream`, once."""
+
+    if TYPE_CHECKING:
+
+        def __iter__(self) -> Iterator[ChatEvent[_Value]]: ...
+        def __next__(self) -> ChatEvent[_Value]: ...
+
+    def get_final_completion(self) -> ParsedChatCompletion[_Value]:
+        """Reads on to the end; returns the whole answer, with `parsed` in its messages if a format was asked
+        for.
+
+        Raises:
+            StructuredOutputError: A choice was cut off, or its text is no value of the type.
+        """
+        return drive(self._final())
+
+
+class AsyncChatCompletionEvents(_ChatReader, AsyncReader, Generic[_Value]):
+    """The events of a chat completion: `async for event in stream`, once."""
+
+    if TYPE_CHECKING:
+
+        def __aiter__(self) -> AsyncIterator[ChatEvent[_Value]]: ...
+        async def __anext__(self) -> ChatEvent[_Value]: ...
+
+    async def get_final_completion(self) -> ParsedChatCompletion[_Value]:
+        """As `ChatCompletionEvents.get_final_completion`."""
+        return await drive_async(self._final())
+
+
+class _TextDelta(View):
+    """New text of a response, with the text so far."""
+
+    __slots__ = ("_growing",)
+
+    def __init__(self, record: Record, snapshot: str, cut: tuple[int, str]) -> None:
+        super().__init__(record, snapshot=snapshot)
+        self._growing = _Growing(snapshot, cut)
+
+    @property
+    def parsed(self) -> Any:
+        """The JSON so far, if a format was asked for and there is any."""
+        return self._growing._value()
+
+
+class _ResponseTexts:
+    """Adds the texts so far to the events of a response."""
+
+    def __init__(self, wanted: Format | None) -> None:
+        self._wanted = wanted
+        self._texts: dict[tuple[Any, Any], tuple[str, JsonPrefix]] = {}
+
+    def of(self, event: Any) -> Any:
+        if event.get("type") != "response.output_text.delta":
+            return event
+        place = (event.output_index, event.content_index)
+        text, prefix = self._texts.get(place) or ("", JsonPrefix())
+        delta = event.delta or ""
+        text += delta
+        self._texts[place] = (text, prefix)
+        if self._wanted is not None:
+            prefix.feed(delta)
+        return _TextDelta(event, text, prefix.cut())
+
+
+class _ResponseReader(_Reader):
+    """A reader of a response."""
+
+    def __init__(self, stream: Any, wanted: Format | None) -> None:
+        super().__init__(stream, wanted)
+        self._texts = _ResponseTexts(wanted)
+
+    def _made(self, event: Any) -> list[Any]:
+        return [] if event is None else [self._texts.of(event)]
+
+    def _final(self) -> Steps[Any]:
+        final = yield self._stream._get_final()
+        return final if self._wanted is None else parsed_response(final, self._wanted)
+
+
+class ResponseEvents(_ResponseReader, SyncReader, Generic[_Value]):
+    """The events of a response: `for event in stream`, once.
+
+    Events of new text have a `snapshot`, the text so far; with a format, also `parsed`, the JSON so far.
+    """
+
+    if TYPE_CHECKING:
+
+        def __iter__(self) -> Iterator[ResponseEvent]: ...
+        def __next__(self) -> ResponseEvent: ...
+
+    def get_final_response(self) -> ParsedResponse[_Value]:
+        """Reads on to the end; returns the whole answer, with `output_parsed` if a format was asked for.
+
+        Raises:
+            StructuredOutputError: It failed or was cut off, or its text is no value of the type.
+        """
+        return drive(self._final())
+
+
+class AsyncResponseEvents(_ResponseReader, AsyncReader, Generic[_Value]):
+    """The events of a response: `async for event in stream`, once. As `ResponseEvents`."""
+
+    if TYPE_CHECKING:
+
+        def __aiter__(self) -> AsyncIterator[ResponseEvent]: ...
+        async def __anext__(self) -> ResponseEvent: ...
+
+    async def get_final_response(self) -> ParsedResponse[_Value]:
+        """As `ResponseEvents.get_final_response`."""
+        return await drive_async(self._final())
+
+
+class StreamManager(Generic[_Opened]):
+    """Opens a stream for a `with` block, and closes it at its end."""
+
+    def __init__(self, open: Callable[[], Steps[_Opened]]) -> None:
+        self._open = open
+        self._stream: _Opened | None = None
+
+    def __enter__(self) -> _Opened:
+        self._stream = drive(self._open())
+        return self._stream
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+
+class AsyncStreamManager(Generic[_AsyncOpened]):
+    """Opens a stream for an `async with` block, and closes it at its end."""
+
+    def __init__(self, open: Callable[[], Steps[_AsyncOpened]]) -> None:
+        self._open = open
+        self._stream: _AsyncOpened | None = None
+
+    async def __aenter__(self) -> _AsyncOpened:
+        self._stream = await drive_async(self._open())
+        return self._stream
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._stream is not None:
+            await self._stream.close()

@@ -1,0 +1,146 @@
+"""The beginning of a JSON document, closed: what a growing answer holds so far."""
+
+from __future__ import annotations
+
+import json
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_PREFIX = 1 << 20
+"""Characters of a document up to which its beginning is read; above, only the whole is."""
+MAX_PREFIX_DEPTH = 200
+"""Levels of a document up to which its beginning is read."""
+
+_STRING = re.compile(r'[^"\\]*')
+_SCALAR = re.compile(r"[-+.0-9a-zA-Z]*")
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+class JsonPrefix:
+    """A document that grows. Each character is looked at once, however often the value is asked for.
+
+    An open text counts as far as it goes; a number, `true`, `false` and `null` count once what follows shows
+    that they are complete; a name without a value does not count.
+    """
+
+    def __init__(self) -> None:
+        self._closers: list[str] = []
+        # What comes next: a value, the first of an array, a name, the first of an object, a colon, what is
+        # after a value, the end; or the rest of a text, of a name's text, of a scalar.
+        self._state = "value"
+        # How much of the document is complete but for its closers.
+        self._complete = 0
+        self._length = 0
+        # An escape that goes on in what comes next.
+        self._pending = ""
+        self._broken = False
+
+    def feed(self, text: str) -> None:
+        """Adds text to the document."""
+        if self._broken or not text:
+            return
+        pending, self._pending = self._pending + text, ""
+        start = self._length - (len(pending) - len(text))
+        self._length += len(text)
+        if self._length > MAX_PREFIX:
+            self._broken = True
+            return
+        at = 0
+        while at < len(pending) and not self._broken:
+            reached = self._step(pending, at, start)
+            if reached is None:
+                self._pending = pending[at:]
+                break
+            at = reached
+
+    def _step(self, text: str, at: int, start: int) -> int | None:
+        """Reads one token; returns where the next begins."""
+        state = self._state
+        if state in ("text", "name text"):
+            return self._in_text(text, at, start)
+        if state == "scalar":
+            end = self._end_of(_SCALAR, text, at)
+            if end == len(text):
+                return end
+            self._value_ends(start + end)
+            return end
+        at = self._end_of(_SPACE, text, at)
+        if at == len(text):
+            return at
+        one = text[at]
+        if one == '"' and state in ("value", "first", "name", "first name"):
+            self._state = "name text" if "name" in state else "text"
+        elif one in "{[" and state in ("value", "first"):
+            self._closers.append("}" if one == "{" else "]")
+            self._state = "first name" if one == "{" else "first"
+            self._complete = start + at + 1
+            self._broken = len(self._closers) > MAX_PREFIX_DEPTH
+        elif self._closers and one == self._closers[-1] and state in ("after", "first", "first name"):
+            self._closers.pop()
+            self._value_ends(start + at + 1)
+        elif one == "," and state == "after" and self._closers:
+            self._state = "name" if self._closers[-1] == "}" else "value"
+        elif one == ":" and state == "colon":
+            self._state = "value"
+        elif state in ("value", "first") and (one in "-tfn" or one.isdigit()):
+            self._state = "scalar"
+        else:
+            self._broken = True
+        return at + 1
+
+    def _in_text(self, text: str, at: int, start: int) -> int | None:
+        end = self._end_of(_STRING, text, at)
+        if end > at or end == len(text):
+            return end
+        if text[end] == '"':
+            if self._state == "name text":
+                self._state = "colon"
+            else:
+                self._value_ends(start + end + 1)
+            return end + 1
+        size = self._escape_size(text, end)
+        return None if size is None or end + size > len(text) else end + size
+
+    @staticmethod
+    def _escape_size(text: str, at: int) -> int | None:
+        """The size of an escape, of both halves of a pair; None if that is not known yet."""
+        if text[at + 1 : at + 2] != "u":
+            return 2
+        if text[at + 2 : at + 4].lower() not in ("d8", "d9", "da", "db"):
+            return 6
+        after = text[at + 6 : at + 8]
+        if len(after) < 2 and after in ("", "\\"):
+            return None
+        return 12 if after == "\\u" else 6
+
+    @staticmethod
+    def _end_of(pattern: re.Pattern[str], text: str, at: int) -> int:
+        found = pattern.match(text, at)
+        assert found is not None
+        return found.end()
+
+    def _value_ends(self, end: int) -> None:
+        self._complete = end
+        self._state = "after" if self._closers else "end"
+
+    def cut(self) -> tuple[int, str]:
+        """How much of the text to take, and what closes it; nothing if there is no value."""
+        if self._broken:
+            return 0, ""
+        closers = "".join(reversed(self._closers))
+        if self._state == "text":
+            return self._length - len(self._pending), '"' + closers
+        return self._complete, closers
+
+
+def value_of(text: str, end: int, tail: str) -> Any:
+    """The value of a text that is cut and closed; None if it is none."""
+    if end == 0 and not tail:
+        return None
+    try:
+        return json.loads(text[:end] + tail)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,92 @@
+"""Pages of lists that go on with the next page."""
+
+from __future__ import annotations
+
+from gatewright._view import View
+from gatewright.generated.errors import DecodeError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, ItemsView, Iterator, KeysView, ValuesView
+    from typing import Any
+
+
+class _Page(View):
+    """A page, and how the next one is fetched."""
+
+    __slots__ = ("_fetch",)
+
+    def __init__(self, record: Any, fetch: Callable[[str], Any] | None) -> None:
+        super().__init__(record)
+        self._fetch = fetch
+
+    # The views of the record: iterating over a page gives elements, not names.
+    def keys(self) -> KeysView[str]:
+        return self._record.keys()
+
+    def values(self) -> ValuesView[Any]:
+        return self._record.values()
+
+    def items(self) -> ItemsView[str, Any]:
+        return self._record.items()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._record
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By itself a page pickles as the record that it is.
+        return self._record.__reduce__()  # type: ignore[return-value]
+
+    def _end(self) -> str | None:
+        """What the next page begins after: its token, or the last item of this one."""
+        return self.get("nextPageToken") or self.get("last_id")
+
+    def _next(self) -> Any:
+        """What fetches the next page; None after the last."""
+        end = self._end()
+        if self._fetch is None or end is None or not (self.get("nextPageToken") or self.get("has_more")):
+            return None
+        return self._fetch(end)
+
+    def _follows(self, before: _Page) -> None:
+        end = before._end()
+        if self._end() == end:
+            raise DecodeError(f"the page after {end!r} ends in the same place again")
+
+    def _elements(self) -> Any:
+        """The elements of this page."""
+        return iter(self._record)
+
+
+class Page(_Page):
+    """A page whose iteration goes on with the items of the next pages."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        page = self
+        yield from page._elements()
+        while (following := page._next()) is not None:
+            following._follows(page)
+            page = following
+            yield from page._elements()
+
+
+class AsyncPage(_Page):
+    """A page whose asynchronous iteration goes on with the items of the next pages."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._elements()  # type: ignore[no-any-return]
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        page = self
+        for item in page._elements():
+            yield item
+        while (fetching := page._next()) is not None:
+            following = await fetching
+            following._follows(page)
+            page = following
+            for item in page._elements():
+                yield item

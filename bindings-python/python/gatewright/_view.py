@@ -1,0 +1,67 @@
+"""Records with members of our own beside those that arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gatewright._engine import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+
+class View(Mapping):  # type: ignore[type-arg]
+    """A record, some of whose attributes are ours: `message.parsed`.
+
+    As a mapping, and in JSON, it is the record: what is ours is never sent.
+    """
+
+    __slots__ = ("_own", "_record")
+
+    def __init__(self, record: Record, **own: Any) -> None:
+        self._record = record
+        self._own = own
+
+    def __class_getitem__(cls, _: Any) -> type[View]:
+        return cls
+
+    def __getattr__(self, name: str) -> Any:
+        own = object.__getattribute__(self, "_own")
+        return own[name] if name in own else getattr(self._record, name)
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._record[name]
+        return self._own.get(name, value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._record.keys())
+
+    def __len__(self) -> int:
+        return len(self._record)
+
+    def __eq__(self, other: object) -> bool:
+        return self._record == (other._record if isinstance(other, View) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __dir__(self) -> list[str]:
+        return [*dir(self._record), *self._own]
+
+    def __repr__(self) -> str:
+        own = "".join(f", {name}={value!r}" for name, value in self._own.items())
+        return f"{self._record!r}{own}"
+
+    def __copy__(self) -> View:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> View:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._record, self._own)
+
+
+def _restored(record: Record, own: dict[str, Any]) -> View:
+    return View(record, **own)

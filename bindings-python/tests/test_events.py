@@ -1,0 +1,248 @@
+"""The streams of `stream()`: events that tell the answer so far, and the whole answer at the end."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gatewright
+import pytest
+from conftest import VECTORS, Connection, Gateway
+from gatewright import AsyncClient, Client
+from gatewright._json_prefix import MAX_PREFIX, MAX_PREFIX_DEPTH, JsonPrefix, value_of
+from test_structured import QUESTION, City
+
+Serve = Callable[[Callable[[Connection], None]], str]
+
+
+def cases(name: str) -> list[Any]:
+    document = json.loads((VECTORS / "structured" / f"{name}.json").read_text())
+    return [pytest.param(case, id=case["name"]) for case in document["cases"]]
+
+
+# The beginning of a JSON document.
+
+
+@pytest.mark.parametrize("case", cases("prefixes"))
+@pytest.mark.parametrize("size", [1, 2, 1000])
+def test_the_beginning_of_a_document_has_a_value(case: Any, size: int) -> None:
+    prefix = JsonPrefix()
+    for at in range(0, len(case["text"]), size):
+        prefix.feed(case["text"][at : at + size])
+    assert value_of(case["text"], *prefix.cut()) == case["value"]
+
+
+def test_every_beginning_of_a_document_has_a_value_that_only_grows() -> None:
+    value = {"a": ['x\n"\\ 😀é', -1.5e3, True, None, {}], "b": {"c": [[], [1]], "d": ""}}
+    text = json.dumps(value)
+    for seed in range(20):
+        dice, prefix, at, before = random.Random(seed), JsonPrefix(), 0, -1
+        while at < len(text):
+            size = dice.randint(1, 5)
+            prefix.feed(text[at : at + size])
+            at += size
+            size_now = len(json.dumps(value_of(text[:at], *prefix.cut()), ensure_ascii=False).encode())
+            assert size_now >= before
+            before = size_now
+        assert value_of(text, *prefix.cut()) == value
+
+
+def test_a_document_that_is_too_long_or_too_deep_has_no_value() -> None:
+    long, deep = JsonPrefix(), JsonPrefix()
+    long.feed('"' + "x" * MAX_PREFIX)
+    deep.feed("[" * (MAX_PREFIX_DEPTH + 1))
+    assert long.cut() == deep.cut() == (0, "")
+
+
+# Events of chat.
+
+
+def stream_of(chunks: list[Any]) -> Callable[[Connection], None]:
+    def answer(connection: Connection) -> None:
+        connection.stream_head()
+        for chunk in chunks:
+            connection.send(f"data: {json.dumps(chunk)}\n\n".encode())
+        connection.send(b"data: [DONE]\n\n")
+
+    return answer
+
+
+def check(case: Any, events: list[Any], error: gatewright.StructuredOutputError | None) -> None:
+    assert sum(event.type == "chunk" for event in events) >= len(case["chunks"]) - ("error" in case)
+    told = [event for event in events if event.type != "chunk"]
+    assert [event.type for event in told] == [expected["type"] for expected in case["events"]]
+    for event, expected in zip(told, case["events"], strict=True):
+        for name, value in expected.items():
+            found = getattr(event, name)
+            assert (found.model_dump() if isinstance(found, City) else found) == value
+    if "error" in case:
+        assert error is not None
+        assert case["error"] in error.message
+        assert error.answer.object == "chat.completion"
+    else:
+        assert error is None
+
+
+@pytest.mark.parametrize("case", cases("events"))
+def test_events_of_chat(serve: Serve, case: Any) -> None:
+    arguments: Any = {"response_format": City} if case["format"] else {}
+    events: list[Any] = []
+    error = None
+    with Client(serve(stream_of(case["chunks"])), "key", max_retries=0) as client:
+        manager = client.chat.completions.stream(model="m", messages=QUESTION, **arguments)
+        with manager as stream:
+            try:
+                events.extend(iter_all(stream, events))
+            except gatewright.StructuredOutputError as caught:
+                error = caught
+        check(case, events, error)
+        if error is not None:
+            with pytest.raises(gatewright.StructuredOutputError, match=re.escape(error.message)):
+                stream.get_final_completion()
+
+
+def iter_all(stream: Any, events: list[Any]) -> list[Any]:
+    for event in stream:
+        events.append(event)
+    return []
+
+
+@pytest.mark.parametrize("case", cases("events"))
+async def test_events_of_chat_async(serve: Serve, case: Any) -> None:
+    arguments: Any = {"response_format": City} if case["format"] else {}
+    events: list[Any] = []
+    error = None
+    async with (
+        AsyncClient(serve(stream_of(case["chunks"])), "key", max_retries=0) as client,
+        client.chat.completions.stream(model="m", messages=QUESTION, **arguments) as stream,
+    ):
+        try:
+            async for event in stream:
+                events.append(event)
+        except gatewright.StructuredOutputError as caught:
+            error = caught
+    check(case, events, error)
+
+
+def test_choices_are_told_apart(serve: Serve) -> None:
+    def chunk(index: int, content: str | None, finish: str | None = None) -> Any:
+        return {
+            "id": "c",
+            "choices": [{"index": index, "delta": {"content": content}, "finish_reason": finish}],
+        }
+
+    chunks = [chunk(0, "a"), chunk(1, "x"), chunk(0, "b"), chunk(1, None, "stop"), chunk(0, None, "stop")]
+    with (
+        Client(serve(stream_of(chunks)), "key", max_retries=0) as client,
+        client.chat.completions.stream(model="m", messages=QUESTION) as stream,
+    ):
+        done = [(event.index, event.content) for event in stream if event.type == "content.done"]
+    assert done == [(1, "x"), (0, "ab")]
+
+
+def test_a_gateway_streams_a_value(client: Client) -> None:
+    with client.chat.completions.stream(model="model-sol", messages=QUESTION, response_format=City) as stream:
+        events = list(stream)
+        completion = stream.get_final_completion()
+        assert stream.response.status_code == 200
+    deltas = [event for event in events if event.type == "content.delta"]
+    (done,) = [event for event in events if event.type == "content.done"]
+    assert len(deltas) > 1
+    assert isinstance(deltas[-1].parsed, dict)
+    assert isinstance(done.parsed, City)
+    assert completion.choices[0].message.parsed == done.parsed
+    assert "delta=" in repr(deltas[0])
+
+
+def test_the_whole_answer_may_come_instead_of_the_events_or_beside_them(client: Client) -> None:
+    def ask() -> Any:
+        return client.chat.completions.stream(model="model-sol", messages=QUESTION)
+
+    with ask() as stream:
+        assert stream.get_final_completion().choices[0].finish_reason == "stop"
+    with ask() as stream:
+        assert stream.until_done().get_final_completion().choices[0].finish_reason == "stop"
+        with pytest.raises(gatewright.ConfigurationError, match="read to its end"):
+            list(stream)
+    with ask() as stream:
+        next(stream)
+        stream.get_final_completion()
+        with pytest.raises(gatewright.ConfigurationError, match="read as the whole document"):
+            list(stream)
+
+
+def test_leaving_the_block_closes_the_connection(serve: Serve) -> None:
+    closed = []
+
+    def answer(connection: Connection) -> None:
+        connection.stream_head()
+        connection.send(b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n')
+        closed.append(connection.wait_until_closed(10))
+
+    with Client(serve(answer), "key", max_retries=0) as client:
+        with client.chat.completions.stream(model="m", messages=QUESTION) as stream:
+            next(stream)
+        with pytest.raises(gatewright.ConfigurationError, match="closed"):
+            stream.get_final_completion()
+        with pytest.raises(gatewright.ConfigurationError, match="closed"):
+            list(stream)
+
+
+# Responses and messages.
+
+
+def test_events_of_a_response_tell_the_text_so_far(client: Client) -> None:
+    with client.responses.stream(model="model-sol", input="A city of Norway.", text_format=City) as stream:
+        events = list(stream)
+        response = stream.get_final_response()
+    deltas = [event for event in events if event.type == "response.output_text.delta"]
+    assert "".join(event.delta for event in deltas) == deltas[-1].snapshot == response.output_text
+    assert isinstance(deltas[-1].parsed, dict)
+    assert isinstance(response.output_parsed, City)
+    assert events[-1].type == "response.completed"
+
+
+async def test_events_of_a_response_async(gateway: Gateway) -> None:
+    async with AsyncClient(gateway.base_url, gateway.key) as client:
+        async with client.responses.stream(model="model-sol", input="Say hello.") as stream:
+            events = [event async for event in stream]
+            response = await stream.get_final_response()
+        assert events[-1].type == "response.completed"
+        assert response.output_text
+        async with client.messages.stream(
+            model="model-breeze", max_tokens=64, messages=[{"role": "user", "content": "Say hello."}]
+        ) as written:
+            text = "".join([piece async for piece in written.text_stream])
+            assert await written.get_final_text() == text
+            await written.until_done()
+
+
+def test_a_message_is_streamed_as_text_and_events(client: Client) -> None:
+    def ask() -> Any:
+        return client.messages.stream(
+            model="model-breeze", max_tokens=64, messages=[{"role": "user", "content": "Say hello."}]
+        )
+
+    with ask() as stream:
+        text = "".join(stream.text_stream)
+        assert stream.until_done().get_final_text() == text
+    with ask() as stream:
+        assert [event.type for event in stream][-1] == "message_stop"
+        assert stream.get_final_message().role == "assistant"
+
+
+def test_the_events_of_a_response_have_the_types_of_the_protocol() -> None:
+    package = Path(gatewright.__file__).parent
+    stub = (package / "generated" / "types.pyi").read_text()
+    found = re.search(r"^ResponseStreamEvent: TypeAlias = (.*)$", stub, re.MULTILINE)
+    ours = re.search(
+        r"^ResponseEvent: TypeAlias = \(([^)]*)\)", (package / "_parsed.pyi").read_text(), re.MULTILINE
+    )
+    assert found is not None
+    assert ours is not None
+    names = {name.strip().removeprefix("types.") for name in ours[1].split("|")}
+    assert names - {"TextDeltaEvent"} == set(found[1].split(" | ")) - {"ResponseTextDeltaEvent"}

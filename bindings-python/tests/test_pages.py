@@ -1,0 +1,119 @@
+"""Pages of lists: iterating over one goes on with the next ones."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import gatewright
+import pytest
+from conftest import Connection, Gateway
+from gatewright import AsyncClient, Client
+
+Serve = Callable[[Callable[[Connection], None]], str]
+
+ITEMS = [{"id": f"item_{n}", "type": "message", "role": "user", "content": []} for n in range(5)]
+
+
+class Paged:
+    """Serves the items, so many per page, and keeps the lines of the requests."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def __call__(self, connection: Connection) -> None:
+        line = connection.head.split("\r\n")[0]
+        self.lines.append(line)
+        start = int(line.split("after=item_")[1][0]) + 1 if "after=" in line else 0
+        data = ITEMS[start : start + 2]
+        page = {
+            "object": "list",
+            "data": data,
+            "first_id": data[0]["id"],
+            "last_id": data[-1]["id"],
+            "has_more": start + 2 < len(ITEMS),
+        }
+        connection.answer(json.dumps(page).encode())
+
+
+def test_a_page_goes_on_with_the_next_ones(serve: Serve) -> None:
+    paged = Paged()
+    with Client(serve(paged), "key") as client:
+        page = client.responses.input_items.list("resp_1", limit=2)
+        assert len(page.data) == 2
+        assert len(paged.lines) == 1
+        assert [item["id"] for item in page] == [item["id"] for item in ITEMS]
+    assert len(paged.lines) == 3
+    assert all("limit=2" in line for line in paged.lines)
+
+
+def test_only_the_pages_that_are_needed_are_fetched(serve: Serve) -> None:
+    paged = Paged()
+    with Client(serve(paged), "key") as client:
+        for item in client.responses.input_items.list("resp_1", limit=2):
+            if item["id"] == "item_2":
+                break
+    assert len(paged.lines) == 2
+
+
+def test_a_page_before_an_item_is_not_gone_on_with(serve: Serve) -> None:
+    paged = Paged()
+    with Client(serve(paged), "key") as client:
+        assert len(list(client.responses.input_items.list("resp_1", before="item_4"))) == 2
+    assert len(paged.lines) == 1
+
+
+def test_a_page_is_a_record_otherwise(serve: Serve) -> None:
+    with Client(serve(Paged()), "key") as client:
+        page, response = gatewright.with_response(client.responses.input_items.list, "resp_1")
+    assert response.status_code == 200
+    assert gatewright.response_of(page) is not None
+    assert list(page.keys()) == ["object", "data", "first_id", "last_id", "has_more"]
+    assert dict(page.items())["object"] == page["object"] == "list"
+    assert "data" in page
+    assert pickle.loads(pickle.dumps(page)) == page
+    assert json.loads(page.to_json()) == page.to_dict() == page
+
+
+def test_a_gateway_that_repeats_a_page_is_an_error(serve: Serve) -> None:
+    page = {"object": "list", "data": ITEMS[:1], "first_id": "item_0", "last_id": "item_0", "has_more": True}
+    base_url = serve(lambda connection: connection.answer(json.dumps(page).encode()))
+    with Client(base_url, "key") as client, pytest.raises(gatewright.DecodeError, match="item_0"):
+        list(client.responses.input_items.list("resp_1"))
+
+
+async def test_an_async_page_goes_on_with_the_next_ones(serve: Serve, gateway: Gateway) -> None:
+    paged = Paged()
+    async with AsyncClient(serve(paged), "key") as client:
+        page: Any = await client.responses.input_items.list("resp_1", limit=2)
+        assert [item["id"] for item in page] == ["item_0", "item_1"]
+        assert [item["id"] async for item in page] == [item["id"] for item in ITEMS]
+    assert len(paged.lines) == 3
+    async with AsyncClient(gateway.base_url, gateway.key) as client:
+        response = await client.responses.create(model="model-terra", input="Say apples")
+        items = await client.responses.input_items.list(response.id)
+        assert [item.type async for item in items] == ["message"]
+
+
+def test_the_native_models_go_on_with_the_next_pages(client: Client, serve: Serve) -> None:
+    names = [model.name for model in client.native.models.list(pageSize=100).models]
+    page = client.native.models.list(pageSize=2)
+    assert len(page.models) == 2
+    assert "nextPageToken" in page
+    assert [model.name for model in page] == names
+    assert [model.name for model in client.native.models.list()] == names
+
+    repeated = json.dumps({"models": [], "nextPageToken": "again"}).encode()
+    base_url = serve(lambda connection: connection.answer(repeated))
+    with Client(base_url, "key") as own, pytest.raises(gatewright.DecodeError, match="again"):
+        list(own.native.models.list())
+
+
+async def test_the_native_models_go_on_with_the_next_pages_async(gateway: Gateway) -> None:
+    async with AsyncClient(gateway.base_url, gateway.key) as client:
+        page = await client.native.models.list(pageSize=2)
+        names = [model.name async for model in page]
+        assert len(names) > 2
+        assert [model.name for model in page] == names[:2]

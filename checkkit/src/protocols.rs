@@ -1,0 +1,199 @@
+//! The additional checks: chat completions, messages and native generate-content, on which section 2.12 has no checks. Their
+//! results are a document of their own (`spec/protocols.schema.json`), so that the report stays as that section has it.
+//!
+//! Each protocol gets the same five checks: a text, its stream, a forced call of a function, its stream, and an error. The
+//! order of events is judged by the rules that strict clients rely on (`gatewright_protocol::grammar`), the form of
+//! documents in `answer`.
+
+mod answer;
+mod probe;
+
+use std::panic::AssertUnwindSafe;
+use std::time::Instant;
+
+use futures_util::FutureExt as _;
+use gatewright::report::{
+    CheckId, Kit as KitName, OverallStatus, ProtocolCheck, ProtocolReport, Status, Summary, now,
+};
+use gatewright_protocol::conversation::Protocol;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::cell::Cell;
+use crate::checks::Context;
+use crate::exchange::Service;
+use crate::failure::{Category, Failure};
+use crate::plan::ABORTED;
+use crate::protocols::probe::Probe;
+use crate::run::CheckKit;
+
+/// A protocol with additional checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbedProtocol {
+    /// Chat completions.
+    Chat,
+    /// Messages.
+    Messages,
+    /// Native generate-content.
+    Native,
+}
+
+impl ProbedProtocol {
+    /// All of them, in the order of the document.
+    pub const ALL: [Self; 3] = [Self::Chat, Self::Messages, Self::Native];
+
+    /// The name in the document, and in the ids of its checks.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Messages => "messages",
+            Self::Native => "native",
+        }
+    }
+
+    const fn protocol(self) -> Protocol {
+        match self {
+            Self::Chat => Protocol::Chat,
+            Self::Messages => Protocol::Messages,
+            Self::Native => Protocol::Native,
+        }
+    }
+
+    /// The service as clients of the protocol call it.
+    fn service(self, service: &Service) -> Service {
+        let mut service = service.clone();
+        match self {
+            Self::Chat => {}
+            // Clients always send it, and providers reject requests without it.
+            Self::Messages => service.headers = &[("anthropic-version", "2023-06-01")],
+            Self::Native => {
+                let path = service.url.path().trim_end_matches('/').to_owned();
+                if let Some(above) = path.strip_suffix("/v1") {
+                    service.url.set_path(&format!("{above}/v1beta"));
+                }
+            }
+        }
+        service
+    }
+}
+
+/// What a check asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    Text,
+    Stream,
+    Tool,
+    ToolStream,
+    Error,
+}
+
+impl Question {
+    const ALL: [Self; 5] = [Self::Text, Self::Stream, Self::Tool, Self::ToolStream, Self::Error];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Stream => "stream",
+            Self::Tool => "tool",
+            Self::ToolStream => "tool_stream",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl CheckKit {
+    /// Runs the additional checks of these protocols, on the first of the models, or on all if the run is full. models: those
+    /// of the report. told: called with each result. `cancel` ends the run early; the document is still complete.
+    pub async fn run_protocols(
+        &self,
+        protocols: &[ProbedProtocol],
+        models: &[String],
+        told: &(dyn Fn(&ProtocolCheck) + Sync),
+        cancel: &CancellationToken,
+    ) -> ProtocolReport {
+        let tested = if self.options().full { models } else { &models[..models.len().min(1)] };
+        let token = format!("COMPAT-{}", Uuid::new_v4().simple());
+        let mut checks = Vec::new();
+        for protocol in protocols {
+            let service = protocol.service(self.service());
+            let context = Context {
+                service: &service,
+                redactor: self.redactor(),
+                token: &token,
+                agent: None,
+                listed: None,
+            };
+            for model in tested {
+                for question in Question::ALL {
+                    let check = one(&context, *protocol, question, model, cancel).await;
+                    told(&check);
+                    checks.push(check);
+                }
+            }
+        }
+        let count = |status| u64::try_from(checks.iter().filter(|check| check.status == status).count());
+        let [passed, failed, skipped] =
+            [Status::Pass, Status::Fail, Status::Skip].map(|status| count(status).unwrap_or(u64::MAX));
+        ProtocolReport {
+            schema_version: ProtocolReport::VERSION.to_owned(),
+            kit: KitName {
+                name: self.options().profile.kit_name().to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            generated_at: now(),
+            endpoint: self.endpoint().to_owned(),
+            base_path: self.options().base_path.clone(),
+            models: tested.to_vec(),
+            checks,
+            summary: Summary { passed, failed, skipped },
+            overall_status: if failed == 0 { OverallStatus::Pass } else { OverallStatus::Fail },
+        }
+    }
+}
+
+async fn one(
+    context: &Context<'_>,
+    protocol: ProbedProtocol,
+    question: Question,
+    model: &str,
+    cancel: &CancellationToken,
+) -> ProtocolCheck {
+    let result = |status| ProtocolCheck {
+        id: format!("{}_{}", protocol.name(), question.name()),
+        protocol: protocol.name().to_owned(),
+        model: model.to_owned(),
+        status,
+        reason: None,
+        duration_ms: None,
+        http_status: None,
+        error: None,
+        broken: Vec::new(),
+    };
+    let aborted = || ProtocolCheck { reason: Some(ABORTED.to_owned()), ..result(Status::Skip) };
+    if cancel.is_cancelled() {
+        return aborted();
+    }
+    // The cell collects and redacts; the report's id means nothing here.
+    let mut cell = Cell::new(CheckId::ResponsesText, Some(model));
+    let began = Instant::now();
+    let probe = Probe { context, protocol, model };
+    let asking = AssertUnwindSafe(probe.ask(&mut cell, question)).catch_unwind();
+    let outcome = tokio::select! {
+        biased;
+        outcome = asking => outcome,
+        () = cancel.cancelled() => return aborted(),
+    };
+    if outcome.is_err() {
+        let failure =
+            Failure::new(Category::Internal, "the check kit itself failed: please report this as a bug");
+        cell.fail("check", "a result", "none", failure);
+    }
+    let (check, evidence) = cell.finish(context.redactor, began.elapsed());
+    ProtocolCheck {
+        duration_ms: check.duration_ms,
+        http_status: check.http_status,
+        error: check.error,
+        broken: evidence.assertions.into_iter().filter(|assertion| !assertion.held).collect(),
+        ..result(check.status)
+    }
+}

@@ -1,0 +1,144 @@
+//! The packages around the clients of another specification: what makes its operations known to the engines, the clients'
+//! classes, and the macros that generated Rust calls. Manifests are written once, for their authors to keep.
+
+use serde_json::{Value, json};
+
+use super::client_header;
+use super::operations::rows;
+use super::rust::released;
+use crate::model::{Api, File};
+
+/// The files that every run writes.
+pub(crate) fn emit(api: &Api) -> Vec<File> {
+    let own = |code: &str| {
+        released(code).replace("use gatewright::types::", &format!("use {}::types::", api.home.rust_crate))
+    };
+    vec![
+        python(api),
+        node(api),
+        rust(api, "api/open_enum.rs", &own(include_str!("../../../core/src/api/open_enum.rs"))),
+        rust(api, "api/setters.rs", &own(include_str!("../../../core/src/api/setters.rs"))),
+    ]
+}
+
+/// The root of the Rust crate, if it is not part of another program.
+pub(crate) fn crate_root(api: &Api) -> Vec<File> {
+    let title = title(api);
+    let root = format!(
+        "//! {title}: its operations on a client.\n\nmod api;\npub mod operations;\npub mod resources;\npub mod types;\n"
+    );
+    let macros = "//! The macros that the types call.\n\n\
+                  #![allow(unused, reason = \"not every specification has every kind of type\")]\n\n\
+                  pub(crate) mod open_enum;\npub(crate) mod setters;\n";
+    vec![rust(api, "lib.rs", &root), rust(api, "api.rs", macros)]
+}
+
+fn rust(api: &Api, name: &str, body: &str) -> File {
+    File {
+        path: format!("{}/{name}", api.home.rust_api),
+        contents: format!("// {}\n{body}", client_header(api)),
+    }
+}
+
+/// Manifests, by path: each is written unless it is there.
+pub(crate) fn manifests(api: &Api) -> Vec<(String, String)> {
+    let (name, version) = (api.home.rust_crate, env!("CARGO_PKG_VERSION"));
+    vec![
+        (
+            "rust/Cargo.toml".to_owned(),
+            format!(
+                "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\n\
+                 gatewright = \"{version}\"\nindexmap = {{ version = \"2\", features = [\"serde\"] }}\n\
+                 serde = {{ version = \"1\", features = [\"derive\"] }}\nserde_json = \"1\"\n"
+            ),
+        ),
+        (
+            "python/pyproject.toml".to_owned(),
+            format!(
+                "[build-system]\nrequires = [\"setuptools>=77\"]\nbuild-backend = \"setuptools.build_meta\"\n\n\
+                 [project]\nname = \"{name}\"\nversion = \"0.1.0\"\nrequires-python = \">=3.10\"\n\
+                 dependencies = [\"gatewright=={version}\"]\n\n[tool.setuptools]\npackages = [\"{name}\"]\n\n\
+                 [tool.setuptools.package-data]\n{name} = [\"*.pyi\", \"py.typed\"]\n"
+            ),
+        ),
+        (format!("python/{name}/py.typed"), String::new()),
+        ("node/package.json".to_owned(), {
+            let manifest = json!({
+                "name": name,
+                "version": "0.1.0",
+                "main": "./dist/index.js",
+                "types": "./dist/index.d.ts",
+                "files": ["dist"],
+                "scripts": {"prepare": "tsc"},
+                "dependencies": {"gatewright": version},
+                "devDependencies": {"@types/node": "^20", "typescript": "^5.9"},
+            });
+            pretty(&manifest)
+        }),
+        ("node/tsconfig.json".to_owned(), {
+            let options = json!({"compilerOptions": {
+                "target": "ES2022",
+                "lib": ["ES2022", "ESNext.Disposable"],
+                "module": "Node16",
+                "moduleResolution": "Node16",
+                "strict": true,
+                "declaration": true,
+                "rootDir": "src",
+                "outDir": "dist",
+            }});
+            pretty(&options)
+        }),
+    ]
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).expect("JSON of JSON") + "\n"
+}
+
+fn title(api: &Api) -> &str {
+    api.title.lines().next().unwrap_or_default().trim_end_matches('.')
+}
+
+/// `__init__.py`: importing the package makes its operations known.
+fn python(api: &Api) -> File {
+    let package = api.home.python_package;
+    let title = title(api).replace('\\', "\\\\").replace('"', "'");
+    let rows = json!(rows(api).to_string());
+    let contents = format!(
+        "# {header}\n\"\"\"{title}: its operations on a client.\"\"\"\n\n\
+         import gatewright\n\
+         from gatewright import _engine\n\n\
+         from {package} import resources, types\n\n\
+         __all__ = [\"AsyncClient\", \"Client\", \"types\"]\n\n\
+         _engine.register_operations({rows})\n\n\n\
+         class Client(resources.Resources, gatewright.Client):\n    \"\"\"A client of {title}; options are those of `gatewright.Client`.\"\"\"\n\n\n\
+         class AsyncClient(resources.AsyncResources, gatewright.AsyncClient):\n    \"\"\"The same for asyncio.\"\"\"\n",
+        header = client_header(api),
+    );
+    File { path: format!("{}/__init__.py", api.home.python), contents }
+}
+
+/// `index.ts`, the same for Node.
+fn node(api: &Api) -> File {
+    let (runtime, name) = (api.home.node_runtime, api.home.rust_crate);
+    let rows = json!(rows(api).to_string());
+    let title = title(api).replace("*/", "* /");
+    let contents = format!(
+        "// {header}\n\n\
+         import {{ Connection }} from \"{runtime}/connection\";\n\
+         import {{ engine }} from \"{runtime}/engine\";\n\
+         import {{ CallSite }} from \"{runtime}/failure\";\n\
+         import type {{ ClientOptions }} from \"{runtime}/generated/options\";\n\
+         import {{ ClientResources }} from \"./resources\";\n\n\
+         export type * from \"./types\";\n\n\
+         const refused = engine.registerOperations({rows});\n\
+         if (refused !== null) throw new Error(refused);\n\n\
+         /** A client of {title}; options are those of the client of `gatewright`. */\n\
+         export class Client extends ClientResources {{\n\
+         \x20 constructor(options: ClientOptions = {{}}) {{\n\
+         \x20   super(Connection.open(options, {name:?}, new CallSite(Client)));\n\
+         \x20 }}\n}}\n",
+        header = client_header(api),
+    );
+    File { path: format!("{}/index.ts", api.home.node), contents }
+}

@@ -1,0 +1,265 @@
+//! The loop, whatever the protocol.
+
+use std::fmt;
+use std::future::IntoFuture;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, join_all};
+use serde::Serialize;
+
+use super::{Tool, ToolCall, bounded};
+use crate::api::operation::Operation;
+use crate::api::types::ChatCompletionRequest;
+use crate::client::Client;
+use crate::transport::response::Response;
+use crate::wire::error::{Error, ErrorKind};
+
+/// Default of [`ToolLoop::max_rounds`].
+const DEFAULT_MAX_ROUNDS: usize = 10;
+
+// Codes of errors.
+const MAX_ROUNDS: &str = "max_rounds";
+const TOOL_FAILED: &str = "tool_failed";
+
+/// A request that a loop sends with a longer conversation each time: what the protocols differ in.
+pub trait ToolRequest: Clone + Send + Sync {
+    /// A message of the conversation; an item of responses.
+    type Message: fmt::Debug + Serialize + Send + Sync;
+    /// The answer of the operation.
+    type Answer: fmt::Debug + Serialize + Send + Sync;
+
+    /// Sends it.
+    fn send<'r>(&'r self, client: &'r Client) -> BoxFuture<'r, Result<Response<Self::Answer>, Error>>;
+    /// The operation, and the method that runs the loop.
+    fn origin() -> (Operation, &'static str);
+    /// Says what the tools are.
+    fn describe(&mut self, tools: &[Tool]);
+    /// The conversation.
+    fn conversation(&mut self) -> &mut Vec<Self::Message>;
+    /// Reads an answer.
+    fn turn(answer: &Self::Answer) -> Turn<Self::Message>;
+    /// The message that tells the result of a call.
+    fn result(call: &ToolCall, text: String) -> Self::Message;
+    /// Lets the model decide whether it calls tools: what forces a call would force one in each round.
+    fn force_no_call(&mut self);
+}
+
+/// What an answer says.
+#[derive(Debug)]
+pub struct Turn<M> {
+    /// What it adds to the conversation.
+    pub(super) added: Vec<M>,
+    pub(super) calls: Vec<ToolCall>,
+    /// Why it ends the loop, whatever it calls.
+    pub(super) failed: Option<LoopStop>,
+    /// Why its calls cannot be made.
+    pub(super) cut_off: Option<LoopStop>,
+}
+
+/// Why a loop ends without an answer: a code for programs, and words.
+#[derive(Debug)]
+pub(super) struct LoopStop {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+}
+
+impl LoopStop {
+    /// An answer that ends within its calls.
+    pub(super) fn cut_off(code: &'static str, reason: &str) -> Self {
+        Self { code, message: format!("the answer was cut off within its calls of tools (reason: {reason})") }
+    }
+}
+
+/// What is called with every message that a loop adds.
+type OnMessage<'a, M> = Box<dyn FnMut(&M) + Send + 'a>;
+
+/// A loop of tool calls that has not begun: set its options, then await it.
+///
+/// ```no_run
+/// # async fn example(client: gatewright::Client, tools: Vec<gatewright::Tool>) -> Result<(), gatewright::Error> {
+/// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+///
+/// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("What is the weather?")]);
+/// let run = client
+///     .chat()
+///     .completions()
+///     .run_tools(&request, &tools)
+///     .max_rounds(3)
+///     .on_message(|message| println!("{message:?}"))
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a loop begins when it is awaited"]
+pub struct ToolLoop<'a, R: ToolRequest = ChatCompletionRequest> {
+    client: &'a Client,
+    request: R,
+    tools: &'a [Tool],
+    max_rounds: usize,
+    raise_errors: bool,
+    on_message: OnMessage<'a, R::Message>,
+}
+
+impl<'a, R: ToolRequest> ToolLoop<'a, R> {
+    pub(super) fn new(client: &'a Client, request: R, tools: &'a [Tool]) -> Self {
+        Self {
+            client,
+            request,
+            tools,
+            max_rounds: DEFAULT_MAX_ROUNDS,
+            raise_errors: false,
+            on_message: Box::new(|_| {}),
+        }
+    }
+
+    /// How often the model may call tools, one or more at a time: at least 1; by default 10.
+    ///
+    /// ```no_run
+    /// # fn example(run: gatewright::ToolLoop<'_>) {
+    /// let run = run.max_rounds(3);
+    /// # }
+    /// ```
+    pub fn max_rounds(mut self, max_rounds: usize) -> Self {
+        self.max_rounds = max_rounds;
+        self
+    }
+
+    /// Whether the error of a tool, or arguments that do not fit, end the loop, as the source of an error of the kind
+    /// ToolLoop, instead of being told to the model.
+    ///
+    /// ```no_run
+    /// # async fn example(run: gatewright::ToolLoop<'_>) {
+    /// use std::error::Error as _;
+    ///
+    /// if let Err(error) = run.raise_errors(true).await {
+    ///     println!("{error}: {:?}", error.source());
+    /// }
+    /// # }
+    /// ```
+    pub fn raise_errors(mut self, raise_errors: bool) -> Self {
+        self.raise_errors = raise_errors;
+        self
+    }
+
+    /// A function to call with every message that the loop adds: those of the model and the results of tools.
+    ///
+    /// ```no_run
+    /// # fn example(run: gatewright::ToolLoop<'_>) {
+    /// let run = run.on_message(|message| println!("{}", message.role.as_str()));
+    /// # }
+    /// ```
+    pub fn on_message(mut self, on_message: impl FnMut(&R::Message) + Send + 'a) -> Self {
+        self.on_message = Box::new(on_message);
+        self
+    }
+
+    async fn run(mut self) -> Result<ToolRun<R>, Error> {
+        if self.max_rounds == 0 {
+            return Err(Error::new(ErrorKind::InvalidRequest, "max_rounds must be at least 1"));
+        }
+        self.request.describe(self.tools);
+        let mut rounds = 0;
+        loop {
+            let completion = self.request.send(self.client).await?;
+            let Turn { added, calls, failed, cut_off } = R::turn(&completion);
+            for message in added {
+                self.add(message);
+            }
+            if let Some(stop) = failed {
+                return Err(self.failed(&completion, &stop));
+            }
+            if calls.is_empty() {
+                let messages = std::mem::take(self.request.conversation());
+                return Ok(ToolRun { messages, completion, rounds });
+            }
+            if let Some(stop) = cut_off {
+                return Err(self.failed(&completion, &stop));
+            }
+            if rounds == self.max_rounds {
+                let message = format!(
+                    "the model still calls tools after {rounds} rounds; raise max_rounds, or look at what the tools \
+                     answer: the error has the messages"
+                );
+                return Err(self.failed(&completion, &LoopStop { code: MAX_ROUNDS, message }));
+            }
+            rounds += 1;
+            let results = calls.iter().map(|call| call.result(self.tools, self.raise_errors));
+            for (call, result) in calls.iter().zip(join_all(results).await) {
+                let text = result.map_err(|error| {
+                    let message = format!("the tool {} failed: {}", call.name, bounded(&error.to_string()));
+                    self.failed(&completion, &LoopStop { code: TOOL_FAILED, message }).with_source(error)
+                })?;
+                self.add(R::result(call, text));
+            }
+            self.request.force_no_call();
+        }
+    }
+
+    fn add(&mut self, message: R::Message) {
+        (self.on_message)(&message);
+        self.request.conversation().push(message);
+    }
+
+    /// An error that ends the loop after an answer.
+    fn failed(&mut self, answer: &Response<R::Answer>, stop: &LoopStop) -> Error {
+        let (operation, method) = R::origin();
+        let error = Error::new(ErrorKind::ToolLoop, stop.message.clone())
+            .with_code(stop.code)
+            .with_answer(serde_json::to_vec(&**answer).ok().map(Into::into))
+            .with_messages(serde_json::to_vec(self.request.conversation()).ok().map(Into::into));
+        answer.describe(error, &operation).with_method(method)
+    }
+}
+
+impl<'a, R: ToolRequest + 'a> IntoFuture for ToolLoop<'a, R> {
+    type Output = Result<ToolRun<R>, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.run().boxed()
+    }
+}
+
+impl<R: ToolRequest> fmt::Debug for ToolLoop<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolLoop")
+            .field("tools", &self.tools)
+            .field("max_rounds", &self.max_rounds)
+            .field("raise_errors", &self.raise_errors)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A loop of tool calls that has ended with an answer.
+///
+/// ```no_run
+/// # async fn example(client: gatewright::Client, tools: Vec<gatewright::Tool>) -> Result<(), gatewright::Error> {
+/// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+///
+/// let mut request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("What is the weather?")]);
+/// let run = client.chat().completions().run_tools(&request, &tools).await?;
+/// request.messages = run.messages;
+/// request.messages.push(ChatMessage::user("And tomorrow?"));
+/// # Ok(())
+/// # }
+/// ```
+#[non_exhaustive]
+pub struct ToolRun<R: ToolRequest = ChatCompletionRequest> {
+    /// The whole conversation, from the request's messages to the answer; the next request may begin with it. Of responses:
+    /// items.
+    pub messages: Vec<R::Message>,
+    /// The last answer, which calls no tools.
+    pub completion: Response<R::Answer>,
+    /// How often the model called tools, one or more at a time.
+    pub rounds: usize,
+}
+
+impl<R: ToolRequest> fmt::Debug for ToolRun<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolRun")
+            .field("messages", &self.messages)
+            .field("completion", &self.completion)
+            .field("rounds", &self.rounds)
+            .finish()
+    }
+}

@@ -1,0 +1,422 @@
+//! Loops of tool calls: what the model is told, and how a loop ends.
+
+use std::convert::Infallible;
+use std::error::Error as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gatewright::schemars::{self, JsonSchema};
+use gatewright::types::{ChatMessage, ResponseRequest, ResponseRequestInput};
+use gatewright::{Error, ErrorKind, Tool, ToolRun};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::Barrier;
+
+use crate::chat_request;
+use crate::server::{Script, Server};
+use crate::structured::response;
+use crate::vectors;
+
+#[derive(Deserialize, JsonSchema)]
+struct Place {
+    /// In English.
+    city: String,
+    days: Option<u8>,
+}
+
+#[derive(Serialize)]
+struct Forecast {
+    sky: &'static str,
+    days: u8,
+}
+
+fn weather() -> Tool {
+    Tool::new("weather", "The weather in a city.", async |place: Place| {
+        if place.city == "Atlantis" {
+            return Err(format!("there is no {}", place.city));
+        }
+        Ok(Forecast { sky: "clear", days: place.days.unwrap_or(1) })
+    })
+}
+
+fn echo() -> Tool {
+    #[derive(Deserialize, JsonSchema)]
+    struct Said {
+        text: Option<String>,
+    }
+    Tool::new("echo", "Says it again.", async |said: Said| {
+        Ok::<_, Infallible>(said.text.unwrap_or_else(|| "nothing".to_owned()))
+    })
+}
+
+fn call(id: &str, name: &str, arguments: &str) -> Value {
+    json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+}
+
+fn answer(message: &Value, finish_reason: &str) -> Value {
+    json!({
+        "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    })
+}
+
+fn calling(calls: &[Value]) -> Value {
+    answer(&json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
+}
+
+fn done() -> Value {
+    answer(&json!({"role": "assistant", "content": "Clear."}), "stop")
+}
+
+async fn serving(answers: &[Value]) -> Server {
+    Server::start(answers.iter().map(|answer| Script::json(&answer.to_string()))).await
+}
+
+/// Runs the tools in a loop over these answers.
+async fn run(answers: &[Value]) -> (Result<ToolRun, Error>, Server) {
+    let server = serving(answers).await;
+    let tools = [weather(), echo()];
+    let outcome = server.client().chat().completions().run_tools(&chat_request(), &tools).await;
+    (outcome, server)
+}
+
+fn json_of(messages: &[ChatMessage]) -> Vec<Value> {
+    messages.iter().map(|message| serde_json::to_value(message).unwrap()).collect()
+}
+
+/// The results that the model was told.
+fn results(messages: &[ChatMessage]) -> Vec<String> {
+    let messages = json_of(messages).into_iter();
+    let results = messages.filter(|message| message["role"] == "tool");
+    results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn tools_are_described_called_and_their_results_are_sent_until_the_model_answers() {
+    let first = calling(&[call("1", "weather", r#"{"city": "Oslo", "days": 2}"#), call("2", "echo", "")]);
+    let (outcome, server) = run(&[first.clone(), done()]).await;
+    let run = outcome.unwrap();
+    assert_eq!((run.text(), run.rounds, run.completion.usage.total_tokens), (Some("Clear."), 1, 2));
+    let conversation = json!([
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "tool_calls": first["choices"][0]["message"]["tool_calls"]},
+        {"role": "tool", "tool_call_id": "1", "content": r#"{"sky":"clear","days":2}"#},
+        {"role": "tool", "tool_call_id": "2", "content": "nothing"},
+        {"role": "assistant", "content": "Clear."},
+    ]);
+    assert_eq!(Value::Array(json_of(&run.messages)), conversation);
+
+    let [asked, told] = server.requests().try_into().unwrap();
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "city": {"description": "In English.", "type": "string"},
+            "days": {"type": ["integer", "null"], "minimum": 0, "maximum": 255},
+        },
+        "required": ["city"],
+    });
+    let function =
+        json!({"name": "weather", "description": "The weather in a city.", "parameters": parameters});
+    assert_eq!(asked.json()["tools"][0], json!({"type": "function", "function": function}));
+    assert_eq!(asked.json()["tools"].as_array().unwrap().len(), 2);
+    assert_eq!(told.json()["messages"].as_array().unwrap()[..], conversation.as_array().unwrap()[..4]);
+    assert_eq!(told.json()["tools"], asked.json()["tools"]);
+}
+
+#[tokio::test]
+async fn tool_error_sent_to_the_model_is_bounded() {
+    let long = "x".repeat(5000);
+    let calls = [
+        call("1", "weather", r#"{"city": "Atlantis"}"#),
+        call("2", "weather", r#"{"city": 7}"#),
+        call("3", "weather", "not JSON"),
+        call("4", "whether", "{}"),
+        call("5", &long, "{}"),
+    ];
+    let (outcome, _server) = run(&[calling(&calls), done()]).await;
+    let told = results(&outcome.unwrap().messages);
+    assert_eq!(told[0], "error: there is no Atlantis");
+    assert!(
+        told[1].starts_with("error: the arguments do not fit: $.city: invalid type: integer `7`"),
+        "{}",
+        told[1]
+    );
+    assert!(told[2].starts_with("error: the arguments do not fit: $: invalid JSON: "), "{}", told[2]);
+    assert_eq!(told[3], "error: there is no tool 'whether'; there are: weather, echo");
+    assert!(told[4].ends_with('…') && told[4].len() < 1100, "{}", told[4]);
+}
+
+#[tokio::test]
+async fn raised_tool_error_ends_the_loop_with_source_and_conversation() {
+    for (arguments, said) in [(r#"{"city": "Atlantis"}"#, "there is no Atlantis"), ("[", "do not fit")] {
+        let server = serving(&[calling(&[call("1", "weather", arguments)])]).await;
+        let (client, request, tools) = (server.client(), chat_request(), [weather()]);
+        let error =
+            client.chat().completions().run_tools(&request, &tools).raise_errors(true).await.unwrap_err();
+        assert_eq!((error.kind(), error.code()), (ErrorKind::ToolLoop, Some("tool_failed")));
+        assert!(
+            error
+                .to_string()
+                .starts_with("chat.completions.run_tools: status 200: the tool weather failed: ")
+        );
+        assert!(error.source().unwrap().to_string().contains(said), "{error:?}");
+        let messages: Vec<ChatMessage> = serde_json::from_slice(error.messages().unwrap()).unwrap();
+        assert_eq!(messages.len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn raised_tool_error_message_is_bounded() {
+    let fails = Tool::new("fail", "Fails.", async |_: Value| Err::<(), _>("x".repeat(100_000)));
+    let server = serving(&[calling(&[call("1", "fail", "{}")])]).await;
+    let (client, request, tools) = (server.client(), chat_request(), [fails]);
+    let error = client.chat().completions().run_tools(&request, &tools).raise_errors(true).await.unwrap_err();
+    assert!(error.to_string().len() < 1200, "{} bytes", error.to_string().len());
+    assert_eq!(error.source().unwrap().to_string().len(), 100_000);
+}
+
+#[tokio::test]
+async fn exceeding_max_rounds_is_an_error_with_the_conversation() {
+    let again = calling(&[call("1", "echo", "{}")]);
+    let server = serving(&[again.clone(), again.clone(), again.clone()]).await;
+    let (client, request, tools) = (server.client(), chat_request(), [echo()]);
+    let error = client.chat().completions().run_tools(&request, &tools).max_rounds(2).await.unwrap_err();
+    assert_eq!((error.kind(), error.code()), (ErrorKind::ToolLoop, Some("max_rounds")));
+    assert!(error.to_string().contains("after 2 rounds; raise max_rounds"), "{error}");
+    let messages: Vec<ChatMessage> = serde_json::from_slice(error.messages().unwrap()).unwrap();
+    assert_eq!((messages.len(), results(&messages).len()), (6, 2));
+    assert!(error.answer().is_some());
+    assert_eq!(server.requests().len(), 3);
+
+    let error = client.chat().completions().run_tools(&request, &tools).max_rounds(0).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn answer_without_choices_or_with_truncated_calls_is_an_error() {
+    let mut none = done();
+    none["choices"] = json!([]);
+    let calls = json!({"role": "assistant", "content": null, "tool_calls": [call("1", "echo", "{\"te")]});
+    let cut = |reason: &str| answer(&calls, reason);
+    for (answer, code) in
+        [(none, "no_choices"), (cut("length"), "length"), (cut("content_filter"), "content_filter")]
+    {
+        let (outcome, _server) = run(&[answer]).await;
+        let error = outcome.unwrap_err();
+        assert_eq!((error.kind(), error.code()), (ErrorKind::ToolLoop, Some(code)));
+    }
+}
+
+#[tokio::test]
+async fn failed_request_of_a_loop_is_the_error_of_create() {
+    let server = serving(&[calling(&[call("1", "echo", "{}")])]).await;
+    let tools = [echo()];
+    let client = server.builder().timeout(Duration::from_millis(300)).build().unwrap();
+    let error = client.chat().completions().run_tools(&chat_request(), &tools).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+}
+
+#[tokio::test]
+async fn calls_of_a_round_run_concurrently() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Nothing {}
+    let both = Arc::new(Barrier::new(2));
+    let meet = Tool::new("meet", "Waits for the other.", move |_: Nothing| {
+        let both = Arc::clone(&both);
+        async move {
+            both.wait().await;
+            Ok::<_, Infallible>("met")
+        }
+    });
+    let server = serving(&[calling(&[call("1", "meet", "{}"), call("2", "meet", "{}")]), done()]).await;
+    let (client, request, tools) = (server.client(), chat_request(), [meet]);
+    let (limit, chat) = (Duration::from_secs(5), client.chat());
+    let looped = chat.completions().run_tools(&request, &tools).into_future();
+    let run = tokio::time::timeout(limit, looped).await.expect("they meet").unwrap();
+    assert_eq!(results(&run.messages), ["met", "met"]);
+}
+
+#[tokio::test]
+async fn forced_tool_choice_applies_to_the_first_round_only() {
+    for (given, then) in [("required", "auto"), ("none", "none")] {
+        let server = serving(&[calling(&[call("1", "echo", "{}")]), done()]).await;
+        let (request, tools) = (chat_request().with_tool_choice(given), [echo()]);
+        server.client().chat().completions().run_tools(&request, &tools).await.unwrap();
+        let choices: Vec<Value> =
+            server.requests().iter().map(|one| one.json()["tool_choice"].clone()).collect();
+        assert_eq!(choices, [given, then]);
+    }
+}
+
+#[tokio::test]
+async fn every_message_that_is_added_is_told_in_order() {
+    let server = serving(&[calling(&[call("1", "echo", "{}")]), done()]).await;
+    let (client, request, tools) = (server.client(), chat_request(), [echo()]);
+    let mut told = Vec::new();
+    let run = client
+        .chat()
+        .completions()
+        .run_tools(&request, &tools)
+        .on_message(|message| told.push(message.clone()))
+        .await
+        .unwrap();
+    assert_eq!(told, run.messages[1..]);
+    assert_eq!(
+        told.iter().map(|message| message.role.as_str()).collect::<Vec<_>>(),
+        ["assistant", "tool", "assistant"]
+    );
+}
+
+#[tokio::test]
+async fn text_beside_tool_calls_stays_in_the_conversation() {
+    let mut message = calling(&[call("1", "echo", "{}")])["choices"][0]["message"].clone();
+    message["content"] = json!("Let me see.");
+    message["reasoning_content"] = json!("Hm.");
+    message["signature"] = json!("abc");
+    let (outcome, _server) = run(&[answer(&message, "tool_calls"), done()]).await;
+    assert_eq!(json_of(&outcome.unwrap().messages)[1], message);
+}
+
+#[derive(Deserialize)]
+struct LoopCase {
+    name: String,
+    /// Of chat.
+    #[serde(default)]
+    messages: Vec<ChatMessage>,
+    /// Of responses.
+    input: Option<ResponseRequestInput>,
+    max_rounds: Option<usize>,
+    tool_choice: Option<String>,
+    answers: Vec<Value>,
+    tool_choices: Option<Value>,
+    conversation: Vec<Value>,
+    rounds: Option<usize>,
+    text: Option<String>,
+    error: Option<String>,
+}
+
+/// The tools of the vectors.
+fn tools_of_vectors() -> [Tool; 4] {
+    #[derive(Deserialize, JsonSchema)]
+    struct Weather {
+        place: String,
+        #[serde(default = "one")]
+        days: u32,
+    }
+    fn one() -> u32 {
+        1
+    }
+    #[derive(Deserialize, JsonSchema)]
+    struct Add {
+        a: i64,
+        b: i64,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Report {}
+    #[derive(Deserialize, JsonSchema)]
+    struct Fail {
+        reason: String,
+    }
+    [
+        Tool::new("weather", "The weather.", async |Weather { place, days }: Weather| {
+            Ok::<_, Infallible>(format!("sunny in {place} for {days} days"))
+        }),
+        Tool::new("add", "Adds.", async |Add { a, b }: Add| Ok::<_, Infallible>(a + b)),
+        Tool::new("report", "Reports.", async |_: Report| {
+            Ok::<_, Infallible>(json!({"oslo": ["sunny", 21], "ø": null}))
+        }),
+        Tool::new("fail", "Fails.", async |Fail { reason }: Fail| Err::<(), _>(reason)),
+    ]
+}
+
+/// Whether a message is the expected one. A member that is null may be missing; a text may be given by how it starts and
+/// what it shows.
+fn is_as_expected(message: &Value, expected: &Value) -> bool {
+    let members = expected.as_object().unwrap().iter();
+    let mut expected = members.filter(|(_, value)| !value.is_null()).peekable();
+    let count = message.as_object().unwrap().len();
+    expected.clone().count() == count
+        && expected.all(|(name, value)| match value.get("starts").and_then(Value::as_str) {
+            None => message[name] == *value,
+            Some(start) => {
+                let text = message[name].as_str().unwrap();
+                text.starts_with(start) && text.contains(value["shows"].as_str().unwrap_or_default())
+            }
+        })
+}
+
+/// How a loop ended: rounds, text and conversation.
+type Ending = Result<(usize, Option<String>, Value), Error>;
+
+fn check(case: &LoopCase, outcome: Ending, server: &Server) {
+    let messages = match (outcome, &case.error) {
+        (Ok((rounds, text, messages)), None) => {
+            assert_eq!((Some(rounds), &text), (case.rounds, &case.text), "{}", case.name);
+            messages
+        }
+        (Err(error), Some(says)) => {
+            assert_eq!(error.kind(), ErrorKind::ToolLoop, "{}", case.name);
+            assert!(error.to_string().contains(says) && error.answer().is_some(), "{}: {error}", case.name);
+            serde_json::from_slice(error.messages().unwrap()).unwrap()
+        }
+        (outcome, _) => panic!("{}: {outcome:?}", case.name),
+    };
+    let messages = messages.as_array().unwrap();
+    let fits =
+        messages.iter().zip(&case.conversation).all(|(message, expected)| is_as_expected(message, expected));
+    assert!(fits && messages.len() == case.conversation.len(), "{}: {messages:#?}", case.name);
+    let requests = server.requests();
+    assert_eq!(requests.len(), case.answers.len(), "{}", case.name);
+    if let Some(choices) = &case.tool_choices {
+        let sent: Value = requests.iter().map(|request| request.json()["tool_choice"].clone()).collect();
+        assert_eq!(sent, *choices, "{}", case.name);
+    }
+}
+
+#[tokio::test]
+async fn loops_end_as_the_vectors_say() {
+    for case in vectors::read::<LoopCase>("tool_loops/chat.json") {
+        let server = serving(&case.answers).await;
+        let (client, tools) = (server.client(), tools_of_vectors());
+        let mut request = chat_request();
+        request.messages.clone_from(&case.messages);
+        request.tool_choice = case.tool_choice.as_deref().map(Into::into);
+        let rounds = case.max_rounds.unwrap_or(10);
+        let outcome = client.chat().completions().run_tools(&request, &tools).max_rounds(rounds).await;
+        let ending = outcome.map(|run| {
+            (run.rounds, run.text().map(str::to_owned), serde_json::to_value(&run.messages).unwrap())
+        });
+        check(&case, ending, &server);
+    }
+}
+
+#[tokio::test]
+async fn loops_of_responses_end_as_the_vectors_say() {
+    for mut case in vectors::read::<LoopCase>("tool_loops/responses.json") {
+        for answer in &mut case.answers {
+            // Members that the types require and that no case is about.
+            let mut whole = response("completed", &json!([]), &Value::Null);
+            whole.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
+            *answer = whole;
+        }
+        let server = serving(&case.answers).await;
+        let (client, tools) = (server.client(), tools_of_vectors());
+        let mut request = ResponseRequest::new("m", case.input.clone().unwrap());
+        request.tool_choice = case.tool_choice.as_deref().map(Into::into);
+        let rounds = case.max_rounds.unwrap_or(10);
+        let mut told = 0;
+        let run = client.responses().run_tools(&request, &tools).max_rounds(rounds);
+        let outcome = run.on_message(|_| told += 1).await;
+        let ending = outcome
+            .map(|run| (run.rounds, Some(run.output_text()), serde_json::to_value(&run.messages).unwrap()));
+        // Each conversation begins with one item.
+        assert_eq!(told + 1, case.conversation.len(), "{}", case.name);
+        check(&case, ending, &server);
+        let sent = server.requests()[0].json();
+        assert_eq!(sent["tools"][0]["name"], "weather");
+        assert_eq!(sent["tools"][0]["type"], "function");
+    }
+}

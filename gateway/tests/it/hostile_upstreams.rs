@@ -1,0 +1,108 @@
+//! Upstreams that break HTTP, or exploit it (3): whoever asks is told, the gateway keeps little of it in memory and serves
+//! others meanwhile, and the next request to the same upstream is answered. The vectors are those that the clients of all
+//! languages share.
+
+#![expect(clippy::print_stderr, reason = "says what was measured")]
+
+use std::time::{Duration, Instant};
+
+use gatewright_gateway::Kind;
+use reqwest::Method;
+use serde_json::Value;
+use tokio_rustls::TlsAcceptor;
+
+use crate::fault_matrix_over_http2::{acceptor, trusting_in};
+use crate::hostile_server::{self, COMPLETION, Case};
+use crate::support::{Server, send, start_with};
+use crate::upstreams::{config, question, upstream};
+
+/// How long the gateway waits for the upstream: where it is to wait that long, and elsewhere.
+const SHORT: Duration = Duration::from_millis(1500);
+const LONG: Duration = Duration::from_secs(10);
+/// How long a stream may go on that has no end.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How much more memory the process may take, in KiB: the largest body and the largest event are 64 MiB, and growing a buffer
+/// needs it twice.
+const MAX_GROWTH: u64 = 160 * 1024;
+
+/// A line of this process's state in Linux, in KiB.
+pub(crate) fn memory(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).expect("a size")
+}
+
+/// `completion`, `timeout`, or `failed`; none if a stream goes on without end.
+async fn outcome(server: &Server, stream: bool, here: &str) -> Option<&'static str> {
+    let response = send(server.post("/v1/chat/completions", &question(stream))).await;
+    let status = response.status().as_u16();
+    let patience = if stream { PATIENCE } else { LONG };
+    let text = tokio::time::timeout(patience, response.text());
+    let text = text.await.ok()?.expect("what the gateway says comes to its end");
+    if status == 200 && !stream {
+        let expected: Value = serde_json::from_str(COMPLETION).expect("JSON");
+        let answer: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(answer["choices"], expected["choices"], "{here}");
+        return Some("completion");
+    }
+    assert!(text.contains("\"error\""), "{here}: {status} {text}");
+    assert!(text.len() < 10_000, "{here}: an error of {} bytes", text.len());
+    assert!(matches!(status, 502 | 504) || (status == 200 && stream), "{here}: {status} {text}");
+    Some(if status == 504 { "timeout" } else { "failed" })
+}
+
+async fn is_told_and_the_next_is_answered(case: Case, tls: Option<TlsAcceptor>) {
+    let Case { name, stream, outcome: expected, next, .. } = case.clone();
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://localhost:{}/v1", hostile_server::start(case, tls).await);
+    let is_long = [&expected, &next].iter().all(|outcome| *outcome != "timeout");
+    let timeout = if is_long { LONG } else { SHORT };
+    let mut hostile = upstream("one", Kind::Chat, &url);
+    (hostile.timeout, hostile.idle_timeout) = (timeout, timeout);
+    let server = start_with(config(vec![hostile])).await;
+    let others = async {
+        for _ in 0..3 {
+            let alive = send(server.bare(Method::GET, "/health/live"));
+            let alive = tokio::time::timeout(Duration::from_secs(5), alive).await;
+            assert_eq!(alive.expect("others are served").status(), 200, "{name}");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let begun = Instant::now();
+    let (ended, ()) = tokio::join!(outcome(&server, stream, &name), others);
+    if !stream {
+        let ended = ended.expect("an end");
+        // The gateway may read more of a body than a client that says how much it takes.
+        let matches = match expected.as_str() {
+            "completion" | "timeout" => ended == expected,
+            _ => ended == "failed",
+        };
+        assert!(matches, "{name}: {ended}, not {expected}");
+    }
+    let ended = outcome(&server, false, &name).await.expect("an end");
+    assert_eq!(ended, next, "{name}: the next request");
+    eprintln!("{name}: {:?}, {} KiB at most", begun.elapsed(), memory("VmHWM"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_http1_upstream_fails_one_request_and_the_next_succeeds() {
+    let before = memory("VmRSS");
+    for case in hostile_server::cases("http1") {
+        is_told_and_the_next_is_answered(case, None).await;
+    }
+    let growth = memory("VmHWM").saturating_sub(before);
+    assert!(growth < MAX_GROWTH, "{growth} KiB");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_http2_upstream_fails_one_request_and_the_next_succeeds() {
+    let name = "hostile_http2_upstream_fails_one_request_and_the_next_succeeds";
+    let Some(folder) = trusting_in("hostile_upstreams", name) else { return };
+    let tls = acceptor(&folder);
+    let before = memory("VmRSS");
+    for case in hostile_server::cases("http2") {
+        is_told_and_the_next_is_answered(case, Some(tls.clone())).await;
+    }
+    let growth = memory("VmHWM").saturating_sub(before);
+    assert!(growth < MAX_GROWTH, "{growth} KiB");
+}

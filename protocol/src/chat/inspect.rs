@@ -1,0 +1,44 @@
+//! Reads what the gateway must know of a chunk, without building a tree.
+
+use bytes::Bytes;
+
+use crate::inspect::{EventAction, StreamChoice, StreamInspector, is_given};
+use crate::lazy_json::{self, members};
+
+/// Reads a chunk. Errors: it isn't an object.
+pub(super) fn event(
+    inspector: &mut StreamInspector,
+    name: Option<&str>,
+    data: &str,
+) -> serde_json::Result<EventAction> {
+    let (mut model, mut usage, mut error, mut choices) = (None, None, None, None);
+    members(data, |name, value| match name {
+        "model" => model = Some(value),
+        "usage" => usage = Some(value),
+        "error" => error = Some(value),
+        "choices" => choices = Some(value),
+        _ => {}
+    })?;
+    if is_given(error) || name == Some("error") {
+        return Ok(inspector.error(data));
+    }
+    let null = choices.filter(|choices| choices.get() == "null");
+    let choices: Vec<StreamChoice<'_>> =
+        choices.and_then(|choices| serde_json::from_str(choices.get()).ok()).unwrap_or_default();
+    inspector.pieces += u64::from(!choices.is_empty());
+    inspector.note(&choices);
+    if inspector.take_usage(usage) && inspector.hide_usage && choices.is_empty() {
+        return Ok(EventAction::Hide);
+    }
+    if let Some(null) = null {
+        // Clients iterate over the list without checking that it exists.
+        let mut edits = vec![(lazy_json::place(data, null), &b"[]"[..])];
+        edits.extend(inspector.rename(data, model).map(|at| (at, inspector.model())));
+        edits.sort_by_key(|(at, _)| at.start);
+        return Ok(EventAction::Rewrite(lazy_json::spliced(
+            &Bytes::copy_from_slice(data.as_bytes()),
+            &edits,
+        )));
+    }
+    Ok(inspector.renamed(data, model))
+}

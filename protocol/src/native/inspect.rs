@@ -1,0 +1,50 @@
+//! Reads what the gateway must know of a document, without building a tree.
+
+use serde_json::value::RawValue;
+
+use crate::inspect::{EventAction, StreamChoice, StreamInspector, StreamProgress, is_given};
+use crate::lazy_json::members;
+
+/// Reads a document of a stream. Errors: it isn't an object.
+pub(super) fn event(inspector: &mut StreamInspector, data: &str) -> serde_json::Result<EventAction> {
+    let (mut model, mut usage, mut error, mut candidates, mut blocked) = (None, None, None, None, false);
+    members(first_of_list(data), |name, value| match name {
+        "modelVersion" => model = Some(value),
+        "usageMetadata" => usage = Some(value),
+        "error" => error = Some(value),
+        "candidates" => candidates = Some(value),
+        "promptFeedback" => blocked = says_why(value),
+        _ => {}
+    })?;
+    if is_given(error) {
+        return Ok(inspector.error(data));
+    }
+    inspector.take_usage(usage);
+    let candidates: Vec<StreamChoice<'_>> =
+        candidates.and_then(|candidates| serde_json::from_str(candidates.get()).ok()).unwrap_or_default();
+    inspector.pieces += u64::from(!candidates.is_empty());
+    // This protocol has no final event after this.
+    inspector.note(&candidates);
+    if blocked {
+        inspector.progress = inspector.progress.max(StreamProgress::Finished);
+    }
+    Ok(inspector.renamed(data, model))
+}
+
+/// Whether the prompt feedback says why there is no answer (native).
+fn says_why(feedback: &RawValue) -> bool {
+    let mut says = false;
+    let read = members(feedback.get(), |name, value| {
+        if name == "blockReason" {
+            says = value.get().starts_with('"');
+        }
+    });
+    read.is_ok() && says
+}
+
+/// An error may come as a list with one entry.
+fn first_of_list(data: &str) -> &str {
+    let Some(items) = data.trim_ascii_start().strip_prefix('[') else { return data };
+    let first = serde_json::Deserializer::from_str(items).into_iter::<&RawValue>().next();
+    first.and_then(Result::ok).map_or(data, RawValue::get)
+}

@@ -1,0 +1,138 @@
+//! Usage of videos: the store counts one request for each video that the upstream accepted, whatever happened to the gateway that
+//! requested it. The tokens of a video are not reported, so it costs none, and no money.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::record::{Call, Record, report};
+use super::{SECOND, Violation};
+use crate::expected::FILM;
+use crate::history::{Event, Fault, Operation, Outcome};
+
+/// A running gateway learns that the upstream has accepted a video, and writes it into its journal, within this time.
+const HEARD: u64 = SECOND;
+
+/// What is known of the videos of a key.
+#[derive(Debug, Default)]
+struct Known {
+    /// Those that the upstream accepted.
+    films: u64,
+    /// Of these, those that count: all except those whose gateway was killed before it can have learned of them.
+    certain: u64,
+    /// Of these, those that count as answered completely: a gateway that stops, hangs or loses its lease abandons some.
+    complete: u64,
+    /// Submissions that may count although the upstream has not read them.
+    begun: u64,
+    /// The lines of what is not certain.
+    lines: Vec<usize>,
+}
+
+pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
+    let mut known = known(record);
+    let mut last = None;
+    for (line, one) in record.lines.iter().enumerate() {
+        let Event::Counted { key, model, requests, complete, input, output, cost, .. } = &one.event else {
+            continue;
+        };
+        last = Some(line);
+        if model != FILM {
+            continue;
+        }
+        let known = known.remove(key.as_str()).unwrap_or_default();
+        compare(key, *requests, *complete, &known, line, violations);
+        if (*input, *output, *cost) != (0, 0, 0) {
+            let why = format!(
+                "{key}: videos take {input} and {output} tokens and {cost} billionths, and no client knows of any"
+            );
+            report(violations, "videos take no tokens", why, [line]);
+        }
+    }
+    if let Some(line) = last {
+        // A key without a row has used nothing.
+        for (key, known) in known {
+            compare(key, 0, 0, &known, line, violations);
+        }
+    }
+}
+
+/// What is known, by key.
+fn known<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Known> {
+    let mut submissions: HashMap<(usize, u64), Vec<&Call<'h>>> = HashMap::new();
+    for call in &record.calls {
+        if let Operation::Submit { intent, .. } = call.operation {
+            submissions.entry((call.node, *intent)).or_default().push(call);
+        }
+    }
+    let mut known: BTreeMap<&str, Known> = BTreeMap::new();
+    let mut filmed = Vec::new();
+    for (line, one) in record.lines.iter().enumerate() {
+        let Event::Filmed { node, intent } = one.event else { continue };
+        let submissions = submissions.get(&(node, intent)).map(Vec::as_slice).unwrap_or_default();
+        // Another rule finds a video that was not requested from this node.
+        let Some(call) = submissions.iter().rev().find(|call| call.began <= one.at) else { continue };
+        filmed.push(call.line);
+        let known = known.entry(call.key).or_default();
+        known.films += 1;
+        if is_unheard(record, call, one.at) {
+            known.lines.extend(call.lines().into_iter().chain([line]));
+            continue;
+        }
+        known.certain += 1;
+        known.complete += u64::from(!is_left(record, call));
+    }
+    for call in submissions.into_values().flatten() {
+        // Once a gateway has started a request, it counts, even if the gateway abandons it.
+        if !filmed.contains(&call.line) && is_left(record, call) {
+            let known = known.entry(call.key).or_default();
+            known.begun += 1;
+            known.lines.extend(call.lines());
+        }
+    }
+    known
+}
+
+/// Whether the gateway of a submission was killed before it can have learned that the upstream accepted the video. While it hung,
+/// it learned nothing.
+fn is_unheard(record: &Record<'_>, call: &Call<'_>, filmed: u64) -> bool {
+    record.troubles.iter().any(|end| {
+        // The fault is recorded before it happens: data in transit may arrive after that.
+        let is_killed = end.fault == Fault::Killed { node: call.node } && filmed <= end.to;
+        // A gateway that has responded has learned of it.
+        let is_answered = call.answer.is_some_and(|answer| !matches!(answer.outcome, Outcome::Lost { .. }));
+        let hung = record.troubles.iter().filter(|one| one.fault == Fault::Paused { node: call.node });
+        let hung: u64 = hung.map(|one| one.to.min(end.from).saturating_sub(one.from.max(filmed))).sum();
+        is_killed && !is_answered && end.from.saturating_sub(filmed) <= HEARD + hung
+    })
+}
+
+/// Whether a gateway may have abandoned a submission: it stopped, or its lease expired because it hung or could not reach its
+/// store. A gateway that has reported a task, or rejected the submission as the client's fault, has not.
+fn is_left(record: &Record<'_>, call: &Call<'_>) -> bool {
+    let Some(answer) = call.answer else { return true };
+    if call.succeeded() || call.refused().is_some_and(|status| status < 500) {
+        return false;
+    }
+    let is_of_node = |fault| match fault {
+        Fault::Stopped { node } | Fault::Paused { node } => node == call.node,
+        _ => false,
+    };
+    record.is_troubled(call.began, answer.at, is_of_node)
+        || record.store_was_back(call.node, call.began, answer.at).is_some()
+}
+
+fn compare(
+    key: &str,
+    requests: u64,
+    complete: u64,
+    known: &Known,
+    line: usize,
+    violations: &mut Vec<Violation>,
+) {
+    let Known { films, certain, complete: whole, begun, lines } = known;
+    if !(*certain..=films + begun).contains(&requests) || !(*whole..=*films).contains(&complete) {
+        let why = format!(
+            "{key}: the store counts {requests} videos, {complete} of them whole; the upstream made {films}, of which {certain} \
+             were heard of and {whole} cannot have been left, and {begun} more were begun"
+        );
+        report(violations, "videos are counted", why, lines.iter().copied().chain([line]));
+    }
+}

@@ -484,3 +484,21 @@ def test_the_readme_example_runs(gateway: Gateway) -> None:
     lines = readme.split("```python\n")[1].split("```")[0]
     out = run(lines, GATEWRIGHT_BASE_URL=gateway.base_url, GATEWRIGHT_API_KEY=gateway.key)
     assert "rivers" in out
+
+
+def test_the_program_is_interrupted_quietly_while_its_package_is_imported() -> None:
+    program = """
+import os, signal, sys
+import _gatewright_program
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "gatewright":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+_gatewright_program.main()
+"""
+    process = start(program)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (-signal.SIGINT, "", "")

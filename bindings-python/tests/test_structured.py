@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
-import inspect
 import json
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import gatewright
@@ -19,7 +16,6 @@ import pydantic
 import pytest
 from conftest import VECTORS, Connection, Gateway
 from gatewright import AsyncClient, Client, _structured
-from gatewright.generated import resources
 from typing_extensions import TypedDict
 
 Serve = Callable[[Callable[[Connection], None]], str]
@@ -193,14 +189,18 @@ def test_a_class_may_be_the_format_of_a_plain_call(serve: Serve) -> None:
         client.chat.completions.parse(model="m", messages=QUESTION, response_format=Place)
         client.responses.create(model="m", input="x", text={"format": Place, "verbosity": "low"})
         client.responses.parse(model="m", input="x", text_format=Place, text={"verbosity": "low"})
+        client.chat.completions.create(model="m", messages=QUESTION, response_format=list[Place])
+        client.responses.create(model="m", input="x", text={"format": list[Place]})
     assert json.loads(plain.choices[0].message.content or "")["name"] == "Oslo"
-    first, second, third, fourth = answering.bodies
+    first, second, third, fourth, fifth, sixth = answering.bodies
     assert first == second
     assert first["response_format"]["json_schema"]["name"] == "Place"
     assert first["response_format"]["json_schema"]["strict"] is True
     assert first["response_format"]["json_schema"]["schema"]["required"] == ["name", "population"]
     assert third["text"] == fourth["text"]
     assert third["text"]["format"] == {"type": "json_schema", **first["response_format"]["json_schema"]}
+    assert fifth["response_format"]["json_schema"]["schema"]["type"] == "array"
+    assert sixth["text"]["format"] == {"type": "json_schema", **fifth["response_format"]["json_schema"]}
 
 
 def test_messages_and_native_take_the_format_beside_other_members(serve: Serve, client: Client) -> None:
@@ -305,28 +305,3 @@ def test_importing_the_package_imports_neither_pydantic_nor_the_helpers() -> Non
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert said.strip() == "[]"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "method", "left_out"),
-    [
-        ("ChatArguments", resources.ChatCompletions.create, {"response_format", "stream"}),
-        ("ResponseArguments", resources.Responses.create, {"stream"}),
-        ("MessageArguments", resources.Messages.create, {"stream"}),
-        ("NativeArguments", resources.Native.generate_content, {"model"}),
-    ],
-)
-def test_the_arguments_of_helpers_are_those_of_create(
-    arguments: str, method: Callable[..., Any], left_out: set[str]
-) -> None:
-    stub = Path(gatewright.__file__).with_name("_arguments.pyi")
-    classes = {node.name: node for node in ast.parse(stub.read_text()).body if isinstance(node, ast.ClassDef)}
-    found: set[str] = set()
-    pending = [arguments]
-    while pending:
-        node = classes.get(pending.pop())
-        if node is not None:
-            pending += [base.id for base in node.bases if isinstance(base, ast.Name)]
-            targets = [one.target for one in node.body if isinstance(one, ast.AnnAssign)]
-            found |= {target.id for target in targets if isinstance(target, ast.Name)}
-    assert found == set(inspect.signature(method).parameters) - {"self", "options"} - left_out

@@ -15,9 +15,9 @@ use serde_json::Value;
 use super::error_statuses::statuses;
 use super::load::{self, Document, METHODS, Sources, child, schema_name, text};
 use super::model::{
-    Additional, Api, Constraints, Conversation, Encoding, ErrorStyle, Field, FinalDocument, HttpMethod, Kind,
-    Location, ModelKind, Object, Operation, Parameter, PrerequisiteCall, Protocol, Schema, Stream,
-    StreamMode, StringEnum, Type, Union, Webhook,
+    Additional, Api, Constraints, Conversation, Encoding, ErrorStyle, Field, FinalDocument, Helper,
+    HttpMethod, Kind, Location, ModelKind, Object, Operation, Parameter, PrerequisiteCall, Protocol, Schema,
+    Stream, StreamMode, StringEnum, Type, Union, Webhook,
 };
 use super::names;
 use super::schema::{is_null, merge_all_of, only_form, types, variants};
@@ -147,6 +147,7 @@ impl Builder<'_> {
                 additions: additions(inner)?,
                 deprecated: is_deprecated(inner),
                 position: inner.get("x-position") == Some(&Value::Bool(true)),
+                accepts_type: inner.get("x-accepts-type") == Some(&Value::Bool(true)),
                 example: example(inner),
             });
         }
@@ -342,6 +343,7 @@ impl Builder<'_> {
             source: source.to_owned(),
             example,
             earlier,
+            helpers: helpers(node)?,
         })
     }
 
@@ -410,6 +412,16 @@ fn named(name: &str, node: &Value, source: &str, kind: Kind) -> Schema {
         in_request: false,
         in_response: false,
     }
+}
+
+/// `x-helpers` of an operation.
+fn helpers(node: &Value) -> Result<Vec<Helper>> {
+    let helpers = node.get("x-helpers").and_then(Value::as_object).into_iter().flatten();
+    let named = helpers.map(|(name, helper)| {
+        let helper = Helper::deserialize(helper).with_context(|| format!("x-helpers: {name}"))?;
+        Ok(Helper { name: name.clone(), ..helper })
+    });
+    named.collect()
 }
 
 fn attribute<T: serde::de::DeserializeOwned>(node: &Value, key: &str) -> Result<T> {

@@ -79,6 +79,7 @@ const OPERATION: &[&str] = &[
     "x-conversation",
     "x-webhook-url",
     "x-inference",
+    "x-helpers",
     "x-preview",
 ];
 const WEBHOOK: &[&str] =
@@ -289,6 +290,7 @@ impl Lint<'_> {
             self.response(response, &child(&child(at, "responses"), status));
         }
         self.stream(node, at);
+        self.helpers(node, at);
     }
 
     /// The schemes of `security`, which documents show; clients send their key as a bearer token.

@@ -217,7 +217,7 @@ impl Lowering<'_> {
                 "title" if place.form => _ = out.insert(keyword.clone(), value.clone()),
                 "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-added" | "x-form"
                 | "x-iterable" | "x-text" | "x-json-mapping" | "x-new" | "x-built" | "x-position"
-                | "x-assumed-kind" => {}
+                | "x-accepts-type" | "x-assumed-kind" => {}
                 "description" | "deprecated" => {
                     out.insert(keyword.clone(), value.clone());
                 }

@@ -18,8 +18,8 @@ use indexmap::IndexMap;
 
 pub(crate) use self::members::{Member, ReportCondition};
 pub(crate) use self::operations::{
-    Conversation, Encoding, ErrorStyle, FinalDocument, HttpMethod, Location, ModelKind, Operation, Parameter,
-    Plain, PrerequisiteCall, Protocol, Stream, StreamMode,
+    Conversation, Encoding, ErrorStyle, FinalDocument, Helper, HttpMethod, Location, ModelKind, Operation,
+    Parameter, Plain, PrerequisiteCall, Protocol, Stream, StreamMode,
 };
 pub(crate) use self::parts::Part;
 pub(crate) use self::types::{

@@ -26,8 +26,8 @@ pub(crate) struct Target {
     pub python_package: &'static str,
     /// Folder of the TypeScript modules.
     pub node: &'static str,
-    /// Folder of the hand-written TypeScript modules, from that folder.
-    pub node_runtime: &'static str,
+    /// The TypeScript module of another package with everything that they use; none if they are part of that package.
+    pub node_runtime: Option<&'static str>,
 }
 
 /// The clients of this workspace.
@@ -40,7 +40,7 @@ pub(crate) const GATEWRIGHT: Target = Target {
     python: "bindings-python/python/gatewright/generated",
     python_package: "gatewright.generated",
     node: "bindings-node/src-ts/generated",
-    node_runtime: "..",
+    node_runtime: None,
 };
 
 /// The operator API, which no client has: the gateway serves it, and the program and the console call it.
@@ -53,7 +53,7 @@ pub(crate) const OPERATOR_API: Target = Target {
     python: "",
     python_package: "",
     node: "console/app/generated",
-    node_runtime: "..",
+    node_runtime: None,
 };
 
 /// The modules of this workspace's own crate that generated Rust uses; `runtime.rs` exports the same names to others.
@@ -76,6 +76,20 @@ const OWN: &[(&str, &str)] = &[
     ("Varying", "crate::api::chunk"),
 ];
 
+/// What generated TypeScript uses of this workspace's own package: the name, its module from the folder of generated code,
+/// and whether it is a type. `runtime.ts` exports the same to others.
+pub(crate) const OWN_NODE: &[(&str, &str, bool)] = &[
+    ("ApiPromise", "../promise", false),
+    ("CallSite", "../failure", false),
+    ("ClientOptions", "./options", true),
+    ("Connection", "../connection", false),
+    ("Operation", "../operation", true),
+    ("RequestOptions", "../resource", true),
+    ("Resource", "../resource", false),
+    ("Stream", "../stream", false),
+    ("engine", "../engine", false),
+];
+
 impl Target {
     /// Reads one from a JSON file. Its text stays for as long as the process, which generates once.
     pub(crate) fn read(file: &Path) -> Result<Self> {
@@ -96,7 +110,7 @@ impl Target {
             python: format!("python/{name}").leak(),
             python_package: name,
             node: "node/src",
-            node_runtime: "gatewright/runtime",
+            node_runtime: Some("gatewright/runtime"),
         }
     }
 
@@ -114,6 +128,12 @@ impl Target {
     /// The path of something that generated Rust uses.
     pub(crate) fn rust_path(&self, name: &str) -> String {
         format!("{}::{name}", self.rust_module(name))
+    }
+
+    /// The TypeScript module of something that generated code uses.
+    pub(crate) fn node_module(&self, name: &str) -> &'static str {
+        let own = || OWN_NODE.iter().find(|(known, ..)| *known == name).map(|(_, module, _)| *module);
+        self.node_runtime.or_else(own).expect("the list has what emitters use")
     }
 
     /// Several things of one module, as they follow `use`.

@@ -48,6 +48,7 @@ pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
     "x-discriminator",
     "x-assumed-kind",
     "x-position",
+    "x-accepts-type",
     "x-iterable",
     "x-text",
     "x-json-mapping",

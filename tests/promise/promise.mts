@@ -16,5 +16,12 @@ const completion = await client.chat.completions.create({
   messages: [{ role: "user", content: "hello" }],
   mood: "calm",
 });
-const mood: string | null | undefined = completion.answered_mood;
+// Methods that are built on it have them, too.
+const parsed = await client.chat.completions.parse({
+  model: "model-sol",
+  messages: [{ role: "user", content: "hello" }],
+  response_format: { type: "object" },
+  mood: "calm",
+});
+const mood: string | null | undefined = completion.answered_mood ?? parsed.answered_mood;
 console.log("answered_mood:", mood ?? "none");

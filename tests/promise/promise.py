@@ -14,4 +14,12 @@ completion = client.chat.completions.create(
     model="model-sol", messages=[{"role": "user", "content": "hello"}], mood="calm"
 )
 mood: str | None = completion.answered_mood
+# Methods that are built on it have them, too.
+parsed = client.chat.completions.parse(
+    model="model-sol",
+    messages=[{"role": "user", "content": "hello"}],
+    response_format={"type": "object"},
+    mood="calm",
+)
+mood = mood or parsed.answered_mood
 print("answered_mood:", mood or "none")

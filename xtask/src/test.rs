@@ -377,7 +377,10 @@ fn python_tests() -> Result<()> {
     ];
     run(in_package("ruff").args(["check", "."]).args(scripts))?;
     run(in_package("ruff").args(["format", "--check", "."]).args(scripts))?;
-    run(in_package("mypy").args(["--strict", "python/gatewright", "../examples/python", "../tests/soak"]))?;
+    let typed = ["../examples/python", "../tests/soak", "tests/typed.py"];
+    run(in_package("mypy")
+        .args(["--strict", "python/gatewright", "python/_gatewright_program"])
+        .args(typed))?;
     run(in_package("pyright").args(["-p", "."]))?;
     run(in_package("pytest").args(["-q", "-n", &tests_at_once()?, "tests"]))
 }

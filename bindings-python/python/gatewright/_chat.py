@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from gatewright import types
-    from gatewright._arguments import ChatArguments, ChatBase
     from gatewright._drive import Steps
     from gatewright._engine import NotGiven
     from gatewright._events import (
@@ -26,6 +25,11 @@ if TYPE_CHECKING:
     from gatewright._parsed import ParsedChatCompletion
     from gatewright._structured import Format
     from gatewright._tools import Tool, ToolRun
+    from gatewright.generated.arguments import (
+        ChatCompletionsParseArguments,
+        ChatCompletionsRunToolsArguments,
+        ChatCompletionsStreamArguments,
+    )
 
     _Value = TypeVar("_Value")
 
@@ -46,11 +50,11 @@ class ChatCompletions(resources.ChatCompletions):
 
         @overload
         def parse(
-            self, *, response_format: type[_Value], **arguments: Unpack[ChatArguments]
+            self, *, response_format: type[_Value], **arguments: Unpack[ChatCompletionsParseArguments]
         ) -> ParsedChatCompletion[_Value]: ...
         @overload
         def parse(
-            self, *, response_format: Mapping[str, Any], **arguments: Unpack[ChatArguments]
+            self, *, response_format: Mapping[str, Any], **arguments: Unpack[ChatCompletionsParseArguments]
         ) -> ParsedChatCompletion[Any]: ...
 
     def parse(self, *, response_format: Any, **arguments: Any) -> Any:
@@ -97,8 +101,7 @@ class ChatCompletions(resources.ChatCompletions):
         raise_errors: bool = False,
         on_message: Callable[[Any], object] | None = None,
         on_event: Callable[[ChatEvent[None]], object] | None = None,
-        response_format: types.ChatResponseFormatParam | type | NotGiven | None = NOT_GIVEN,
-        **arguments: Unpack[ChatBase],
+        **arguments: Unpack[ChatCompletionsRunToolsArguments],
     ) -> ToolRun[types.ChatCompletion]:
         """Asks a model that may call functions, until it answers without calling one.
 
@@ -137,22 +140,21 @@ class ChatCompletions(resources.ChatCompletions):
         """
         from gatewright._tools import ChatLoop, run
 
-        given = {**arguments, "response_format": response_format}
-        loop: ChatLoop[types.ChatCompletion] = ChatLoop(tools, max_rounds, raise_errors, given)
+        loop: ChatLoop[types.ChatCompletion] = ChatLoop(tools, max_rounds, raise_errors, {**arguments})
         return run(loop, self.create, on_message, on_event)  # type: ignore[no-any-return]
 
     if TYPE_CHECKING:
 
         @overload
         def stream(
-            self, *, response_format: type[_Value], **arguments: Unpack[ChatArguments]
+            self, *, response_format: type[_Value], **arguments: Unpack[ChatCompletionsStreamArguments]
         ) -> StreamManager[ChatCompletionEvents[_Value]]: ...
         @overload
         def stream(
             self,
             *,
             response_format: Mapping[str, Any] | NotGiven | None = ...,
-            **arguments: Unpack[ChatArguments],
+            **arguments: Unpack[ChatCompletionsStreamArguments],
         ) -> StreamManager[ChatCompletionEvents[Any]]: ...
 
     def stream(self, *, response_format: Any = NOT_GIVEN, **arguments: Any) -> Any:
@@ -212,11 +214,11 @@ class AsyncChatCompletions(resources.AsyncChatCompletions):
 
         @overload
         async def parse(
-            self, *, response_format: type[_Value], **arguments: Unpack[ChatArguments]
+            self, *, response_format: type[_Value], **arguments: Unpack[ChatCompletionsParseArguments]
         ) -> ParsedChatCompletion[_Value]: ...
         @overload
         async def parse(
-            self, *, response_format: Mapping[str, Any], **arguments: Unpack[ChatArguments]
+            self, *, response_format: Mapping[str, Any], **arguments: Unpack[ChatCompletionsParseArguments]
         ) -> ParsedChatCompletion[Any]: ...
 
     async def parse(self, *, response_format: Any, **arguments: Any) -> Any:
@@ -250,8 +252,7 @@ class AsyncChatCompletions(resources.AsyncChatCompletions):
         raise_errors: bool = False,
         on_message: Callable[[Any], object] | None = None,
         on_event: Callable[[ChatEvent[None]], object] | None = None,
-        response_format: types.ChatResponseFormatParam | type | NotGiven | None = NOT_GIVEN,
-        **arguments: Unpack[ChatBase],
+        **arguments: Unpack[ChatCompletionsRunToolsArguments],
     ) -> ToolRun[types.ChatCompletion]:
         """Asks a model that may call functions, until it answers without calling one.
 
@@ -276,22 +277,21 @@ class AsyncChatCompletions(resources.AsyncChatCompletions):
         """
         from gatewright._tools import ChatLoop, run_async
 
-        given = {**arguments, "response_format": response_format}
-        loop: ChatLoop[types.ChatCompletion] = ChatLoop(tools, max_rounds, raise_errors, given)
+        loop: ChatLoop[types.ChatCompletion] = ChatLoop(tools, max_rounds, raise_errors, {**arguments})
         return await run_async(loop, self.create, on_message, on_event)  # type: ignore[no-any-return]
 
     if TYPE_CHECKING:
 
         @overload
         def stream(
-            self, *, response_format: type[_Value], **arguments: Unpack[ChatArguments]
+            self, *, response_format: type[_Value], **arguments: Unpack[ChatCompletionsStreamArguments]
         ) -> AsyncStreamManager[AsyncChatCompletionEvents[_Value]]: ...
         @overload
         def stream(
             self,
             *,
             response_format: Mapping[str, Any] | NotGiven | None = ...,
-            **arguments: Unpack[ChatArguments],
+            **arguments: Unpack[ChatCompletionsStreamArguments],
         ) -> AsyncStreamManager[AsyncChatCompletionEvents[Any]]: ...
 
     def stream(self, *, response_format: Any = NOT_GIVEN, **arguments: Any) -> Any:
@@ -344,7 +344,7 @@ class AsyncChat(resources.AsyncChat):
 
 def _sent(response_format: Any) -> Any:
     """A type as the format that is sent; anything else as it is."""
-    if isinstance(response_format, type):
+    if isinstance(response_format, type) or hasattr(response_format, "__origin__"):
         from gatewright._structured import format_of
 
         return format_of(response_format).for_chat()

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from gatewright._arguments import MessageArguments, MessageBase
     from gatewright._drive import Steps
     from gatewright._events import AsyncStreamManager, StreamManager
     from gatewright._parsed import ParsedAnswer
     from gatewright._structured import Format
+    from gatewright.generated.arguments import MessagesParseArguments, MessagesStreamArguments
 
     _Value = TypeVar("_Value")
 
@@ -66,11 +66,11 @@ class Messages(resources.Messages):
 
         @overload
         def parse(
-            self, *, output_format: type[_Value], **arguments: Unpack[MessageBase]
+            self, *, output_format: type[_Value], **arguments: Unpack[MessagesParseArguments]
         ) -> ParsedAnswer[_Value]: ...
         @overload
         def parse(
-            self, *, output_format: Mapping[str, Any], **arguments: Unpack[MessageBase]
+            self, *, output_format: Mapping[str, Any], **arguments: Unpack[MessagesParseArguments]
         ) -> ParsedAnswer[Any]: ...
 
     def parse(self, *, output_format: Any, **arguments: Any) -> Any:
@@ -110,7 +110,7 @@ class Messages(resources.Messages):
         wanted = format_of(output_format)
         return parsed_answer(self.create(**_asking(wanted, arguments)), wanted)
 
-    def stream(self, **arguments: Unpack[MessageArguments]) -> StreamManager[MessageEvents]:
+    def stream(self, **arguments: Unpack[MessagesStreamArguments]) -> StreamManager[MessageEvents]:
         """Opens a stream for a `with` block: its events, `text_stream`, `get_final_message()` and
         `get_final_text()`.
 
@@ -149,11 +149,11 @@ class AsyncMessages(resources.AsyncMessages):
 
         @overload
         async def parse(
-            self, *, output_format: type[_Value], **arguments: Unpack[MessageBase]
+            self, *, output_format: type[_Value], **arguments: Unpack[MessagesParseArguments]
         ) -> ParsedAnswer[_Value]: ...
         @overload
         async def parse(
-            self, *, output_format: Mapping[str, Any], **arguments: Unpack[MessageBase]
+            self, *, output_format: Mapping[str, Any], **arguments: Unpack[MessagesParseArguments]
         ) -> ParsedAnswer[Any]: ...
 
     async def parse(self, *, output_format: Any, **arguments: Any) -> Any:
@@ -179,7 +179,7 @@ class AsyncMessages(resources.AsyncMessages):
         wanted = format_of(output_format)
         return parsed_answer(await self.create(**_asking(wanted, arguments)), wanted)
 
-    def stream(self, **arguments: Unpack[MessageArguments]) -> AsyncStreamManager[AsyncMessageEvents]:
+    def stream(self, **arguments: Unpack[MessagesStreamArguments]) -> AsyncStreamManager[AsyncMessageEvents]:
         """Opens a stream for an `async with` block; see `Messages.stream`.
 
         >>> import asyncio, gatewright

@@ -11,11 +11,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from gatewright._arguments import NativeArguments
-    from gatewright._engine import NotGiven
-    from gatewright._options import CallOptions
     from gatewright._parsed import AsyncNativeModelList, ParsedContent
     from gatewright._structured import Format
+    from gatewright.generated.arguments import NativeModelsListArguments, NativeParseArguments
 
     _Value = TypeVar("_Value")
 
@@ -42,13 +40,7 @@ class AsyncNativeModels(resources.AsyncNativeModels):
 
     if TYPE_CHECKING:
 
-        async def list(
-            self,
-            *,
-            pageSize: int | NotGiven = ...,
-            pageToken: str | NotGiven = ...,
-            **options: Unpack[CallOptions],
-        ) -> AsyncNativeModelList: ...
+        async def list(self, **parameters: Unpack[NativeModelsListArguments]) -> AsyncNativeModelList: ...
 
     else:
 
@@ -74,11 +66,11 @@ class Native(resources.Native):
 
         @overload
         def parse(
-            self, model: str, *, response_schema: type[_Value], **arguments: Unpack[NativeArguments]
+            self, model: str, *, response_schema: type[_Value], **arguments: Unpack[NativeParseArguments]
         ) -> ParsedContent[_Value]: ...
         @overload
         def parse(
-            self, model: str, *, response_schema: Mapping[str, Any], **arguments: Unpack[NativeArguments]
+            self, model: str, *, response_schema: Mapping[str, Any], **arguments: Unpack[NativeParseArguments]
         ) -> ParsedContent[Any]: ...
 
     def parse(self, model: str, *, response_schema: Any, **arguments: Any) -> Any:
@@ -133,11 +125,11 @@ class AsyncNative(resources.AsyncNative):
 
         @overload
         async def parse(
-            self, model: str, *, response_schema: type[_Value], **arguments: Unpack[NativeArguments]
+            self, model: str, *, response_schema: type[_Value], **arguments: Unpack[NativeParseArguments]
         ) -> ParsedContent[_Value]: ...
         @overload
         async def parse(
-            self, model: str, *, response_schema: Mapping[str, Any], **arguments: Unpack[NativeArguments]
+            self, model: str, *, response_schema: Mapping[str, Any], **arguments: Unpack[NativeParseArguments]
         ) -> ParsedContent[Any]: ...
 
     async def parse(self, model: str, *, response_schema: Any, **arguments: Any) -> Any:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from gatewright import types
+from gatewright.generated.arguments import ResponsesStreamOtherEvent
 
 _Value = TypeVar("_Value")
 
@@ -110,25 +111,8 @@ class TextDeltaEvent(types.ResponseTextDeltaEvent):
     def parsed(self) -> Any:
         """The JSON so far, as plain dicts and lists, if a format was asked for and there is any."""
 
-ResponseEvent: TypeAlias = (
-    TextDeltaEvent
-    | types.ResponseCreatedEvent
-    | types.ResponseInProgressEvent
-    | types.ResponseCompletedEvent
-    | types.ResponseFailedEvent
-    | types.ResponseIncompleteEvent
-    | types.ResponseOutputItemAddedEvent
-    | types.ResponseOutputItemDoneEvent
-    | types.ResponseContentPartAddedEvent
-    | types.ResponseContentPartDoneEvent
-    | types.ResponseTextDoneEvent
-    | types.ResponseFunctionCallArgumentsDeltaEvent
-    | types.ResponseFunctionCallArgumentsDoneEvent
-    | types.ResponseCustomToolCallInputDeltaEvent
-    | types.ResponseCustomToolCallInputDoneEvent
-    | types.ResponseErrorEvent
-)
-"""An event of a response; a test compares this with `ResponseStreamEvent`."""
+ResponseEvent: TypeAlias = TextDeltaEvent | ResponsesStreamOtherEvent
+"""An event of a response."""
 
 class AsyncResponseItemList(types.ResponseItemList):
     """A page of the items that a response was generated from."""

@@ -8,19 +8,23 @@ from gatewright.generated import resources
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, Literal, TypeVar, overload
+    from typing import Any, TypeVar, overload
 
     from typing_extensions import Unpack
 
     from gatewright import types
-    from gatewright._arguments import ResponseArguments, ResponseBase
     from gatewright._drive import Steps
     from gatewright._engine import NotGiven
     from gatewright._events import AsyncResponseEvents, AsyncStreamManager, ResponseEvents, StreamManager
-    from gatewright._options import CallOptions
     from gatewright._parsed import AsyncResponseItemList, ParsedResponse, ResponseEvent
     from gatewright._structured import Format
     from gatewright._tools import Tool, ToolRun
+    from gatewright.generated.arguments import (
+        ResponsesInputItemsListArguments,
+        ResponsesParseArguments,
+        ResponsesRunToolsArguments,
+        ResponsesStreamArguments,
+    )
 
     _Value = TypeVar("_Value")
 
@@ -49,14 +53,7 @@ class AsyncResponsesInputItems(resources.AsyncResponsesInputItems):
     if TYPE_CHECKING:
 
         async def list(
-            self,
-            response_id: str,
-            *,
-            limit: int | NotGiven = ...,
-            order: Literal["asc", "desc"] | NotGiven = ...,
-            after: str | NotGiven = ...,
-            before: str | NotGiven = ...,
-            **options: Unpack[CallOptions],
+            self, response_id: str, **parameters: Unpack[ResponsesInputItemsListArguments]
         ) -> AsyncResponseItemList: ...
 
     else:
@@ -91,11 +88,11 @@ class Responses(resources.Responses):
 
         @overload
         def parse(
-            self, *, text_format: type[_Value], **arguments: Unpack[ResponseArguments]
+            self, *, text_format: type[_Value], **arguments: Unpack[ResponsesParseArguments]
         ) -> ParsedResponse[_Value]: ...
         @overload
         def parse(
-            self, *, text_format: Mapping[str, Any], **arguments: Unpack[ResponseArguments]
+            self, *, text_format: Mapping[str, Any], **arguments: Unpack[ResponsesParseArguments]
         ) -> ParsedResponse[Any]: ...
 
     def parse(self, *, text_format: Any, **arguments: Any) -> Any:
@@ -140,7 +137,7 @@ class Responses(resources.Responses):
         raise_errors: bool = False,
         on_message: Callable[[Any], object] | None = None,
         on_event: Callable[[ResponseEvent], object] | None = None,
-        **arguments: Unpack[ResponseBase],
+        **arguments: Unpack[ResponsesRunToolsArguments],
     ) -> ToolRun[types.Response]:
         """Asks a model that may call functions, until it answers without calling one.
 
@@ -183,14 +180,14 @@ class Responses(resources.Responses):
 
         @overload
         def stream(
-            self, *, text_format: type[_Value], **arguments: Unpack[ResponseArguments]
+            self, *, text_format: type[_Value], **arguments: Unpack[ResponsesStreamArguments]
         ) -> StreamManager[ResponseEvents[_Value]]: ...
         @overload
         def stream(
             self,
             *,
             text_format: Mapping[str, Any] | NotGiven | None = ...,
-            **arguments: Unpack[ResponseArguments],
+            **arguments: Unpack[ResponsesStreamArguments],
         ) -> StreamManager[ResponseEvents[Any]]: ...
 
     def stream(self, *, text_format: Any = NOT_GIVEN, **arguments: Any) -> Any:
@@ -250,11 +247,11 @@ class AsyncResponses(resources.AsyncResponses):
 
         @overload
         async def parse(
-            self, *, text_format: type[_Value], **arguments: Unpack[ResponseArguments]
+            self, *, text_format: type[_Value], **arguments: Unpack[ResponsesParseArguments]
         ) -> ParsedResponse[_Value]: ...
         @overload
         async def parse(
-            self, *, text_format: Mapping[str, Any], **arguments: Unpack[ResponseArguments]
+            self, *, text_format: Mapping[str, Any], **arguments: Unpack[ResponsesParseArguments]
         ) -> ParsedResponse[Any]: ...
 
     async def parse(self, *, text_format: Any, **arguments: Any) -> Any:
@@ -285,7 +282,7 @@ class AsyncResponses(resources.AsyncResponses):
         raise_errors: bool = False,
         on_message: Callable[[Any], object] | None = None,
         on_event: Callable[[ResponseEvent], object] | None = None,
-        **arguments: Unpack[ResponseBase],
+        **arguments: Unpack[ResponsesRunToolsArguments],
     ) -> ToolRun[types.Response]:
         """Asks a model that may call functions, until it answers without calling one.
 
@@ -314,14 +311,14 @@ class AsyncResponses(resources.AsyncResponses):
 
         @overload
         def stream(
-            self, *, text_format: type[_Value], **arguments: Unpack[ResponseArguments]
+            self, *, text_format: type[_Value], **arguments: Unpack[ResponsesStreamArguments]
         ) -> AsyncStreamManager[AsyncResponseEvents[_Value]]: ...
         @overload
         def stream(
             self,
             *,
             text_format: Mapping[str, Any] | NotGiven | None = ...,
-            **arguments: Unpack[ResponseArguments],
+            **arguments: Unpack[ResponsesStreamArguments],
         ) -> AsyncStreamManager[AsyncResponseEvents[Any]]: ...
 
     def stream(self, *, text_format: Any = NOT_GIVEN, **arguments: Any) -> Any:
@@ -356,10 +353,11 @@ def _following(method: Callable[..., Any], response_id: str, parameters: dict[st
 
 def _sent(text: Any) -> Any:
     """Options of the text, with a type as the format that is sent; anything else as it is."""
-    if isinstance(text, dict) and isinstance(text.get("format"), type):
+    wanted = text.get("format") if isinstance(text, dict) else None
+    if isinstance(wanted, type) or hasattr(wanted, "__origin__"):
         from gatewright._structured import format_of
 
-        return {**text, "format": format_of(text["format"]).for_responses()}
+        return {**text, "format": format_of(wanted).for_responses()}
     return text
 
 

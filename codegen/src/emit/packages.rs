@@ -120,15 +120,16 @@ fn python(api: &Api) -> File {
 
 /// `index.ts`, the same for Node.
 fn node(api: &Api) -> File {
-    let (runtime, name) = (api.home.node_runtime, api.home.rust_crate);
+    let name = api.home.rust_crate;
+    let module = |name| api.home.node_module(name);
     let rows = json!(rows(api).to_string());
     let title = title(api).replace("*/", "* /");
     let contents = format!(
         "// {header}\n\n\
-         import {{ Connection }} from \"{runtime}/connection\";\n\
-         import {{ engine }} from \"{runtime}/engine\";\n\
-         import {{ CallSite }} from \"{runtime}/failure\";\n\
-         import type {{ ClientOptions }} from \"{runtime}/generated/options\";\n\
+         import {{ Connection }} from \"{connection}\";\n\
+         import {{ engine }} from \"{engine}\";\n\
+         import {{ CallSite }} from \"{call_site}\";\n\
+         import type {{ ClientOptions }} from \"{options}\";\n\
          import {{ ClientResources }} from \"./resources\";\n\n\
          export type * from \"./types\";\n\n\
          const refused = engine.registerOperations({rows});\n\
@@ -139,6 +140,10 @@ fn node(api: &Api) -> File {
          \x20   super(Connection.open(options, {name:?}, new CallSite(Client)));\n\
          \x20 }}\n}}\n",
         header = client_header(api),
+        connection = module("Connection"),
+        engine = module("engine"),
+        call_site = module("CallSite"),
+        options = module("ClientOptions"),
     );
     File { path: format!("{}/index.ts", api.home.node), contents }
 }

@@ -7,6 +7,7 @@
 //! schema becomes a type (`types.rs`): in responses, a class based on `Record`; in requests, a `TypedDict`, named like
 //! the schema if it is a request body and `…Param` within one, since a schema can be both.
 
+mod arguments;
 mod conveniences;
 mod errors;
 mod fields;
@@ -18,12 +19,16 @@ mod streams;
 mod tests;
 mod types;
 
-use crate::emit::{client_header, described, header};
-use crate::model::{Api, Constraints, File, Kind, Schema, StringEnum, Type, Union};
+use crate::emit::{client_header, described, header, member_origin};
+use crate::model::{Api, Constraints, Field, File, Kind, Schema, StringEnum, Type, Union};
 use crate::options::Language;
 
 const NATIVE: &str = "bindings-python/src/generated";
 const SPEC: &str = "spec/openapi.yaml";
+
+/// What the documentation of a member with `x-accepts-type` says.
+const ACCEPTED_TYPE: &str = "Also a class, whose JSON Schema is sent: a pydantic model, a dataclass, a TypedDict or \
+                             another that pydantic 2 knows.";
 
 /// Maximum width of prose.
 const WIDTH: usize = 100;
@@ -68,6 +73,7 @@ fn package(api: &Api) -> Vec<File> {
         contents: format!("// {}\n\n{body}", header(SPEC)),
     };
     vec![
+        python(api, "arguments.pyi", SPEC, &arguments::stub(api)),
         python(api, "errors.py", "spec/errors.json", &errors::module(&api.errors)),
         python(api, "report.py", "spec/report.schema.json", &report::module(api)),
         rust(
@@ -120,6 +126,19 @@ impl PythonTypes<'_> {
             Type::Ref(name) => self.reference(name),
             Type::Union(union) => self.union(union),
             Type::Nullable(inner) => format!("{} | None", self.expression(inner)),
+        }
+    }
+
+    /// The type of a member of a request. accepts_type: `x-accepts-type`.
+    fn sent(self, ty: &Type, accepts_type: bool) -> String {
+        let text = self.expression(ty);
+        if !accepts_type {
+            return text;
+        }
+        let class = format!("{0}type[{0}object]", self.builtins);
+        match text.strip_suffix(" | None") {
+            Some(value) => format!("{value} | {class} | None"),
+            None => format!("{text} | {class}"),
         }
     }
 
@@ -266,6 +285,19 @@ fn facts(constraints: &Constraints, default: Option<&serde_json::Value>, origin:
         text.push(' ');
     }
     text + origin
+}
+
+/// What documentation says of a member. owner: the section of what it belongs to.
+fn field_doc(field: &Field, owner: &str) -> String {
+    let origin = member_origin(field, owner);
+    let doc = described(&field.description, &facts(&field.constraints, field.default.as_ref(), &origin));
+    if field.deprecated { described(&doc, "Deprecated.") } else { doc }
+}
+
+/// The same for a member of a request.
+fn sent_field_doc(field: &Field, owner: &str) -> String {
+    let doc = field_doc(field, owner);
+    if field.accepts_type { described(&doc, ACCEPTED_TYPE) } else { doc }
 }
 
 /// A docstring of wrapped paragraphs; every line has this indentation.

@@ -23,6 +23,7 @@ use std::fmt::Write as _;
 
 use crate::emit::client_header;
 use crate::model::{Api, File, StringEnum, Type};
+use crate::target::OWN_NODE;
 
 /// Reserved words, which cannot name an argument.
 const KEYWORDS: &[&str] = &[
@@ -83,7 +84,18 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     let mut files = clients(api);
     files.push(file(api, "errors.ts", "spec/errors.json", &errors::emit(&api.errors)));
     files.push(file(api, "report.ts", "spec/report.schema.json", &report::emit(api)));
+    files.push(file(api, "runtime.ts", "codegen/src/target.rs", &runtime()));
     files
+}
+
+/// `runtime.ts`: what the clients of other specifications use of our package.
+fn runtime() -> String {
+    let head = "/** What generated clients of other specifications use; not stable. */\n\n".to_owned();
+    OWN_NODE.iter().fold(head, |mut out, (name, module, is_type)| {
+        let export = if *is_type { "export type" } else { "export" };
+        _ = writeln!(out, "{export} {{ {name} }} from \"{module}\";");
+        out
+    })
 }
 
 /// Files of a Node package that follow from the API alone: types, operations, resources, streams.

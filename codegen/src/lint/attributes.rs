@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::Lint;
-use crate::load::{child, text};
+use crate::load::{child, schema_name, text};
+use crate::names;
+use crate::schema::variants;
 
 const JOINED_TEXT: &[&str] = &["name", "path", "type", "member", "description"];
 const STREAM: &[&str] = &["parameter", "always", "terminator", "last_events", "final"];
@@ -12,6 +14,7 @@ const TEXT_PROTOCOLS: &[&str] = &["chat", "responses", "messages", "native"];
 /// Protocols whose streams end with an event of a certain name.
 const NAMED_ENDS: &[&str] = &["responses", "messages"];
 const FINAL: &[&str] = &["python", "node"];
+const HELPER: &[&str] = &["own", "extends"];
 
 impl Lint<'_> {
     /// Other attributes that determine how an operation is treated, if present.
@@ -135,6 +138,46 @@ impl Lint<'_> {
         }
     }
 
+    /// `x-helpers`: methods of the clients that are built on the operation.
+    pub(super) fn helpers(&mut self, operation: &Value, at: &str) {
+        let at = child(at, "x-helpers");
+        let helpers = operation.get("x-helpers");
+        if helpers.is_some_and(|helpers| !helpers.is_object()) {
+            return self.report(&at, "x-helpers has a member for each method; correct it");
+        }
+        let body = operation.pointer("/requestBody/content/application~1json/schema");
+        let body = body.and_then(|schema| self.document.follow(schema).ok());
+        let is_member = |name: &Value| {
+            let all = body.and_then(|body| body.get("properties"));
+            name.as_str().zip(all).is_some_and(|(name, all)| all.get(name).is_some())
+        };
+        let answers = operation.get("responses").and_then(Value::as_object).into_iter().flatten();
+        let event = answers
+            .filter_map(|(_, answer)| answer.pointer("/content/text~1event-stream/x-item-schema"))
+            .find_map(|item| self.document.follow(item).ok());
+        let is_event = |name: &Value| {
+            let kinds = event.into_iter().flat_map(variants);
+            kinds.filter_map(|kind| kind["$ref"].as_str().and_then(schema_name)).any(|kind| name == kind)
+        };
+        for (name, helper) in helpers.and_then(Value::as_object).into_iter().flatten() {
+            let at = child(&at, name);
+            self.keys(helper, &at, "a helper", HELPER);
+            if names::snake(name) != *name {
+                self.report(&at, format!("a method is snake_case; rename it to `{}`", names::snake(name)));
+            }
+            let own = helper.get("own").map(|own| own.as_array().map_or(&[][..], Vec::as_slice));
+            if own.is_some_and(|own| own.is_empty() || !own.iter().all(is_member)) {
+                self.report(&child(&at, "own"), "own lists properties of the request body; correct it");
+            }
+            if helper.get("extends").is_some_and(|kind| !is_event(kind)) {
+                self.report(
+                    &child(&at, "extends"),
+                    "extends names the schema of one kind of event of the stream; correct it",
+                );
+            }
+        }
+    }
+
     /// `x-iterable` and `x-text`, for what clients derive from a response, and `x-new` and `x-built`, for requests.
     pub(super) fn conveniences(&mut self, node: &Value, at: &str) {
         if node.get("x-new").is_some_and(|new| new != "by hand") {
@@ -172,10 +215,13 @@ impl Lint<'_> {
         }
     }
 
-    /// `x-position` and `x-assumed-kind`, which define the meaning of omitted members in a response.
+    /// `x-position` and `x-assumed-kind`, which define the meaning of omitted members in a response, and `x-accepts-type`.
     pub(super) fn left_out(&mut self, node: &Value, at: &str) {
         if node.get("x-position").is_some_and(|is| is != true || node["type"] != "integer") {
             self.report(&child(at, "x-position"), "x-position is true, on an integer; correct it");
+        }
+        if node.get("x-accepts-type").is_some_and(|accepts| accepts != true) {
+            self.report(&child(at, "x-accepts-type"), "x-accepts-type is true; correct it, or leave it out");
         }
         if let Some(kind) = node.get("x-assumed-kind") {
             let known = node.pointer("/x-discriminator/mapping").and_then(Value::as_object);

@@ -325,6 +325,16 @@ fn invalid_attribute_values_are_reported() {
             "x-models must be one of text, embedding, image, video; correct it",
         ),
         (
+            "/components/schemas/Note/x-accepts-type",
+            json!("City"),
+            "x-accepts-type is true; correct it, or leave it out",
+        ),
+        (
+            &format!("{line}/x-helpers"),
+            json!(["parse"]),
+            "x-helpers has a member for each method; correct it",
+        ),
+        (
             &format!("{line}/x-conversation"),
             json!("letters"),
             "x-conversation must be one of messages, items, blocks; correct it",
@@ -343,6 +353,24 @@ fn invalid_attribute_values_are_reported() {
         ),
     ] {
         assert_eq!(problem(pointer, value), format!("spec/openapi.yaml#{pointer}: {message}"));
+    }
+}
+
+#[test]
+fn invalid_helpers_are_reported() {
+    let helpers = "/paths/~1v1~1lines/post/x-helpers";
+    let no_member = "own lists properties of the request body; correct it";
+    for (value, place, message) in [
+        (json!({"runTools": {}}), "runTools", "a method is snake_case; rename it to `run_tools`"),
+        (json!({"parse": {"own": ["format"]}}), "parse/own", no_member),
+        (json!({"parse": {"own": []}}), "parse/own", no_member),
+        (
+            json!({"stream": {"extends": "Dot"}}),
+            "stream/extends",
+            "extends names the schema of one kind of event of the stream; correct it",
+        ),
+    ] {
+        assert_eq!(problem(helpers, value), format!("spec/openapi.yaml#{helpers}/{place}: {message}"));
     }
 }
 

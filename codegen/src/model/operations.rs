@@ -46,6 +46,23 @@ pub(crate) struct Operation {
     pub example: serde_json::Map<String, Value>,
     /// `x-example-from` of a parameter: the earlier call whose answer the example takes it from.
     pub earlier: Option<PrerequisiteCall>,
+    /// `x-helpers`: methods of the clients that are built on this one.
+    pub helpers: Vec<Helper>,
+}
+
+/// A hand-written method of the clients that takes the arguments of an operation's method, `parse` of `create`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Helper {
+    /// snake_case: `run_tools`.
+    #[serde(skip)]
+    pub name: String,
+    /// Members of the body that it takes in a form of its own.
+    #[serde(default)]
+    pub own: Vec<String>,
+    /// The kind of event that it delivers with additional members.
+    #[serde(default)]
+    pub extends: Option<String>,
 }
 
 /// The call that an example has to make first.

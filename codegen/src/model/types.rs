@@ -127,6 +127,8 @@ pub(crate) struct Field {
     pub deprecated: bool,
     /// `x-position`: the index of the object in its array, which a response may omit.
     pub position: bool,
+    /// `x-accepts-type`: clients also take a type there, and send its JSON Schema.
+    pub accepts_type: bool,
     /// The first of `examples`.
     pub example: Option<Value>,
 }

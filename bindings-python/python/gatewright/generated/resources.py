@@ -89,7 +89,9 @@ class ChatCompletions:
                 function_call instead of tool_calls. Ours: not in the source specification.
             function_call: Whether and which of the functions is called; the older form of tool_choice.
                 Ours: not in the source specification.
-            response_format: Format of the response. Ours: not in the source specification.
+            response_format: Format of the response. Ours: not in the source specification. Also a class,
+                whose JSON Schema is sent: a pydantic model, a dataclass, a TypedDict or another that
+                pydantic 2 knows.
             seed: Requests repeatable sampling. Ours: not in the source specification.
             user: An id of the end user. Ours: not in the source specification.
             logprobs: Whether to return log probabilities. Ours: not in the source specification.
@@ -1112,7 +1114,9 @@ class AsyncChatCompletions:
                 function_call instead of tool_calls. Ours: not in the source specification.
             function_call: Whether and which of the functions is called; the older form of tool_choice.
                 Ours: not in the source specification.
-            response_format: Format of the response. Ours: not in the source specification.
+            response_format: Format of the response. Ours: not in the source specification. Also a class,
+                whose JSON Schema is sent: a pydantic model, a dataclass, a TypedDict or another that
+                pydantic 2 knows.
             seed: Requests repeatable sampling. Ours: not in the source specification.
             user: An id of the end user. Ours: not in the source specification.
             logprobs: Whether to return log probabilities. Ours: not in the source specification.

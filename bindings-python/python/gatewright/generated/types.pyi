@@ -414,8 +414,10 @@ class ChatCompletionRequest(TypedDict, total=False):
     """Whether and which of the functions is called; the older form of tool_choice. Ours: not in the
     source specification.
     """
-    response_format: ChatResponseFormatParam | None
-    """Format of the response. Ours: not in the source specification."""
+    response_format: ChatResponseFormatParam | type[object] | None
+    """Format of the response. Ours: not in the source specification. Also a class, whose JSON Schema
+    is sent: a pydantic model, a dataclass, a TypedDict or another that pydantic 2 knows.
+    """
     seed: int | None
     """Requests repeatable sampling. Ours: not in the source specification."""
     user: str | None
@@ -1481,8 +1483,10 @@ class ResponseTextOptions(Record):
 
 class ResponseTextOptionsParam(TypedDict, total=False):
     """Format of the text. Ours: not in the source specification."""
-    format: ResponseTextFormatParam | None
-    """Format of the response; unknown kinds pass through."""
+    format: ResponseTextFormatParam | type[object] | None
+    """Format of the response; unknown kinds pass through. Also a class, whose JSON Schema is sent: a
+    pydantic model, a dataclass, a TypedDict or another that pydantic 2 knows.
+    """
     verbosity: Literal["low", "medium", "high"] | str | None
     """Level of detail of responses."""
 

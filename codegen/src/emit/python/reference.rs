@@ -17,7 +17,7 @@ pub(crate) fn told(api: &Api, operation: &Operation) -> OperationSignature {
     let own = arguments(api, operation);
     let listed = own.iter().map(|argument| ArgumentSignature {
         name: argument.name.clone(),
-        ty: DisplayType::Code(sent.expression(argument.ty)),
+        ty: DisplayType::Code(sent.sent(argument.ty, argument.accepts_type)),
         required: argument.required,
         about: argument.doc.clone(),
         rules: Vec::new(),

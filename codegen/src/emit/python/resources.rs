@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::streams::{self, ClientVariant};
-use super::{Direction, PythonTypes, argument, described, docstring, facts, member, wrapped};
-use crate::emit::{member_origin, origin, own_origin};
+use super::{Direction, PythonTypes, argument, described, docstring, facts, member, sent_field_doc, wrapped};
+use crate::emit::{origin, own_origin};
 use crate::model::{Api, Location, Operation, Parameter, Plain, Resource, Type};
 use crate::names::pascal;
 
@@ -20,6 +20,8 @@ pub(super) struct MethodArgument<'a> {
     pub(super) place: ArgumentLocation,
     pub(super) required: bool,
     pub(super) ty: &'a Type,
+    /// `x-accepts-type`.
+    pub(super) accepts_type: bool,
     pub(super) doc: String,
 }
 
@@ -39,6 +41,7 @@ pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Metho
         place,
         required: parameter.required,
         ty: &parameter.ty,
+        accepts_type: false,
         doc: {
             let origin = own_origin(&parameter.source, &operation.source);
             described(
@@ -59,12 +62,8 @@ pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Metho
             place: ArgumentLocation::Body,
             required: field.required,
             ty: &field.ty,
-            doc: {
-                let origin = member_origin(field, owner);
-                let deprecated = if field.deprecated { " Deprecated." } else { "" };
-                described(&field.description, &facts(&field.constraints, field.default.as_ref(), &origin))
-                    + deprecated
-            },
+            accepts_type: field.accepts_type,
+            doc: sent_field_doc(field, owner),
         })
         .collect();
     keywords.extend(operation.free_parameters().map(|free| {
@@ -367,11 +366,10 @@ pub(super) fn signature(
     for keyword in arguments.iter().filter(|argument| argument.place != ArgumentLocation::Path) {
         let _ = match switch.filter(|(name, _)| *name == keyword.wire) {
             Some((_, ty)) => writeln!(out, "        {}: {ty},", keyword.name),
-            None if keyword.required => {
-                writeln!(out, "        {}: {},", keyword.name, sent.expression(keyword.ty))
-            }
             None => {
-                writeln!(out, "        {}: {} | NotGiven = ...,", keyword.name, sent.expression(keyword.ty))
+                let ty = sent.sent(keyword.ty, keyword.accepts_type);
+                let end = if keyword.required { "" } else { " | NotGiven = ..." };
+                writeln!(out, "        {}: {ty}{end},", keyword.name)
             }
         };
     }

@@ -46,6 +46,38 @@ fn stream_switch_becomes_overloads() {
 }
 
 #[test]
+fn methods_built_on_an_operation_have_its_arguments_without_their_own() {
+    let mut sources = edited(
+        "/paths/~1v1~1lines/post/x-helpers",
+        json!({"copy": {"own": ["marks"]}, "draw": {"own": ["ink"], "extends": "Dot"}}),
+    );
+    let document = &mut sources.openapi.0;
+    document["paths"]["/v1/lines/{line_id}"]["get"]["x-helpers"] = json!({"retrieve": {}});
+    document["components"]["schemas"]["LineRequest"]["properties"]["ink"]["x-accepts-type"] = json!(true);
+    let events = "/paths/~1v1~1lines/post/responses/200/content/text~1event-stream/x-item-schema";
+    *document.pointer_mut(events).expect("the operation streams") =
+        json!({"$ref": "#/components/schemas/Mark"});
+    assert_snapshot!(file(&sources, "arguments.pyi"));
+}
+
+#[test]
+fn members_that_accept_a_type_take_classes_in_requests_alone() {
+    let mut accepting = edited("/components/schemas/Dot/properties/at/x-accepts-type", json!(true));
+    accepting.openapi.0["components"]["schemas"]["Line"]["properties"]["note"]["x-accepts-type"] =
+        json!(true);
+    let stub = file(&accepting, "types.pyi");
+    assert_snapshot!([part(&stub, "class DotParam("), part(&stub, "class Line(")].join("\n\n"));
+    let accepting = edited("/components/schemas/LineRequest/properties/ink/x-accepts-type", json!(true));
+    let stub = file(&accepting, "resources.pyi");
+    assert_eq!(
+        stub.matches("ink: Literal[\"red\", \"dark-blue\"] | str | type[object] | None | NotGiven = ...,")
+            .count(),
+        8,
+        "{stub}"
+    );
+}
+
+#[test]
 fn stream_becomes_a_class_with_its_final_document() {
     assert_snapshot!(file(&sources(), "streams.py"));
 }

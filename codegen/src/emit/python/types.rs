@@ -4,8 +4,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Direction, PythonTypes, described, docstring, facts, import_list, is_attribute, schema_name};
-use crate::emit::{member_origin, type_origin};
+use super::{
+    Direction, PythonTypes, described, docstring, facts, field_doc, import_list, is_attribute, schema_name,
+    sent_field_doc,
+};
+use crate::emit::type_origin;
 use crate::model::{Additional, Api, Field, Kind, Object, Schema, Type};
 
 /// Members of `Record` that a field of the same name does not hide: such a field is read by item.
@@ -13,6 +16,16 @@ const RECORD_MEMBERS: &[&str] = &["get", "items", "keys", "values", "to_dict", "
 
 /// Builtins the stubs use, which a field of the same name would hide in its class.
 const BUILTINS: &[&str] = &["bool", "float", "int", "list", "property", "str"];
+
+/// Those of a field that also accepts a type.
+const BUILTINS_OF_TYPES: &[&str] = &["object", "type"];
+
+/// The prefix of builtins in a class with these fields. Each: its name, and whether it also accepts a type.
+pub(super) fn builtins_beside<'a>(fields: impl Iterator<Item = (&'a str, bool)> + Clone) -> &'static str {
+    let accepts_type = fields.clone().any(|(_, accepts_type)| accepts_type);
+    let hides = |name: &str| BUILTINS.contains(&name) || (accepts_type && BUILTINS_OF_TYPES.contains(&name));
+    if fields.map(|(name, _)| name).any(hides) { "builtins." } else { "" }
+}
 
 /// A type of the module, and its form at run time.
 fn offered(api: &Api) -> BTreeMap<String, &'static str> {
@@ -120,8 +133,9 @@ fn dictionary(object: &Object, types: PythonTypes<'_>) -> String {
 }
 
 fn class(schema: &Schema, object: &Object, name: &str, types: PythonTypes<'_>) -> String {
-    let hidden = object.fields.iter().any(|field| BUILTINS.contains(&field.name.as_str()));
-    let types = PythonTypes { builtins: if hidden { "builtins." } else { "" }, ..types };
+    let builtins =
+        builtins_beside(object.fields.iter().map(|field| (field.name.as_str(), field.accepts_type)));
+    let types = PythonTypes { builtins, ..types };
     let doc = docstring(&[described(&schema.description, &about(schema))], "    ");
     match types.direction {
         Direction::Response => {
@@ -137,7 +151,7 @@ fn class(schema: &Schema, object: &Object, name: &str, types: PythonTypes<'_>) -
             let mut out = format!("class {name}({base}, total=False):\n{doc}");
             for field in &object.fields {
                 let _ = writeln!(out, "    {}: {}", field.name, key(field, types));
-                out.push_str(&docstring(&[field_doc(schema, field)], "    "));
+                out.push_str(&docstring(&[sent_field_doc(field, &schema.source)], "    "));
             }
             out
         }
@@ -162,7 +176,7 @@ fn attribute(schema: &Schema, field: &Field, types: PythonTypes<'_>) -> String {
     format!(
         "    @{}property\n    def {name}(self) -> {ty}:\n{}",
         types.builtins,
-        docstring(&[field_doc(schema, field)], "        ")
+        docstring(&[field_doc(field, &schema.source)], "        ")
     )
 }
 
@@ -191,12 +205,6 @@ fn conveniences(object: &Object, types: PythonTypes<'_>) -> String {
 }
 
 fn key(field: &Field, types: PythonTypes<'_>) -> String {
-    let ty = types.expression(&field.ty);
+    let ty = types.sent(&field.ty, field.accepts_type);
     if field.required { format!("{}[{ty}]", types.imported("Required")) } else { ty }
-}
-
-fn field_doc(schema: &Schema, field: &Field) -> String {
-    let origin = member_origin(field, &schema.source);
-    let deprecated = if field.deprecated { " Deprecated." } else { "" };
-    described(&field.description, &facts(&field.constraints, field.default.as_ref(), &origin)) + deprecated
 }

@@ -9,9 +9,9 @@ use crate::names::snake;
 
 pub(super) fn emit(api: &Api) -> String {
     let mut out = format!(
-        "import type {{ Operation }} from \"{}/operation\";\n\n\
+        "import type {{ Operation }} from \"{}\";\n\n\
          /** Every operation by its id. */\nexport const operations = {{\n",
-        api.home.node_runtime
+        api.home.node_module("Operation")
     );
     for operation in &api.operations {
         out.push_str(&entry(api, operation));

@@ -33,17 +33,18 @@ fn imports(api: &Api) -> String {
     }
     let plain = |operation: &Operation| operation.stream.as_ref().is_some_and(|stream| stream.last.is_none());
     let classes: BTreeSet<String> = api.operations.iter().filter_map(streams::class_name).collect();
-    let runtime = api.home.node_runtime;
+    let module = |name| api.home.node_module(name);
     let import = |name| import(api, name);
-    let mut out = format!("import type {{ {} }} from \"{runtime}/promise\";\n", import("ApiPromise"));
+    let mut out = format!("import type {{ {} }} from \"{}\";\n", import("ApiPromise"), module("ApiPromise"));
     let _ = writeln!(
         out,
-        "import {{ type {}, {} }} from \"{runtime}/resource\";",
+        "import {{ type {}, {} }} from \"{}\";",
         import("RequestOptions"),
-        import("Resource")
+        import("Resource"),
+        module("Resource")
     );
     if api.operations.iter().any(plain) {
-        let _ = writeln!(out, "import type {{ {} }} from \"{runtime}/stream\";", import("Stream"));
+        let _ = writeln!(out, "import type {{ {} }} from \"{}\";", import("Stream"), module("Stream"));
     }
     out.push_str("import { operations } from \"./operations\";\n");
     if !classes.is_empty() {

@@ -33,11 +33,12 @@ pub(super) fn emit(api: &Api) -> String {
     }
     let types: Vec<String> = used.into_iter().collect();
     let (promise, base) = (imported(api, "ApiPromise"), imported(api, "Stream"));
-    let runtime = api.home.node_runtime;
     let mut out = format!(
-        "import type {{ {} }} from \"{runtime}/promise\";\nimport {{ {} }} from \"{runtime}/stream\";\n",
+        "import type {{ {} }} from \"{}\";\nimport {{ {} }} from \"{}\";\n",
         import(api, "ApiPromise"),
+        api.home.node_module("ApiPromise"),
         import(api, "Stream"),
+        api.home.node_module("Stream"),
     );
     let _ = writeln!(out, "import type {{ {} }} from \"./types\";", types.join(", "));
     for (name, (stream, last)) in &classes {

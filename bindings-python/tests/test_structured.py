@@ -313,7 +313,9 @@ def test_importing_the_package_imports_neither_pydantic_nor_the_helpers() -> Non
         ("ChatArguments", resources.ChatCompletions.create, {"response_format", "stream"}),
         ("ResponseArguments", resources.Responses.create, {"stream"}),
         ("MessageArguments", resources.Messages.create, {"stream"}),
+        ("MessageLoopBase", resources.Messages.create, {"output_format", "stream", "tools"}),
         ("NativeArguments", resources.Native.generate_content, {"model"}),
+        ("NativeBase", resources.Native.generate_content, {"model", "tools"}),
     ],
 )
 def test_the_arguments_of_helpers_are_those_of_create(

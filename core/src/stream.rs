@@ -6,7 +6,7 @@
 
 mod accumulate;
 mod answer;
-mod chat_events;
+pub(crate) mod chat_events;
 mod chunk_template;
 mod classify;
 mod document;
@@ -42,7 +42,6 @@ use serde::Deserialize;
 use tokio::time::{Instant, Sleep};
 
 pub use self::accumulate::Accumulator;
-pub(crate) use self::chat_events::ValueOfText;
 pub use self::chat_events::{ChatEvent, ChatEvents, NoValue};
 use self::chunk_template::ChunkTemplate;
 use self::levels::Levels;

@@ -80,8 +80,8 @@ class ResponseArguments(ResponseBase, total=False):
 
     tools: Sequence[types.ResponseToolParam] | None | NotGiven
 
-class MessageBase(CallOptions, total=False):
-    """Without output_format and stream."""
+class MessageLoopBase(CallOptions, total=False):
+    """Without tools, output_format and stream."""
 
     model: Required[str]
     max_tokens: Required[int]
@@ -91,7 +91,6 @@ class MessageBase(CallOptions, total=False):
     temperature: float | None | NotGiven
     top_p: float | None | NotGiven
     top_k: int | None | NotGiven
-    tools: Sequence[types.MessageToolParam] | None | NotGiven
     tool_choice: types.MessageToolChoiceParam | None | NotGiven
     thinking: types.MessageThinkingParam | None | NotGiven
     metadata: types.MessageMetadataParam | Record | None | NotGiven
@@ -99,18 +98,27 @@ class MessageBase(CallOptions, total=False):
     output_config: types.MessageOutputConfigParam | Record | None | NotGiven
     cache_control: types.MessageCacheControlParam | Record | None | NotGiven
 
+class MessageBase(MessageLoopBase, total=False):
+    """Without output_format and stream."""
+
+    tools: Sequence[types.MessageToolParam] | None | NotGiven
+
 class MessageArguments(MessageBase, total=False):
     """Without stream."""
 
     output_format: types.MessageOutputFormatParam | None | NotGiven
 
-class NativeArguments(CallOptions, total=False):
-    """All but the model."""
+class NativeBase(CallOptions, total=False):
+    """Without the model and tools."""
 
     contents: Required[Sequence[types.NativeContentParam | Record]]
     systemInstruction: types.NativeContentParam | Record | None | NotGiven
     generationConfig: types.NativeGenerationConfigParam | Record | None | NotGiven
-    tools: Sequence[types.NativeToolParam | Record] | None | NotGiven
     toolConfig: types.NativeToolConfigParam | Record | None | NotGiven
     safetySettings: Sequence[Mapping[str, object]] | None | NotGiven
     cachedContent: str | None | NotGiven
+
+class NativeArguments(NativeBase, total=False):
+    """All but the model."""
+
+    tools: Sequence[types.NativeToolParam | Record] | None | NotGiven

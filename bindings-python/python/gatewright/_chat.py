@@ -135,7 +135,7 @@ class ChatCompletions(resources.ChatCompletions):
                 `messages`.
             ConfigurationError: A function has arguments without a JSON Schema, or pydantic is missing.
         """
-        from gatewright._tools import ChatLoop, run
+        from gatewright._tool_loops import ChatLoop, run
 
         given = {**arguments, "response_format": response_format}
         loop: ChatLoop[types.ChatCompletion] = ChatLoop(tools, max_rounds, raise_errors, given)
@@ -274,7 +274,7 @@ class AsyncChatCompletions(resources.AsyncChatCompletions):
         >>> asyncio.run(ask())
         1
         """
-        from gatewright._tools import ChatLoop, run_async
+        from gatewright._tool_loops import ChatLoop, run_async
 
         given = {**arguments, "response_format": response_format}
         loop: ChatLoop[types.ChatCompletion] = ChatLoop(tools, max_rounds, raise_errors, given)

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use indexmap::IndexMap;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::growing_text::GrowingText;
@@ -27,7 +28,7 @@ use crate::wire::json_weight;
 ///     }
 /// }
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum NoValue {}
 
 /// What an event of a chat stream brings, with the answer so far. `T` is the type that the whole text is read as.

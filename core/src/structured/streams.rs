@@ -17,8 +17,9 @@ use crate::api::types::{
     self, ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, ResponseRequest, ResponseStreamEvent,
 };
 use crate::client::resources::{ChatCompletions, Responses};
+use crate::stream::chat_events::ValueOfText;
 use crate::stream::json_prefix::JsonPrefix;
-use crate::stream::{ChatEvents, EventStream, RawStream, ResponseEvents, ValueOfText};
+use crate::stream::{ChatEvents, EventStream, RawStream, ResponseEvents};
 use crate::transport::response::Response;
 use crate::wire::error::{Error, ErrorKind};
 

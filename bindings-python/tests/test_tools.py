@@ -151,7 +151,8 @@ def check_events(case: Any, events: list[Any]) -> None:
 
 @pytest.mark.parametrize("case", cases("streams"))
 def test_streamed_loops_tell_the_events_of_every_answer(serve: Serve, case: Any) -> None:
-    script, events = Script([], case["streams"]), []  # type: ignore[var-annotated]
+    script = Script([], case["streams"])
+    events: list[Any] = []
     with Client(serve(script), "key", max_retries=0) as client:
         check(case, script, lambda: run_case(client, case, on_event=events.append))
     check_events(case, events)
@@ -159,7 +160,8 @@ def test_streamed_loops_tell_the_events_of_every_answer(serve: Serve, case: Any)
 
 @pytest.mark.parametrize("case", cases("streams"))
 def test_streamed_loops_tell_the_events_of_every_answer_async(serve: Serve, case: Any) -> None:
-    script, events = Script([], case["streams"]), []  # type: ignore[var-annotated]
+    script = Script([], case["streams"])
+    events: list[Any] = []
     base_url = serve(script)
 
     async def run() -> Any:
@@ -333,6 +335,8 @@ def test_arguments_that_have_no_name_are_refused(function: Callable[..., Any]) -
 def test_what_is_no_function_is_refused(client: Client) -> None:
     with pytest.raises(TypeError, match="a tool must be a function, not dict"):
         client.chat.completions.run_tools(model="m", messages=[], tools=[{}])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="two tools are called add"):
+        client.chat.completions.run_tools(model="m", messages=[], tools=[add, add])
     with pytest.raises(ValueError, match="max_rounds must be a whole number from 1, not 0"):
         client.chat.completions.run_tools(model="m", messages=[], tools=[add], max_rounds=0)
 

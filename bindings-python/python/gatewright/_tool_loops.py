@@ -64,7 +64,11 @@ class Loop(Generic[_Answer]):
             raise TypeError(f"{self.method}() does not stream")
         if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
             raise ValueError(f"max_rounds must be a whole number from 1, not {max_rounds!r}")
-        self.tools = {tool.name: tool for tool in map(_tool, tools)}
+        self.tools: dict[str, Tool] = {}
+        for tool in map(_tool, tools):
+            if tool.name in self.tools:
+                raise ValueError(f"two tools are called {tool.name}")
+            self.tools[tool.name] = tool
         self.max_rounds = max_rounds
         self.raise_errors = raise_errors
         self.rounds = 0
@@ -281,7 +285,7 @@ class _JointLoop(Loop[_Answer]):
     def events(self, stream: Any) -> Any:
         from gatewright._events import AsyncPlainEvents, PlainEvents
 
-        kind = AsyncPlainEvents if isinstance(stream, AsyncStream) else PlainEvents
+        kind: Any = AsyncPlainEvents if isinstance(stream, AsyncStream) else PlainEvents
         return kind(stream, None)
 
 

@@ -1,5 +1,6 @@
 //! The loop, whatever the protocol.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::future::IntoFuture;
 
@@ -202,6 +203,11 @@ impl<'a, R: ToolRequest> ToolLoop<'a, R> {
     async fn run(mut self) -> Result<ToolRun<R>, Error> {
         if self.max_rounds == 0 {
             return Err(Error::new(ErrorKind::InvalidRequest, "max_rounds must be at least 1"));
+        }
+        let mut names = HashSet::new();
+        if let Some(tool) = self.tools.iter().find(|tool| !names.insert(tool.name())) {
+            let message = format!("two tools are called {}", tool.name());
+            return Err(Error::new(ErrorKind::InvalidRequest, message));
         }
         self.request.describe(self.tools);
         let mut rounds = 0;

@@ -242,7 +242,7 @@ async fn parse_error_shows_bounded_text_without_secrets() {
 /// The type of the vectors.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 pub(crate) struct Town {
-    name: String,
+    pub(crate) name: String,
     population: i64,
     districts: Vec<District>,
 }

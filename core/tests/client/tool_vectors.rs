@@ -158,7 +158,9 @@ async fn run(protocol: &str, case: &LoopCase, server: &Server, told: &mut Told) 
             request.contents = read(&case.messages);
             request.tool_config = choice.map(read);
             let run = client.native().run_tools("m", &request, &tools);
-            ran!(run, case, told, |event| [json!(event)], |run: &gatewright::ToolRun<_>| run.text())
+            ran!(run, case, told, |event| [json!(event)], |run: &gatewright::ToolRun<
+                GenerateContentRequest,
+            >| run.text())
         }
         other => panic!("no loops in {other}"),
     }

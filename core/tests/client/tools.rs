@@ -189,6 +189,8 @@ async fn exceeding_max_rounds_is_an_error_with_the_conversation() {
 
     let error = client.chat().completions().run_tools(&request, &tools).max_rounds(0).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+    let error = client.chat().completions().run_tools(&request, &[echo(), echo()]).await.unwrap_err();
+    assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidRequest, "two tools are called echo"));
     assert_eq!(server.requests().len(), 3);
 }
 

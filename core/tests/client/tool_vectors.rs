@@ -131,7 +131,8 @@ async fn run(protocol: &str, case: &LoopCase, server: &Server, told: &mut Told) 
             let mut request = chat_request();
             request.messages = read::<Vec<ChatMessage>>(&case.messages);
             request.tool_choice = choice.map(read);
-            let run = client.chat().completions().run_tools(&request, &tools);
+            let chat = client.chat();
+            let run = chat.completions().run_tools(&request, &tools);
             let text = |run: &gatewright::ToolRun| run.text().unwrap_or_default().to_owned();
             ran!(run, case, told, |event| json_of(&event), text)
         }

@@ -32,6 +32,7 @@ const LATER = [
   "strict.js",
   "structured.js",
   "tee.js",
+  "tool-dialects.js",
   "tools.js",
   "videos.js",
 ];

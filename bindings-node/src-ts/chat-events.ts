@@ -134,18 +134,21 @@ export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEv
   /** The events. Errors: those of the call, and of `finalChatCompletion`; TypeError for another loop. */
   async *[Symbol.asyncIterator](): AsyncGenerator<ChatEvent<T>, void, undefined> {
     const answer = new Answer(this.#format);
-    for await (const chunk of await this.opened) yield* await this.#told(answer.take(chunk));
-    yield* await this.#told(answer.end());
+    const events: ChatEvent<unknown>[] = [];
+    for await (const chunk of await this.opened) {
+      const error = await answer.take(chunk, events).catch(failed);
+      yield* events.splice(0) as ChatEvent<T>[];
+      if (error !== undefined) await this.#fail(error);
+    }
+    const error = await answer.end(events).catch(failed);
+    yield* events as ChatEvent<T>[];
+    if (error !== undefined) await this.#fail(error);
   }
 
-  async #told(events: Promise<ChatEvent<unknown>[]>): Promise<ChatEvent<T>[]> {
-    try {
-      return (await events) as ChatEvent<T>[];
-    } catch (error) {
-      // The error of the whole answer says what is wrong with it.
-      if (error instanceof Unfit) await this.finalChatCompletion();
-      throw error;
-    }
+  /** Errors: that of the whole answer, which says what is wrong with it; else this one. */
+  async #fail(error: Error): Promise<void> {
+    if (error instanceof Unfit) await this.finalChatCompletion();
+    throw error;
   }
 
   /**
@@ -170,6 +173,9 @@ export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEv
     return choices[0]?.message.content ?? null;
   }
 }
+
+/** An error as a value, so that the events before it are told first. */
+const failed = (error: Error): Error => error;
 
 /** What has arrived of a call. */
 class CallSoFar {
@@ -198,9 +204,9 @@ class Answer {
     this.#format = format;
   }
 
-  /** The events of a chunk. Errors: `Unfit` where a text cannot become what was asked for. */
-  async take(chunk: ChatCompletionChunk): Promise<ChatEvent<unknown>[]> {
-    const events: ChatEvent<unknown>[] = [{ type: "chunk", chunk }];
+  /** Adds the events of a chunk. Errors: `Unfit` where a text cannot become what was asked for. */
+  async take(chunk: ChatCompletionChunk, events: ChatEvent<unknown>[]): Promise<void> {
+    events.push({ type: "chunk", chunk });
     for (const { index = 0, delta, finish_reason: reason } of chunk.choices ?? []) {
       const choice = this.#choices.get(index) ?? new ChoiceSoFar();
       this.#choices.set(index, choice);
@@ -211,14 +217,11 @@ class Answer {
       }
       await this.#finish(events, index, choice);
     }
-    return events;
   }
 
-  /** The events that a stream without finish reasons has not had yet. */
-  async end(): Promise<ChatEvent<unknown>[]> {
-    const events: ChatEvent<unknown>[] = [];
+  /** Adds the events that a stream without finish reasons has not had yet. */
+  async end(events: ChatEvent<unknown>[]): Promise<void> {
     for (const [index, choice] of this.#choices) await this.#finish(events, index, choice);
-    return events;
   }
 
   async #add(

@@ -18,14 +18,8 @@ import type { RequestOptions } from "./resource";
 import type { Parsed, Schema, StandardSchema } from "./standard";
 import type { StreamClass } from "./stream";
 import { type Asked, formatOf, parseCompletion, refuseStream, wireFormat } from "./structured";
-import {
-  type ConversationMessage,
-  chatDialect,
-  loop,
-  type Tool,
-  type ToolLoopOptions,
-  type ToolRun,
-} from "./tools";
+import { chatDialect } from "./tool-dialects";
+import { type ConversationMessage, loop, type Tool, type ToolLoopOptions, type ToolRun } from "./tools";
 
 /** Parameters of `chat.completions.create`, whose format may be a schema, too. */
 export interface ChatCompletionParams extends Omit<ChatCompletionRequest, "response_format"> {

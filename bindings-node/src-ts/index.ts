@@ -51,8 +51,13 @@ export type * from "./generated/resources";
 export * from "./generated/streams";
 export type * from "./generated/types";
 export type { ResponseItemPage } from "./input-items";
-export { MessageEvents, type MessageParseParams, type ParsedMessage } from "./messages";
-export type { ContentParseParams, NativeModelPage, ParsedContent } from "./native";
+export {
+  MessageEvents,
+  type MessageParseParams,
+  type MessageToolParams,
+  type ParsedMessage,
+} from "./messages";
+export type { ContentParseParams, ContentToolParams, NativeModelPage, ParsedContent } from "./native";
 export type { ApiKeyFunction, ClientAliases, TimeoutAlias } from "./options";
 export { ApiPromise } from "./promise";
 export { Reader } from "./reader";

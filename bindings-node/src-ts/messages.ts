@@ -4,18 +4,32 @@ import { CallSite } from "./failure";
 import { operations } from "./generated/operations";
 import { MessagesResource } from "./generated/resources";
 import { MessageStream } from "./generated/streams";
-import type { Message, MessageOutputConfig, MessageRequest, MessageStreamEvent } from "./generated/types";
+import type {
+  Message,
+  MessageOutputConfig,
+  MessageRequest,
+  MessageStreamEvent,
+  MessageTurn,
+} from "./generated/types";
 import { ApiPromise } from "./promise";
 import { Reader } from "./reader";
 import type { RequestOptions } from "./resource";
 import type { Parsed, Schema } from "./standard";
 import { formatOf, parseMessage, refuseStream } from "./structured";
+import { messagesDialect } from "./tool-dialects";
+import { loop, type Tool, type ToolLoopOptions, type ToolRun } from "./tools";
 
 /** Parameters of `messages.parse`. */
 export interface MessageParseParams<S extends Schema>
   extends Omit<MessageRequest, "output_config" | "output_format" | "stream"> {
   /** What the answer has to be, in `format`: a zod 4 schema, another one of this kind, or a JSON Schema. */
   output_config: Omit<MessageOutputConfig, "format"> & { format: S };
+}
+
+/** Parameters of `messages.runTools`. */
+export interface MessageToolParams extends Omit<MessageRequest, "tools" | "stream"> {
+  /** The functions, made with `tool`. */
+  tools: readonly Tool[];
 }
 
 /** A message with a value. */
@@ -126,5 +140,49 @@ export class Messages extends MessagesResource {
     return new MessageEvents(
       this.connection.send<MessageStream>(operation, [], body, options, site, MessageStream),
     );
+  }
+
+  /**
+   * Asks a model that may call tools, until it answers without calling one.
+   *
+   * The calls of a round run at the same time, and their results are one turn of the user. An error of a tool goes to the
+   * model as `error: …`, and so do arguments that do not fit. A `tool_choice` that forces a call applies to the first round
+   * only.
+   *
+   * Errors: `ToolLoopError` if there are too many rounds, or an answer is cut off within its calls, with the turns in
+   * `error.messages`; those of `create`.
+   *
+   * @example
+   * ```js
+   * import { Client, tool } from "gatewright";
+   *
+   * const time = tool({ name: "time", description: "The time.", run: () => new Date().toISOString() });
+   * const messages = [{ role: "user", content: "How late is it?" }];
+   * const params = { model: "model-breeze", max_tokens: 256, messages, tools: [time] };
+   * const run = await new Client().messages.runTools(params, { maxRounds: 3, onEvent: ({ type }) => console.log(type) });
+   * console.log(run.text, run.rounds, run.messages.length);
+   * ```
+   */
+  async runTools(
+    params: MessageToolParams,
+    options: ToolLoopOptions<MessageTurn, MessageStreamEvent> = {},
+  ): Promise<ToolRun<MessageTurn, Message>> {
+    const operation = { ...operations.create_message, name: "messages.runTools" };
+    const site = new CallSite(this.runTools);
+    const { onEvent, ...others } = options;
+    return loop(messagesDialect(operation), params, others, site, async (body, callOptions) => {
+      if (onEvent === undefined) return this.connection.send<Message>(operation, [], body, callOptions, site);
+      const streamed = { ...body, stream: true };
+      const stream = await this.connection.send<MessageStream>(
+        operation,
+        [],
+        streamed,
+        callOptions,
+        site,
+        MessageStream,
+      );
+      for await (const event of stream) await onEvent(event);
+      return stream.finalMessage();
+    });
   }
 }

@@ -3,9 +3,11 @@
 import { CallSite } from "./failure";
 import { operations } from "./generated/operations";
 import { type ListNativeModelsParams, NativeModelsResource, NativeResource } from "./generated/resources";
+import { GenerateContentResponseStream } from "./generated/streams";
 import type {
   GenerateContentRequest,
   GenerateContentResponse,
+  NativeContent,
   NativeGenerationConfig,
   NativeModel,
   NativeModelList,
@@ -15,6 +17,8 @@ import { ApiPromise } from "./promise";
 import type { RequestOptions } from "./resource";
 import type { Parsed, Schema } from "./standard";
 import { formatOf, parseContent } from "./structured";
+import { nativeDialect } from "./tool-dialects";
+import { loop, type Tool, type ToolLoopOptions, type ToolRun } from "./tools";
 
 /** Parameters of `native.parse`. */
 export interface ContentParseParams<S extends Schema>
@@ -25,6 +29,14 @@ export interface ContentParseParams<S extends Schema>
   generationConfig: Omit<NativeGenerationConfig, "responseJsonSchema" | "responseSchema"> & {
     responseJsonSchema: S;
   };
+}
+
+/** Parameters of `native.runTools`. */
+export interface ContentToolParams extends Omit<GenerateContentRequest, "tools"> {
+  /** The model. */
+  model: string;
+  /** The functions, made with `tool`. */
+  tools: readonly Tool[];
 }
 
 /** A native answer with a value. */
@@ -119,5 +131,50 @@ export class Native extends NativeResource {
         return answer as ParsedContent<Parsed<S>>;
       })(),
     );
+  }
+
+  /**
+   * Asks a model that may call tools, until it answers without calling one. The first candidate counts.
+   *
+   * The calls of a round run at the same time, and their results are one content of the user. An error of a tool goes to the
+   * model as `error: …`, and so do arguments that do not fit. A `functionCallingConfig` that forces a call applies to the
+   * first round only.
+   *
+   * Errors: `ToolLoopError` if there are too many rounds, or an answer has no candidates or is cut off within its calls, with
+   * the contents in `error.messages`; those of `generateContent`.
+   *
+   * @example
+   * ```js
+   * import { Client, tool } from "gatewright";
+   *
+   * const time = tool({ name: "time", description: "The time.", run: () => new Date().toISOString() });
+   * const contents = [{ parts: [{ text: "How late is it?" }] }];
+   * const run = await new Client().native.runTools({ model: "model-terra", contents, tools: [time] });
+   * console.log(run.text, run.rounds, run.messages.length);
+   * ```
+   */
+  async runTools(
+    params: ContentToolParams,
+    options: ToolLoopOptions<NativeContent, GenerateContentResponse> = {},
+  ): Promise<ToolRun<NativeContent, GenerateContentResponse>> {
+    const name = "native.runTools";
+    const operation = { ...operations.generate_content, name };
+    const streamed = { ...operations.stream_generate_content, name };
+    const site = new CallSite(this.runTools);
+    const { onEvent, ...others } = options;
+    return loop(nativeDialect(operation), params, others, site, async (body, callOptions) => {
+      if (onEvent === undefined)
+        return this.connection.send<GenerateContentResponse>(operation, [], body, callOptions, site);
+      const stream = await this.connection.send<GenerateContentResponseStream>(
+        streamed,
+        [],
+        body,
+        callOptions,
+        site,
+        GenerateContentResponseStream,
+      );
+      for await (const event of stream) await onEvent(event);
+      return stream.finalResponse();
+    });
   }
 }

@@ -13,14 +13,8 @@ import { type ResponseEvent, ResponseEvents } from "./response-events";
 import type { Parsed, Schema, StandardSchema } from "./standard";
 import type { StreamClass } from "./stream";
 import { type Asked, formatOf, parseResponse, refuseStream, wireFormat } from "./structured";
-import {
-  type ConversationItem,
-  loop,
-  responsesDialect,
-  type Tool,
-  type ToolLoopOptions,
-  type ToolRun,
-} from "./tools";
+import { responsesDialect } from "./tool-dialects";
+import { type ConversationItem, loop, type Tool, type ToolLoopOptions, type ToolRun } from "./tools";
 
 /** Options of the text of a response, whose format may be a schema. */
 export interface SchemaTextOptions<F> extends Omit<ResponseTextOptions, "format"> {

@@ -1,14 +1,7 @@
 /** Tool loops: functions that a model may call, and the conversation in which it does. */
 
 import { type CallSite, cancelled, failureOf } from "./failure";
-import type {
-  ChatCompletion,
-  ChatCompletionMessage,
-  ChatMessage,
-  InputItem,
-  OutputItem,
-  Response,
-} from "./generated/types";
+import type { ChatCompletionMessage, ChatMessage, InputItem, OutputItem } from "./generated/types";
 import type { Operation } from "./operation";
 import type { RequestOptions } from "./resource";
 import { responseOf } from "./response";
@@ -166,7 +159,7 @@ export interface ToolLoopOptions<M, E> extends RequestOptions {
 
 /** The end of a tool loop. */
 export interface ToolRun<M, A> {
-  /** The whole conversation, the last answer included: append to it and go on. Of responses: items. */
+  /** The whole conversation, the last answer included: append to it and go on. Of responses: items; of messages: turns; of native: contents. */
   readonly messages: M[];
   /** The last answer. */
   readonly completion: A;
@@ -185,87 +178,41 @@ export type ConversationMessage = ChatMessage | ChatCompletionMessage;
 export type ConversationItem = InputItem | OutputItem;
 
 /** A call that a model asks for. */
-interface Call {
+export interface ToolCall {
   readonly id: string;
   readonly name: string;
   readonly arguments: string;
 }
 
+/** What a model is told about a call. */
+export interface ToolOutput {
+  readonly text: string;
+  readonly isError: boolean;
+}
+
 /** What the protocols differ in. */
-interface Dialect<M, A> {
+export interface Dialect<M, A> {
   /** Under the name of the method that was called. */
   readonly operation: Operation;
   /** The parameter that holds the conversation. */
   readonly conversation: string;
+  /** The parameter that says whether the model may call tools. */
+  readonly choice: string;
   begin(given: unknown): M[];
-  described(tool: Tool): object;
+  described(tools: readonly Tool[]): object[];
+  /** What lets the model decide, in place of what forces a call. */
+  unforced(choice: unknown): unknown;
   /** What an answer adds to the conversation, the calls in it, and why it was cut off or what else ends the loop. */
-  read(answer: A): { added: M[]; calls: Call[]; cutOff?: string | undefined; failed?: string | undefined };
-  result(call: Call, text: string): M;
+  read(answer: A): {
+    added: M[];
+    calls: ToolCall[];
+    cutOff?: string | undefined;
+    failed?: string | undefined;
+  };
+  /** What the results of a round add to the conversation. */
+  results(calls: readonly ToolCall[], outputs: readonly ToolOutput[]): M[];
   text(answer: A): string;
 }
-
-function functionOf({ name, description, parameters }: Tool): object {
-  return { name, ...(description !== undefined && { description }), parameters };
-}
-
-/** Loops of chat completions. */
-export const chatDialect = (operation: Operation): Dialect<ConversationMessage, ChatCompletion> => ({
-  operation,
-  conversation: "messages",
-  begin: (given) => [...(given as ConversationMessage[])],
-  described: (tool) => ({ type: "function", function: functionOf(tool) }),
-  read({ choices: [choice] }) {
-    if (choice === undefined) return { added: [], calls: [], failed: "the answer has no choices" };
-    const { message, finish_reason: reason } = choice;
-    const calls = (message.tool_calls ?? []).map((call) => {
-      const {
-        id,
-        function: made,
-        custom,
-      } = call as {
-        id: string;
-        function?: { name: string; arguments: string };
-        custom?: { name: string; input: string };
-      };
-      const name = made?.name ?? custom?.name ?? "";
-      return { id, name, arguments: made?.arguments ?? custom?.input ?? "" };
-    });
-    const isCutOff = reason === "length" || reason === "content_filter";
-    return { added: [message], calls, cutOff: isCutOff ? reason : undefined };
-  },
-  result: ({ id }, content) => ({ role: "tool", tool_call_id: id, content }),
-  text: ({ choices: [choice] }) => choice?.message.content ?? "",
-});
-
-/** Loops of responses. */
-export const responsesDialect = (operation: Operation): Dialect<ConversationItem, Response> => ({
-  operation,
-  conversation: "input",
-  begin: (given) =>
-    typeof given === "string" ? [{ role: "user", content: given }] : [...(given as ConversationItem[])],
-  described: (tool) => ({ type: "function", ...functionOf(tool) }),
-  read({ output, status, error, incomplete_details: details }) {
-    const calls = (output as { type: string; call_id?: string; name?: string; arguments?: string }[])
-      .filter(({ type }) => type === "function_call")
-      .map(({ call_id, name, arguments: text }) => ({
-        id: call_id ?? "",
-        name: name ?? "",
-        arguments: text ?? "",
-      }));
-    return {
-      added: output,
-      calls,
-      cutOff: status === "incomplete" ? (details?.reason ?? "incomplete") : undefined,
-      failed:
-        status === "failed"
-          ? `the answer failed: ${error?.message ?? "the gateway does not say why"}`
-          : undefined,
-    };
-  },
-  result: ({ id }, output) => ({ type: "function_call_output", call_id: id, output }),
-  text: (response) => response.output_text,
-});
 
 /**
  * Asks a model that may call tools, until it answers without calling one. The calls of a round run at the same time.
@@ -281,7 +228,7 @@ export async function loop<M, A extends object>(
   site: CallSite,
   ask: (params: object, options: RequestOptions) => Promise<A>,
 ): Promise<ToolRun<M, A>> {
-  const { operation, conversation } = dialect;
+  const { operation, conversation, choice } = dialect;
   const { name: method } = operation;
   const { maxRounds = MAX_ROUNDS, raiseErrors = false, onMessage, ...callOptions } = options;
   if (!Number.isInteger(maxRounds) || maxRounds < 1) {
@@ -290,7 +237,7 @@ export async function loop<M, A extends object>(
   const { tools: given, [conversation]: begun, ...rest } = params as Record<string, unknown>;
   if (rest["stream"] === true) throw new TypeError(`${method}: it does not stream; leave out stream`);
   const tools = byName(method, given);
-  const described = [...tools.values()].map((tool) => dialect.described(tool));
+  const described = tools.size > 0 && { tools: dialect.described([...tools.values()]) };
   const messages = dialect.begin(begun);
   const { signal } = callOptions;
 
@@ -300,7 +247,7 @@ export async function loop<M, A extends object>(
       await onMessage?.(message);
     }
   };
-  const run = async ({ id, name, arguments: text }: Call): Promise<string> => {
+  const run = async ({ id, name, arguments: text }: ToolCall): Promise<ToolOutput> => {
     const called = tools.get(name);
     if (called === undefined) {
       return told(
@@ -308,7 +255,7 @@ export async function loop<M, A extends object>(
       );
     }
     try {
-      return resultText(await called.call(text, { id, signal }));
+      return { text: resultText(await called.call(text, { id, signal })), isError: false };
     } catch (error) {
       if (raiseErrors) throw error;
       return told(error instanceof Error ? error.message || error.name : String(error));
@@ -316,15 +263,10 @@ export async function loop<M, A extends object>(
   };
 
   for (let rounds = 0; ; rounds += 1) {
-    const choice = rest["tool_choice"];
+    const chosen = rest[choice];
     // What forces a call would force one in each round.
-    const eased = rounds > 0 && choice != null && choice !== "none" ? { tool_choice: "auto" } : {};
-    const body = {
-      ...rest,
-      ...eased,
-      ...(described.length > 0 && { tools: described }),
-      [conversation]: [...messages],
-    };
+    const unforced = rounds > 0 && chosen != null && { [choice]: dialect.unforced(chosen) };
+    const body = { ...rest, ...unforced, ...described, [conversation]: [...messages] };
     const answer = await ask(body, callOptions);
     const { added, calls, cutOff, failed } = dialect.read(answer);
     await add(added);
@@ -348,10 +290,10 @@ export async function loop<M, A extends object>(
       );
     }
     const origin = { operation: operation.id, method, site };
-    const texts = await unlessAborted(Promise.all(calls.map(run)), signal, (reason) =>
+    const outputs = await unlessAborted(Promise.all(calls.map(run)), signal, (reason) =>
       cancelled(origin, reason),
     );
-    await add(calls.map((call, index) => dialect.result(call, texts[index] as string)));
+    await add(dialect.results(calls, outputs));
   }
 }
 
@@ -366,8 +308,9 @@ function byName(method: string, given: unknown): ReadonlyMap<string, Tool> {
   return tools;
 }
 
-function told(error: string): string {
-  return `error: ${error.length <= MAX_TOLD_LENGTH ? error : `${error.slice(0, MAX_TOLD_LENGTH)}…`}`;
+function told(error: string): ToolOutput {
+  const said = error.length <= MAX_TOLD_LENGTH ? error : `${error.slice(0, MAX_TOLD_LENGTH)}…`;
+  return { text: `error: ${said}`, isError: true };
 }
 
 /** What a tool returned as text for the model: text as it is, anything else as JSON. */

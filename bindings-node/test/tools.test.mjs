@@ -7,7 +7,7 @@ import { APIError, CancelledError, Client, Tool, ToolLoopError, tool } from "gat
 import { z } from "zod";
 
 import { startGateway } from "./support/gateway.mjs";
-import { answerWith, serve } from "./support/server.mjs";
+import { answerWith, beginEvents, sendEvents, serve } from "./support/server.mjs";
 import { readVectors } from "./support/vectors.mjs";
 
 const TOOLS = [
@@ -64,38 +64,53 @@ const answer = (message, finish_reason = "stop") => ({
 });
 const LAST = answer({ role: "assistant", content: "Sunny." });
 
-/** Whether a conversation is the expected one; texts of results may be said in part. */
-function assertConversation(found, expected, name) {
-  assert.equal(found.length, expected.length, name);
-  for (const [index, message] of expected.entries()) {
-    const member = "output" in message ? "output" : "content";
-    const text = message[member];
-    const isPart = typeof text?.starts === "string";
-    assert.deepEqual({ ...found[index], ...(isPart && { [member]: text }) }, message, name);
-    if (!isPart) continue;
-    assert.ok(found[index][member].startsWith(text.starts), found[index][member]);
-    if (text.shows) assert.ok(found[index][member].includes(text.shows), found[index][member]);
+/** A value with each text that `expected` says in part replaced by what that says, if it is so. */
+function inPart(found, expected) {
+  if (typeof found === "string" && typeof expected?.starts === "string") {
+    assert.ok(found.startsWith(expected.starts), found);
+    assert.ok(found.includes(expected.shows ?? ""), found);
+    return expected;
   }
+  if (typeof found !== "object" || found === null) return found;
+  if (Array.isArray(found)) return found.map((value, index) => inPart(value, expected?.[index]));
+  return Object.fromEntries(
+    Object.entries(found).map(([name, value]) => [name, inPart(value, expected?.[name])]),
+  );
 }
 
-for (const [file, resource, conversation] of [
-  ["chat", (client) => client.chat.completions, "messages"],
-  ["responses", (client) => client.responses, "input"],
-]) {
-  test(`vectors: tool_loops/${file}.json`, async (t) => {
-    for (const vector of readVectors(`tool_loops/${file}.json`).cases) {
-      const { name, answers, max_rounds: maxRounds, tool_choice, tool_choices, error: expected } = vector;
+const assertConversation = (found, expected, name) =>
+  assert.deepEqual(inPart(found, expected), expected, name);
+
+const PROTOCOLS = {
+  chat: { resource: (client) => client.chat.completions, conversation: "messages", choice: "tool_choice" },
+  responses: { resource: (client) => client.responses, conversation: "input", choice: "tool_choice" },
+  messages: { resource: (client) => client.messages, conversation: "messages", choice: "tool_choice" },
+  native: { resource: (client) => client.native, conversation: "contents", choice: "toolConfig" },
+};
+
+/** Runs the loop of a vector. */
+function runVector(protocol, vector, client, options) {
+  const { resource, conversation, choice } = PROTOCOLS[protocol];
+  const params = { model: "m", [conversation]: vector[conversation], tools: TOOLS };
+  if (protocol === "messages") params.max_tokens = 9;
+  if (vector.tool_choice !== undefined) params[choice] = vector.tool_choice;
+  return resource(client).runTools(params, { maxRounds: vector.max_rounds, ...options });
+}
+
+for (const [protocol, { conversation, choice }] of Object.entries(PROTOCOLS)) {
+  test(`vectors: tool_loops/${protocol}.json`, async (t) => {
+    for (const vector of readVectors(`tool_loops/${protocol}.json`).cases) {
+      const { name, answers, tool_choices, error: expected } = vector;
       const { bodies, client } = await answering(t, answers);
-      const params = { model: "m", [conversation]: vector[conversation], tools: TOOLS };
-      if (tool_choice !== undefined) params.tool_choice = tool_choice;
       const told = [];
-      const onMessage = (message) => told.push(message);
-      const ran = resource(client).runTools(params, { maxRounds, onMessage });
+      const ran = runVector(protocol, vector, client, { onMessage: (message) => told.push(message) });
+      const begun = typeof vector[conversation] === "string" ? 1 : vector[conversation].length;
       if (expected !== undefined) {
         const error = await ran.then(assert.fail, (error) => error);
-        assert.ok(error instanceof ToolLoopError && error instanceof APIError, name);
+        assert.ok(error instanceof ToolLoopError && error instanceof APIError, `${name}: ${error}`);
         assert.ok(error.message.includes(expected.replace("max_rounds", "maxRounds")), error.message);
         assertConversation(error.messages, vector.conversation, name);
+        assert.deepEqual(told, error.messages.slice(begun));
         assert.deepEqual(error.answer, answers.at(-1));
         assert.match(error.stack, /tools\.test\.mjs/);
         continue;
@@ -106,10 +121,10 @@ for (const [file, resource, conversation] of [
       assert.deepEqual(completion, answers.at(-1));
       assert.equal(response, completion);
       assert.equal(bodies.length, answers.length);
-      assert.deepEqual(told, messages.slice(messages.length - told.length));
+      assert.deepEqual(told, messages.slice(begun));
       if (tool_choices)
         assert.deepEqual(
-          bodies.map((body) => body.tool_choice),
+          bodies.map((body) => body[choice]),
           tool_choices,
           name,
         );
@@ -117,6 +132,32 @@ for (const [file, resource, conversation] of [
     }
   });
 }
+
+test("vectors: tool_loops/streams.json", async (t) => {
+  for (const vector of readVectors("tool_loops/streams.json").cases) {
+    const { name, protocol, streams, events, text, rounds, conversation } = vector;
+    let asked = 0;
+    const server = await serve(t, (_, socket) => {
+      beginEvents(socket);
+      sendEvents(socket, ...streams[asked]);
+      socket.end();
+      asked += 1;
+    });
+    const client = new Client({ baseUrl: server.url, apiKey: "sk-test", maxRetries: 0 });
+    const told = [];
+    const onEvent = (event) => told.push(event);
+    const run = await runVector(protocol, vector, client, { onEvent });
+    assertConversation(run.messages, conversation, name);
+    assert.deepEqual([run.text, run.rounds, asked], [text, rounds, streams.length], name);
+    const found = told.filter(({ type }) => type !== "chunk");
+    assert.equal(found.length, events.length, name);
+    for (const [index, expected] of events.entries()) {
+      for (const [member, value] of Object.entries(expected)) {
+        assert.deepEqual(found[index][member], value, `${name}: ${index} ${member}`);
+      }
+    }
+  }
+});
 
 test("a gateway's model calls a tool that it must call", async () => {
   const options = { tools: TOOLS, tool_choice: "required" };
@@ -150,10 +191,51 @@ test("the events of each answer are told, if they are wanted", async () => {
   assert.equal(told.filter((type) => type === "response.completed").length, 2);
 });
 
+test("a gateway's model calls tools in messages and native", async () => {
+  const seen = [];
+  const onEvent = (event) => seen.push(event);
+  const question = "How is the weather in Oslo?";
+  const run = await gateway.messages.runTools(
+    {
+      model: "model-breeze",
+      max_tokens: 256,
+      messages: [{ role: "user", content: question }],
+      tools: TOOLS,
+      tool_choice: { type: "any" },
+    },
+    { onEvent },
+  );
+  assert.deepEqual(
+    run.messages.map(({ role }) => role),
+    ["user", "assistant", "user", "assistant"],
+  );
+  assert.equal(run.text, run.completion.text);
+  assert.equal(seen.filter(({ type }) => type === "message_stop").length, 2);
+  const content = await gateway.native.runTools(
+    {
+      model: "model-terra",
+      contents: [{ parts: [{ text: question }] }],
+      tools: TOOLS,
+      toolConfig: { functionCallingConfig: { mode: "ANY" } },
+    },
+    { onEvent },
+  );
+  assert.deepEqual([content.rounds, content.messages.length], [1, 4]);
+  assert.ok(content.text);
+  assert.ok(seen.at(-1).candidates);
+});
+
 test("tools are sent with their name, description and JSON Schema", async (t) => {
-  const { bodies, client } = await answering(t, [LAST]);
+  const message = { role: "assistant", type: "message", content: [], stop_reason: "end_turn" };
+  const { bodies, client } = await answering(t, [LAST, message, { candidates: [{}] }]);
   const bare = tool({ name: "what time?", run: () => "now" });
   await client.chat.completions.runTools({ ...PROMPT, tools: [TOOLS[0], bare] });
+  await client.messages.runTools({ model: "m", max_tokens: 9, messages: [], tools: [bare] });
+  await client.native.runTools({ model: "m", contents: [], tools: [bare] });
+  const described = { type: "object", properties: {}, additionalProperties: false };
+  assert.deepEqual(bodies[1].tools, [{ name: "what_time_", input_schema: described }]);
+  const declared = { name: "what_time_", parametersJsonSchema: described };
+  assert.deepEqual(bodies[2].tools, [{ functionDeclarations: [declared] }]);
   const [weather, time] = bodies[0].tools;
   assert.equal(weather.type, "function");
   assert.equal(weather.function.description, "The weather of a place.");

@@ -8,6 +8,7 @@ import Gatewright, {
   Client,
   type GatewrightError,
   type GenerateContentResponse,
+  type Message,
   type Middleware,
   type Model,
   type NativeModel,
@@ -173,6 +174,11 @@ export async function tools(): Promise<void> {
   const next = await client.responses.runTools({ model: "m", input: "Hi", tools: [bare] }, { timeoutMs: 1 });
   same<typeof next.response, Response>(true);
   await client.chat.completions.runTools({ ...prompt, messages: run.messages, tools: [bare] });
+  const message = await client.messages.runTools({ ...prompt, max_tokens: 1, tools: [bare] });
+  same<typeof message.completion, Message>(true);
+  await client.messages.create({ ...prompt, max_tokens: 1, messages: message.messages });
+  const content = await client.native.runTools({ model: "m", contents: [], tools: [bare] });
+  await client.native.generateContent({ model: "m", contents: content.messages });
   // @ts-expect-error: made with tool()
   await client.chat.completions.runTools({ ...prompt, tools: [{ type: "function" }] });
 }

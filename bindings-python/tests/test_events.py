@@ -101,6 +101,8 @@ def test_events_of_chat(serve: Serve, case: Any) -> None:
         check(case, events, error)
         if error is not None:
             with pytest.raises(gatewright.StructuredOutputError, match=re.escape(error.message)):
+                next(stream)
+            with pytest.raises(gatewright.StructuredOutputError, match=re.escape(error.message)):
                 stream.get_final_completion()
 
 

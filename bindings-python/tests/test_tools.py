@@ -8,7 +8,7 @@ import functools
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -42,25 +42,33 @@ TOOLS = [weather, add, report, fail]
 
 def cases(name: str) -> list[Any]:
     document = json.loads((VECTORS / "tool_loops" / f"{name}.json").read_text())
-    return [pytest.param(case, id=case["name"]) for case in document["cases"]]
+    return [
+        pytest.param({"protocol": name, **case}, id=f"{name}: {case['name']}") for case in document["cases"]
+    ]
 
 
 class Script:
-    """Answers each request with the next document, and keeps the bodies of the requests."""
+    """Answers each request with the next stream or document, and keeps the bodies of the requests."""
 
-    def __init__(self, answers: list[Any]) -> None:
+    def __init__(self, answers: list[Any], streams: list[list[Any]] | None = None) -> None:
         self.bodies: list[Any] = []
         self._answers = iter(answers)
+        self._streams = iter(streams or [])
 
     def __call__(self, connection: Connection) -> None:
         self.bodies.append(json.loads(connection.body))
-        connection.answer(json.dumps(next(self._answers)).encode())
+        if (events := next(self._streams, None)) is None:
+            connection.answer(json.dumps(next(self._answers)).encode())
+            return
+        connection.stream_head()
+        for event in events:
+            connection.send(f"data: {json.dumps(event)}\n\n".encode())
 
 
 def fits(found: Any, expected: Any) -> bool:
-    if isinstance(expected, dict) and "starts" in expected:
+    if isinstance(found, str) and isinstance(expected, dict):
         return bool(found.startswith(expected["starts"]) and expected.get("shows", "") in found)
-    if isinstance(expected, dict):
+    if isinstance(expected, Mapping):
         return set(found) == set(expected) and all(fits(found[name], expected[name]) for name in expected)
     if isinstance(expected, list):
         return len(found) == len(expected) and all(map(fits, found, expected))
@@ -77,49 +85,91 @@ def check(case: Any, script: Script, run: Callable[[], Any]) -> None:
     else:
         ended = run()
         assert (ended.rounds, ended.text) == (case["rounds"], case["text"])
-        assert ended.completion == ended.response == case["answers"][-1]
+        assert ended.completion == ended.response
+        assert "streams" in case or ended.completion == case["answers"][-1]
         messages = ended.messages
     assert messages is not None
     assert fits(messages, case["conversation"])
-    assert len(script.bodies) == len(case["answers"])
+    assert len(script.bodies) == len(case.get("answers") or case["streams"])
     for body in script.bodies:
-        sent = body.get("messages") or body["input"]
+        sent = body.get("messages") or body.get("input") or body["contents"]
         assert fits(sent, case["conversation"][: len(sent)])
     if "tool_choices" in case:
-        assert [body.get("tool_choice") for body in script.bodies] == case["tool_choices"]
+        choices = [body.get("tool_choice") or body.get("toolConfig") for body in script.bodies]
+        assert choices == case["tool_choices"]
 
 
-def options(case: Any) -> Any:
-    return {name: case[name] for name in ("max_rounds", "tool_choice", "messages", "input") if name in case}
+PROTOCOLS = ["chat", "responses", "messages", "native"]
 
 
-@pytest.mark.parametrize("case", cases("chat"))
-def test_loops_of_chat(serve: Serve, case: Any) -> None:
+def run_case(client: Any, case: Any, **more: Any) -> Any:
+    """What `run_tools` of the case's protocol returns, which is awaitable if the client is."""
+    given = {name: case[name] for name in ("max_rounds", "messages", "input", "contents") if name in case}
+    given |= {"tools": TOOLS, **more}
+    choice = case.get("tool_choice", gatewright.NOT_GIVEN)
+    if "contents" in case:
+        return client.native.run_tools("m", toolConfig=choice, **given)
+    if "input" in case:
+        return client.responses.run_tools(model="m", tool_choice=choice, **given)
+    if case["protocol"] == "messages":
+        return client.messages.run_tools(model="m", max_tokens=9, tool_choice=choice, **given)
+    return client.chat.completions.run_tools(model="m", tool_choice=choice, **given)
+
+
+ALL_CASES = [case for protocol in PROTOCOLS for case in cases(protocol)]
+
+
+@pytest.mark.parametrize("case", ALL_CASES)
+def test_loops(serve: Serve, case: Any) -> None:
     script = Script(case["answers"])
     with Client(serve(script), "key", max_retries=0) as client:
-        check(
-            case, script, lambda: client.chat.completions.run_tools(model="m", tools=TOOLS, **options(case))
-        )
+        told: list[Any] = []
+        check(case, script, lambda: run_case(client, case, on_message=told.append))
+    assert fits(told, case["conversation"][len(case["conversation"]) - len(told) :])
+    begun = case.get("messages") or case.get("input") or case["contents"]
+    assert len(told) == len(case["conversation"]) - (1 if isinstance(begun, str) else len(begun))
 
 
-@pytest.mark.parametrize("case", cases("responses"))
-def test_loops_of_responses(serve: Serve, case: Any) -> None:
-    script = Script(case["answers"])
-    with Client(serve(script), "key", max_retries=0) as client:
-        check(case, script, lambda: client.responses.run_tools(model="m", tools=TOOLS, **options(case)))
-
-
-@pytest.mark.parametrize("case", cases("chat") + cases("responses"))
+@pytest.mark.parametrize("case", ALL_CASES)
 def test_loops_async(serve: Serve, case: Any) -> None:
     script = Script(case["answers"])
     base_url = serve(script)
 
     async def run() -> Any:
         async with AsyncClient(base_url, "key", max_retries=0) as client:
-            place: Any = client.chat.completions if "messages" in case else client.responses
-            return await place.run_tools(model="m", tools=TOOLS, **options(case))
+            return await run_case(client, case)
 
     check(case, script, lambda: asyncio.run(run()))
+
+
+def check_events(case: Any, events: list[Any]) -> None:
+    told = [event for event in events if type(event).__name__ != "ChunkEvent"]
+    assert len(told) == len(case["events"])
+    for event, expected in zip(told, case["events"], strict=True):
+        assert {name: getattr(event, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("case", cases("streams"))
+def test_streamed_loops_tell_the_events_of_every_answer(serve: Serve, case: Any) -> None:
+    script = Script([], case["streams"])
+    events: list[Any] = []
+    with Client(serve(script), "key", max_retries=0) as client:
+        check(case, script, lambda: run_case(client, case, on_event=events.append))
+    check_events(case, events)
+
+
+@pytest.mark.parametrize("case", cases("streams"))
+def test_streamed_loops_tell_the_events_of_every_answer_async(serve: Serve, case: Any) -> None:
+    script = Script([], case["streams"])
+    events: list[Any] = []
+    base_url = serve(script)
+
+    async def run() -> Any:
+        async with AsyncClient(base_url, "key", max_retries=0) as client:
+            return await run_case(client, case, on_event=events.append)
+
+    check(case, script, lambda: asyncio.run(run()))
+    check_events(case, events)
 
 
 def test_a_gateway_answers_with_tools(client: Client) -> None:
@@ -137,6 +187,32 @@ def test_a_gateway_answers_with_tools(client: Client) -> None:
         model="model-sol", messages=[*run.messages, {"role": "user", "content": "Thanks!"}]
     )
     assert again.choices[0].message.content
+
+
+def test_a_gateway_answers_with_tools_in_messages_and_native(client: Client) -> None:
+    seen: list[Any] = []
+    run = client.messages.run_tools(
+        model="model-breeze",
+        max_tokens=256,
+        messages=[{"role": "user", "content": "How is the weather in Oslo?"}],
+        tools=[weather],
+        tool_choice={"type": "any"},
+        on_event=seen.append,
+    )
+    assert [turn["role"] for turn in run.messages] == ["user", "assistant", "user", "assistant"]
+    assert [event.type for event in seen].count("message_stop") == 2
+    again: Any = [*run.messages, {"role": "user", "content": "Thanks!"}]
+    assert client.messages.create(model="model-breeze", max_tokens=256, messages=again).content
+    content = client.native.run_tools(
+        "model-terra",
+        contents=[{"parts": [{"text": "How is the weather in Oslo?"}]}],
+        tools=[weather],
+        toolConfig={"functionCallingConfig": {"mode": "ANY"}},
+        on_event=seen.append,
+    )
+    assert (content.rounds, len(content.messages)) == (1, 4)
+    assert content.text
+    assert seen[-1].candidates
 
 
 def test_events_of_each_answer_are_told(client: Client) -> None:
@@ -259,6 +335,8 @@ def test_arguments_that_have_no_name_are_refused(function: Callable[..., Any]) -
 def test_what_is_no_function_is_refused(client: Client) -> None:
     with pytest.raises(TypeError, match="a tool must be a function, not dict"):
         client.chat.completions.run_tools(model="m", messages=[], tools=[{}])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="two tools are called add"):
+        client.chat.completions.run_tools(model="m", messages=[], tools=[add, add])
     with pytest.raises(ValueError, match="max_rounds must be a whole number from 1, not 0"):
         client.chat.completions.run_tools(model="m", messages=[], tools=[add], max_rounds=0)
 

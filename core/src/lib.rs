@@ -76,7 +76,9 @@ pub use crate::jobs::videos::VideoWatch;
 #[cfg(feature = "client")]
 pub use crate::stream::prefetch as read_ahead;
 #[cfg(feature = "client")]
-pub use crate::stream::{Accumulator, EventStream, RawStream};
+pub use crate::stream::{
+    Accumulator, ChatEvent, ChatEvents, EventStream, NoValue, RawStream, ResponseEvent, ResponseEvents,
+};
 #[cfg(feature = "schemars")]
 pub use crate::structured::{Parsed, ParsedStream};
 #[cfg(feature = "schemars")]

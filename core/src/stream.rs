@@ -1,19 +1,24 @@
 //! A streaming response: events in batches. A stream ends complete or with an error; it is never silently cut short.
 //! sse.rs decodes the framing, stream/reading.rs reads the body, stream/classify.rs interprets each event,
 //! stream/levels.rs delivers events at each level, stream/shape.rs mends their form, and stream/accumulate.rs merges
-//! them into one document. stream/answer.rs gives access to the head of the response.
+//! them into one document. stream/chat_events.rs and stream/response_events.rs tell the answer so far. stream/answer.rs gives
+//! access to the head of the response.
 
 mod accumulate;
 mod answer;
+pub(crate) mod chat_events;
 mod chunk_template;
 mod classify;
 mod document;
+mod growing_text;
 mod journal;
+pub(crate) mod json_prefix;
 mod levels;
 mod pattern;
 pub mod prefetch;
 mod reading;
 mod repair;
+mod response_events;
 mod rows;
 mod shape;
 #[cfg(test)]
@@ -37,9 +42,11 @@ use serde::Deserialize;
 use tokio::time::{Instant, Sleep};
 
 pub use self::accumulate::Accumulator;
+pub use self::chat_events::{ChatEvent, ChatEvents, NoValue};
 use self::chunk_template::ChunkTemplate;
 use self::levels::Levels;
 use self::reading::{PacketReader, ReadChunk, Ready};
+pub use self::response_events::{ResponseEvent, ResponseEvents};
 pub use self::typed::EventStream;
 use self::yielding::YieldPolicy;
 use crate::api::chunk::Chunk as TypedChunk;

@@ -3,7 +3,6 @@
 //! (structured/streams.rs).
 
 mod calls;
-mod prefix;
 pub(crate) mod reading;
 pub(crate) mod schema;
 mod streams;

@@ -2,6 +2,8 @@
 //! JSON Schema describes its arguments to the model.
 
 mod chat;
+mod messages;
+mod native;
 mod responses;
 mod tool_loop;
 
@@ -16,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::types::{ChatFunction, ChatTool, ResponseTool};
+use crate::api::types::{ChatFunction, ChatTool, MessageTool, NativeFunctionDeclaration, ResponseTool};
 use crate::structured::reading::{Misfit, fit};
 use crate::structured::schema::schema_of;
 
@@ -143,6 +145,23 @@ impl Tool {
         ChatTool::new("function").with_function(self.function.clone())
     }
 
+    /// As [`Tool::definition`], in messages.
+    fn message_tool(&self) -> MessageTool {
+        let ChatFunction { name, description, parameters, .. } = self.function.clone();
+        MessageTool { description, ..MessageTool::new(name, parameters.unwrap_or_default()) }
+    }
+
+    /// As [`Tool::definition`], in native.
+    fn declaration(&self) -> NativeFunctionDeclaration {
+        let ChatFunction { name, description, parameters, .. } = self.function.clone();
+        let parameters_json_schema = parameters.map(Value::Object);
+        NativeFunctionDeclaration {
+            description,
+            parameters_json_schema,
+            ..NativeFunctionDeclaration::new(name)
+        }
+    }
+
     /// As [`Tool::definition`], in responses.
     fn response_tool(&self) -> ResponseTool {
         let ChatFunction { name, description, parameters, .. } = self.function.clone();
@@ -159,24 +178,33 @@ pub struct ToolCall {
     arguments: String,
 }
 
+/// What the model is told about a call.
+#[derive(Debug)]
+pub struct ToolOutput {
+    text: String,
+    /// Whether the call failed.
+    is_error: bool,
+}
+
 impl ToolCall {
     /// The result, as the model reads it. Errors: the call failed, and `raise_errors` says to give up.
-    async fn result(&self, tools: &[Tool], raise_errors: bool) -> Result<String, BoxError> {
+    async fn run(&self, tools: &[Tool], raise_errors: bool) -> Result<ToolOutput, BoxError> {
         let Some(tool) = tools.iter().find(|tool| tool.name() == self.name) else {
             let names: Vec<&str> = tools.iter().map(Tool::name).collect();
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Ok(error_text(&format!("there is no tool '{}'; there are: {names}", self.name)));
+            return Ok(failed_output(&format!("there is no tool '{}'; there are: {names}", self.name)));
         };
         match (tool.run)(&self.arguments).await {
+            Ok(text) => Ok(ToolOutput { text, is_error: false }),
             Err(failure) if raise_errors => Err(failure.into_error()),
-            outcome => Ok(outcome.unwrap_or_else(|failure| error_text(&failure.to_string()))),
+            Err(failure) => Ok(failed_output(&failure.to_string())),
         }
     }
 }
 
 /// A result that tells the model what went wrong.
-fn error_text(said: &str) -> String {
-    format!("error: {}", bounded(said))
+fn failed_output(said: &str) -> ToolOutput {
+    ToolOutput { text: format!("error: {}", bounded(said)), is_error: true }
 }
 
 /// The beginning of a text that may have any length.

@@ -138,7 +138,7 @@ class ChatCompletions(resources.ChatCompletions):
                 `messages`.
             ConfigurationError: A function has arguments without a JSON Schema, or pydantic is missing.
         """
-        from gatewright._tools import ChatLoop, run
+        from gatewright._tool_loops import ChatLoop, run
 
         loop: ChatLoop[types.ChatCompletion] = ChatLoop(tools, max_rounds, raise_errors, {**arguments})
         return run(loop, self.create, on_message, on_event)  # type: ignore[no-any-return]
@@ -275,7 +275,7 @@ class AsyncChatCompletions(resources.AsyncChatCompletions):
         >>> asyncio.run(ask())
         1
         """
-        from gatewright._tools import ChatLoop, run_async
+        from gatewright._tool_loops import ChatLoop, run_async
 
         loop: ChatLoop[types.ChatCompletion] = ChatLoop(tools, max_rounds, raise_errors, {**arguments})
         return await run_async(loop, self.create, on_message, on_event)  # type: ignore[no-any-return]

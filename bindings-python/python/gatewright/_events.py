@@ -204,9 +204,9 @@ class ChatEvents:
         self._wanted = wanted
         self._choices: dict[int, _Choice] = {}
 
-    def of(self, chunk: Any) -> list[Any]:
-        """The events of a chunk. Raises ValueError where a text cannot become what was asked for."""
-        events: list[Any] = [ChunkEvent(chunk)]
+    def of(self, chunk: Any, events: list[Any]) -> None:
+        """Adds the events of a chunk. Raises ValueError where a text cannot become what was asked for."""
+        events.append(ChunkEvent(chunk))
         for choice in chunk.choices or []:
             index = choice.index or 0
             state = self._choices.setdefault(index, _Choice())
@@ -215,14 +215,11 @@ class ChatEvents:
                 if self._wanted is not None and choice.finish_reason in ("length", "content_filter"):
                     raise ValueError(choice.finish_reason)
                 self._finish(events, index, state)
-        return events
 
-    def end(self) -> list[Any]:
-        """The events that a stream without finish reasons has not had yet."""
-        events: list[Any] = []
+    def end(self, events: list[Any]) -> None:
+        """Adds the events that a stream without finish reasons has not had yet."""
         for index, state in self._choices.items():
             self._finish(events, index, state)
-        return events
 
     def _add(self, events: list[Any], index: int, state: _Choice, delta: Any) -> None:
         if delta is None:
@@ -272,7 +269,7 @@ class ChatEvents:
 class _Reader:
     """Reads a stream event by event, and gives each of them as one or more events of its own.
 
-    `_made` and `_final` differ by protocol; the rest of what differs, by client.
+    `_make` and `_final` differ by protocol; the rest of what differs, by client.
     """
 
     _stream: Any
@@ -283,14 +280,16 @@ class _Reader:
         self._wanted = wanted
         self._ready: list[Any] = []
         self._is_over = False
+        self._unfit: ValueError | None = None
 
     @property
     def response(self) -> ResponseInfo:
         """Status, headers, request id and attempts."""
         return self._stream.response  # type: ignore[no-any-return]
 
-    def _made(self, event: Any) -> list[Any]:
-        """The events of an event; of None, those at the end."""
+    def _make(self, event: Any, made: list[Any]) -> None:
+        """Adds the events of an event; of None, those at the end. Raises ValueError after those before a text
+        that cannot become what was asked for."""
         raise NotImplementedError
 
     def _final(self) -> Steps[Any]:
@@ -304,16 +303,19 @@ class _Reader:
     def _next(self) -> Steps[Any]:
         """The next event; None after the last."""
         while not self._ready:
+            if self._unfit is not None:
+                # The error of the whole answer says what is wrong with it.
+                yield from self._final()
+                raise self._unfit
             if self._is_over:
                 return None
             event = yield self._of_stream()
             self._is_over = event is None
+            made: list[Any] = []
             try:
-                made = self._made(event)
-            except ValueError:
-                # The error of the whole answer says what is wrong with it.
-                yield from self._final()
-                raise
+                self._make(event, made)
+            except ValueError as unfit:
+                self._unfit = unfit
             self._ready = made[::-1]
         return self._ready.pop()
 
@@ -398,8 +400,11 @@ class _ChatReader(_Reader):
         super().__init__(stream, wanted)
         self._chat = ChatEvents(wanted)
 
-    def _made(self, event: Any) -> list[Any]:
-        return self._chat.end() if event is None else self._chat.of(event)
+    def _make(self, event: Any, made: list[Any]) -> None:
+        if event is None:
+            self._chat.end(made)
+        else:
+            self._chat.of(event, made)
 
     def _final(self) -> Steps[Any]:
         final = yield self._stream._get_final()
@@ -479,8 +484,9 @@ class _ResponseReader(_Reader):
         super().__init__(stream, wanted)
         self._texts = _ResponseTexts(wanted)
 
-    def _made(self, event: Any) -> list[Any]:
-        return [] if event is None else [self._texts.of(event)]
+    def _make(self, event: Any, made: list[Any]) -> None:
+        if event is not None:
+            made.append(self._texts.of(event))
 
     def _final(self) -> Steps[Any]:
         final = yield self._stream._get_final()
@@ -518,6 +524,25 @@ class AsyncResponseEvents(_ResponseReader, AsyncReader, Generic[_Value]):
     async def get_final_response(self) -> ParsedResponse[_Value]:
         """As `ResponseEvents.get_final_response`."""
         return await drive_async(self._final())
+
+
+class _PlainReader(_Reader):
+    """A reader of events as they arrive."""
+
+    def _make(self, event: Any, made: list[Any]) -> None:
+        if event is not None:
+            made.append(event)
+
+    def _final(self) -> Steps[Any]:
+        return (yield self._stream._get_final())
+
+
+class PlainEvents(_PlainReader, SyncReader):
+    """The events of a message or of native content."""
+
+
+class AsyncPlainEvents(_PlainReader, AsyncReader):
+    """The events of a message or of native content."""
 
 
 class StreamManager(Generic[_Opened]):

@@ -1,4 +1,5 @@
-"""client.messages: values of a type and streams as context managers, in addition to the generated methods."""
+"""client.messages: values of a type, tool loops and streams as context managers, in addition to the generated
+methods."""
 
 from __future__ import annotations
 
@@ -7,16 +8,22 @@ from gatewright.generated.streams import AsyncMessageStream, MessageStream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from typing import Any, TypeVar, overload
 
     from typing_extensions import Unpack
 
+    from gatewright import types
     from gatewright._drive import Steps
     from gatewright._events import AsyncStreamManager, StreamManager
     from gatewright._parsed import ParsedAnswer
     from gatewright._structured import Format
-    from gatewright.generated.arguments import MessagesParseArguments, MessagesStreamArguments
+    from gatewright._tools import Tool, ToolRun
+    from gatewright.generated.arguments import (
+        MessagesParseArguments,
+        MessagesRunToolsArguments,
+        MessagesStreamArguments,
+    )
 
     _Value = TypeVar("_Value")
 
@@ -110,6 +117,57 @@ class Messages(resources.Messages):
         wanted = format_of(output_format)
         return parsed_answer(self.create(**_asking(wanted, arguments)), wanted)
 
+    def run_tools(
+        self,
+        *,
+        tools: Sequence[Callable[..., Any] | Tool],
+        max_rounds: int = 10,
+        raise_errors: bool = False,
+        on_message: Callable[[Any], object] | None = None,
+        on_event: Callable[[types.MessageStreamEvent], object] | None = None,
+        **arguments: Unpack[MessagesRunToolsArguments],
+    ) -> ToolRun[types.Message]:
+        """Asks a model that may call functions, until it answers without calling one.
+
+        Name, description and schema of a function come from its docstring and its type hints, which pydantic
+        2 reads; a `gatewright.Tool` says more. What a function returns goes to the model as text, or as JSON;
+        an exception goes to it as `error: …`, and so do arguments that don't fit. The calls of a round run
+        one after the other, in the calling thread; their results are one turn of the user.
+
+        Args:
+            tools: The functions, or `gatewright.Tool`s.
+            max_rounds: How often the model may call tools, one or more at a time.
+            raise_errors: Whether an exception of a function, or arguments that don't fit, end the loop.
+            on_message: Called with each turn that is added: the model's, and the results.
+            on_event: If given, each answer is streamed, and this is called with its events.
+            arguments: As of `create`, without `stream`. A `tool_choice` that forces a call applies to the
+                first round only.
+
+        >>> import gatewright
+        >>> def weather(place: str) -> str:
+        ...     '''The weather of a place.'''
+        ...     return f"sunny in {place}"
+        >>> client = gatewright.Client()
+        >>> run = client.messages.run_tools(
+        ...     model="model-breeze",
+        ...     max_tokens=256,
+        ...     messages=[{"role": "user", "content": "How is the weather in Oslo?"}],
+        ...     tools=[weather],
+        ...     tool_choice={"type": "any"},
+        ... )
+        >>> [turn["role"] for turn in run.messages], run.text == run.completion.text
+        (['user', 'assistant', 'user', 'assistant'], True)
+
+        Raises:
+            ToolLoopError: There were more rounds, or an answer was cut off within its calls. It has the
+                `messages`.
+            ConfigurationError: A function has arguments without a JSON Schema, or pydantic is missing.
+        """
+        from gatewright._tool_loops import MessageLoop, run
+
+        loop: MessageLoop[types.Message] = MessageLoop(tools, max_rounds, raise_errors, {**arguments})
+        return run(loop, self.create, on_message, on_event)  # type: ignore[no-any-return]
+
     def stream(self, **arguments: Unpack[MessagesStreamArguments]) -> StreamManager[MessageEvents]:
         """Opens a stream for a `with` block: its events, `text_stream`, `get_final_message()` and
         `get_final_text()`.
@@ -178,6 +236,43 @@ class AsyncMessages(resources.AsyncMessages):
 
         wanted = format_of(output_format)
         return parsed_answer(await self.create(**_asking(wanted, arguments)), wanted)
+
+    async def run_tools(
+        self,
+        *,
+        tools: Sequence[Callable[..., Any] | Tool],
+        max_rounds: int = 10,
+        raise_errors: bool = False,
+        on_message: Callable[[Any], object] | None = None,
+        on_event: Callable[[types.MessageStreamEvent], object] | None = None,
+        **arguments: Unpack[MessagesRunToolsArguments],
+    ) -> ToolRun[types.Message]:
+        """Asks a model that may call functions, until it answers without calling one.
+
+        As `Messages.run_tools`, but the calls of a round run at the same time: coroutine functions as
+        tasks, plain functions in threads. If the caller is cancelled, so are they. `on_message` and
+        `on_event` may be coroutine functions.
+
+        >>> import asyncio, gatewright
+        >>> async def weather(place: str) -> str:
+        ...     return f"sunny in {place}"
+        >>> async def ask() -> int:
+        ...     async with gatewright.AsyncClient() as client:
+        ...         run = await client.messages.run_tools(
+        ...             model="model-breeze",
+        ...             max_tokens=256,
+        ...             messages=[{"role": "user", "content": "How is the weather in Oslo?"}],
+        ...             tools=[weather],
+        ...             tool_choice={"type": "any"},
+        ...         )
+        ...     return run.rounds
+        >>> asyncio.run(ask())
+        1
+        """
+        from gatewright._tool_loops import MessageLoop, run_async
+
+        loop: MessageLoop[types.Message] = MessageLoop(tools, max_rounds, raise_errors, {**arguments})
+        return await run_async(loop, self.create, on_message, on_event)  # type: ignore[no-any-return]
 
     def stream(self, **arguments: Unpack[MessagesStreamArguments]) -> AsyncStreamManager[AsyncMessageEvents]:
         """Opens a stream for an `async with` block; see `Messages.stream`.

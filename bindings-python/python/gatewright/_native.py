@@ -1,19 +1,27 @@
-"""client.native: values of a type, and pages that go on, in addition to the generated methods."""
+"""client.native: values of a type, tool loops, and pages that go on, in addition to the generated methods."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from gatewright.generated import resources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeVar, overload
 
     from typing_extensions import Unpack
 
+    from gatewright import types
     from gatewright._parsed import AsyncNativeModelList, ParsedContent
     from gatewright._structured import Format
-    from gatewright.generated.arguments import NativeModelsListArguments, NativeParseArguments
+    from gatewright._tools import Tool, ToolRun
+    from gatewright.generated.arguments import (
+        NativeModelsListArguments,
+        NativeParseArguments,
+        NativeRunToolsArguments,
+    )
 
     _Value = TypeVar("_Value")
 
@@ -110,6 +118,61 @@ class Native(resources.Native):
         wanted = format_of(response_schema)
         return parsed_content(self.generate_content(model, **_asking(wanted, arguments)), wanted)
 
+    def run_tools(
+        self,
+        model: str,
+        *,
+        tools: Sequence[Callable[..., Any] | Tool],
+        max_rounds: int = 10,
+        raise_errors: bool = False,
+        on_message: Callable[[Any], object] | None = None,
+        on_event: Callable[[types.GenerateContentResponse], object] | None = None,
+        **arguments: Unpack[NativeRunToolsArguments],
+    ) -> ToolRun[types.GenerateContentResponse]:
+        """Asks a model that may call functions, until it answers without calling one.
+
+        Name, description and schema of a function come from its docstring and its type hints, which pydantic
+        2 reads; a `gatewright.Tool` says more. What a function returns goes to the model as text, or as JSON;
+        an exception goes to it as `error: …`, and so do arguments that don't fit. The calls of a round run
+        one after the other, in the calling thread; their results are one content of the user.
+
+        Args:
+            model: As of `generate_content`.
+            tools: The functions, or `gatewright.Tool`s.
+            max_rounds: How often the model may call tools, one or more at a time.
+            raise_errors: Whether an exception of a function, or arguments that don't fit, end the loop.
+            on_message: Called with each content that is added: the model's, and the results.
+            on_event: If given, each answer is streamed, and this is called with its events.
+            arguments: As of `generate_content`. A `functionCallingConfig` that forces a call applies to the
+                first round only.
+
+        >>> import gatewright
+        >>> def weather(place: str) -> str:
+        ...     '''The weather of a place.'''
+        ...     return f"sunny in {place}"
+        >>> client = gatewright.Client()
+        >>> run = client.native.run_tools(
+        ...     "model-terra",
+        ...     contents=[{"parts": [{"text": "How is the weather in Oslo?"}]}],
+        ...     tools=[weather],
+        ...     toolConfig={"functionCallingConfig": {"mode": "ANY"}},
+        ... )
+        >>> run.rounds, len(run.messages)
+        (1, 4)
+
+        Raises:
+            ToolLoopError: There were more rounds, or an answer was cut off within its calls. It has the
+                `messages`.
+            ConfigurationError: A function has arguments without a JSON Schema, or pydantic is missing.
+        """
+        from gatewright._tool_loops import ContentLoop, run
+
+        loop: ContentLoop[types.GenerateContentResponse]
+        loop = ContentLoop(tools, max_rounds, raise_errors, {**arguments})
+        create = partial(self.generate_content, model)
+        open_stream = partial(self.stream_generate_content, model)
+        return run(loop, create, on_message, on_event, open_stream)  # type: ignore[no-any-return]
+
 
 class AsyncNative(resources.AsyncNative):
     """client.native."""
@@ -150,6 +213,46 @@ class AsyncNative(resources.AsyncNative):
 
         wanted = format_of(response_schema)
         return parsed_content(await self.generate_content(model, **_asking(wanted, arguments)), wanted)
+
+    async def run_tools(
+        self,
+        model: str,
+        *,
+        tools: Sequence[Callable[..., Any] | Tool],
+        max_rounds: int = 10,
+        raise_errors: bool = False,
+        on_message: Callable[[Any], object] | None = None,
+        on_event: Callable[[types.GenerateContentResponse], object] | None = None,
+        **arguments: Unpack[NativeRunToolsArguments],
+    ) -> ToolRun[types.GenerateContentResponse]:
+        """Asks a model that may call functions, until it answers without calling one.
+
+        As `Native.run_tools`, but the calls of a round run at the same time: coroutine functions as
+        tasks, plain functions in threads. If the caller is cancelled, so are they. `on_message` and
+        `on_event` may be coroutine functions.
+
+        >>> import asyncio, gatewright
+        >>> async def weather(place: str) -> str:
+        ...     return f"sunny in {place}"
+        >>> async def ask() -> int:
+        ...     async with gatewright.AsyncClient() as client:
+        ...         run = await client.native.run_tools(
+        ...             "model-terra",
+        ...             contents=[{"parts": [{"text": "How is the weather in Oslo?"}]}],
+        ...             tools=[weather],
+        ...             toolConfig={"functionCallingConfig": {"mode": "ANY"}},
+        ...         )
+        ...     return run.rounds
+        >>> asyncio.run(ask())
+        1
+        """
+        from gatewright._tool_loops import ContentLoop, run_async
+
+        loop: ContentLoop[types.GenerateContentResponse]
+        loop = ContentLoop(tools, max_rounds, raise_errors, {**arguments})
+        create = partial(self.generate_content, model)
+        open_stream = partial(self.stream_generate_content, model)
+        return await run_async(loop, create, on_message, on_event, open_stream)  # type: ignore[no-any-return]
 
 
 def _following(method: Callable[..., Any], parameters: dict[str, Any]) -> Any:

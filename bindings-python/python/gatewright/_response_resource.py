@@ -171,7 +171,7 @@ class Responses(resources.Responses):
                 `messages`.
             ConfigurationError: A function has arguments without a JSON Schema, or pydantic is missing.
         """
-        from gatewright._tools import ResponseLoop, run
+        from gatewright._tool_loops import ResponseLoop, run
 
         loop: ResponseLoop[types.Response] = ResponseLoop(tools, max_rounds, raise_errors, {**arguments})
         return run(loop, self.create, on_message, on_event)  # type: ignore[no-any-return]
@@ -302,7 +302,7 @@ class AsyncResponses(resources.AsyncResponses):
         >>> asyncio.run(ask())
         1
         """
-        from gatewright._tools import ResponseLoop, run_async
+        from gatewright._tool_loops import ResponseLoop, run_async
 
         loop: ResponseLoop[types.Response] = ResponseLoop(tools, max_rounds, raise_errors, {**arguments})
         return await run_async(loop, self.create, on_message, on_event)  # type: ignore[no-any-return]

@@ -1,34 +1,23 @@
-"""Tool loops: functions that a model may call, and the conversation in which it does."""
+"""The functions that a model may call, and how a loop of their calls ends; `_tool_loops` runs it."""
 
 from __future__ import annotations
 
 import inspect
 import json
 
-from gatewright._drive import drive, drive_async
-from gatewright._engine import Record
-from gatewright._streams import AsyncStream
 from gatewright._structured import first_problem, format_name, type_adapter
-from gatewright._view import View
-from gatewright.generated.errors import ConfigurationError, ToolLoopError
+from gatewright.generated.errors import ConfigurationError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import Any, Generic, TypeVar
-
-    from gatewright._drive import Steps
 
     _Answer = TypeVar("_Answer")
 else:
     from gatewright._streams import Generic
 
     _Answer = None
-
-MAX_ROUNDS = 10
-"""Rounds of tool calls, unless a caller says otherwise."""
-MAX_TOOL_ERROR = 1000
-"""Characters of an error that a model is told."""
 
 _SECTIONS = (
     "Args:",
@@ -59,9 +48,10 @@ class ToolRun(Generic[_Answer]):
 
     def __init__(self, messages: list[Any], completion: _Answer, text: str, rounds: int) -> None:
         self.messages = messages
-        """The whole conversation, the last answer included: append to it and go on. Of responses: items."""
+        """The whole conversation, the last answer included: append to it and go on. Of responses: items; of
+        messages: turns; of native: contents."""
         self.completion = completion
-        """The last answer: a `ChatCompletion` or a `Response`."""
+        """The last answer: a `ChatCompletion`, a `Response`, a `Message` or a `GenerateContentResponse`."""
         self.text = text
         """The text of the last answer."""
         self.rounds = rounds
@@ -236,335 +226,3 @@ def _schema(adapter: Any, name: str) -> dict[str, Any]:
         raise ConfigurationError(f"the arguments of {name}() have no JSON Schema: {error}") from error
     schema.pop("title", None)
     return schema
-
-
-class Call:
-    """A call of a tool that a model asks for."""
-
-    def __init__(self, id: str, name: str, arguments: str, tool: Tool | None) -> None:
-        self.id = id
-        self.name = name
-        self.arguments = arguments
-        self.tool = tool
-
-
-class Loop(Generic[_Answer]):
-    """The conversation with a model that calls tools, without its I/O: send what `request` gives, `take` the
-    answer, run the calls, `put` their results; until there are no calls."""
-
-    method = ""
-    operation = ""
-    # The argument of the call that holds the conversation.
-    conversation = ""
-
-    def __init__(
-        self, tools: Iterable[Any], max_rounds: int, raise_errors: bool, arguments: dict[str, Any]
-    ) -> None:
-        if arguments.pop("stream", None):
-            raise TypeError(f"{self.method}() does not stream")
-        if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
-            raise ValueError(f"max_rounds must be a whole number from 1, not {max_rounds!r}")
-        self.tools = {tool.name: tool for tool in map(_tool, tools)}
-        self.max_rounds = max_rounds
-        self.raise_errors = raise_errors
-        self.rounds = 0
-        self._arguments = arguments
-        self.messages: list[Any] = self._begin(arguments.pop(self.conversation))
-        self._told = len(self.messages)
-        self._completion: Any = None
-
-    def request(self) -> Any:
-        """Arguments of the next call."""
-        choice = self._arguments.get("tool_choice")
-        if self.rounds and choice and choice != "none":
-            # What forces a call would force one in each round.
-            self._arguments["tool_choice"] = "auto"
-        tools = {"tools": [self._described(tool) for tool in self.tools.values()]} if self.tools else {}
-        return {**self._arguments, **tools, self.conversation: list(self.messages)}
-
-    def take(self, completion: Any) -> list[Call]:
-        """Takes an answer; returns the calls that it asks for.
-
-        Raises:
-            ToolLoopError: It was cut off, or there have been too many rounds.
-        """
-        self._completion = completion
-        calls = self._answered(completion)
-        if not calls:
-            return []
-        if self.rounds == self.max_rounds:
-            raise self._error(
-                f"the model still calls tools after {self.rounds} rounds; raise max_rounds, or look at what "
-                "the tools answer: the error has the messages"
-            )
-        self.rounds += 1
-        return calls
-
-    def put(self, call: Call, result: str) -> None:
-        """Adds the result of a call."""
-        self.messages.append(self._result(call, result))
-
-    def new_messages(self) -> list[Any]:
-        """What has been added since the last time."""
-        new = self.messages[self._told :]
-        self._told = len(self.messages)
-        return new
-
-    def done(self) -> ToolRun[Any]:
-        """The end of the loop."""
-        return ToolRun(self.messages, self._completion, self._text(self._completion), self.rounds)
-
-    def unknown(self, call: Call) -> str:
-        """What a model is told that calls a tool that isn't there."""
-        return _told(f"there is no tool {call.name!r}; there are: {', '.join(self.tools) or 'none'}")
-
-    def failed(self, error: Exception) -> str:
-        """What a model is told about an exception of a tool; raises it if the caller wants that."""
-        if self.raise_errors:
-            raise error
-        return _told(str(error) or type(error).__name__)
-
-    def _error(self, message: str) -> ToolLoopError:
-        metadata = self._completion._response
-        error = ToolLoopError(
-            message,
-            operation=self.operation,
-            request_id=metadata and metadata.request_id,
-            attempts=metadata.attempts if metadata else 0,
-            response=metadata,
-            answer=self._completion,
-            messages=self.messages,
-        )
-        error._method = self.method
-        return error
-
-    def _cut_off(self, reason: str) -> ToolLoopError:
-        return self._error(f"the answer was cut off within its calls of tools (reason: {reason})")
-
-    def _call(self, id: str, name: str, arguments: str) -> Call:
-        return Call(id, name, arguments, self.tools.get(name))
-
-    # What the protocols differ in.
-
-    def _begin(self, given: Any) -> list[Any]:
-        raise NotImplementedError
-
-    def _described(self, tool: Tool) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def _answered(self, completion: Any) -> list[Call]:
-        """Adds an answer to the conversation; returns its calls."""
-        raise NotImplementedError
-
-    def _result(self, call: Call, result: str) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def _text(self, completion: Any) -> str:
-        raise NotImplementedError
-
-    def events(self, stream: Any) -> Any:
-        """The events of a streamed answer, for either client."""
-        raise NotImplementedError
-
-
-class ChatLoop(Loop[_Answer]):
-    """A loop of chat completions."""
-
-    method = "chat.completions.run_tools"
-    operation = "create_chat_completion"
-    conversation = "messages"
-
-    def _begin(self, given: Any) -> list[Any]:
-        return list(given)
-
-    def _described(self, tool: Tool) -> dict[str, Any]:
-        return {"type": "function", "function": _function(tool)}
-
-    def _answered(self, completion: Any) -> list[Call]:
-        if not completion.choices:
-            raise self._error("the answer has no choices")
-        choice = completion.choices[0]
-        self.messages.append(choice.message)
-        calls = []
-        for call in choice.message.tool_calls or []:
-            made = call.get("function") or call.get("custom") or {}
-            text = made.get("arguments") or made.get("input") or ""
-            calls.append(self._call(call.id, made.get("name") or "", text))
-        if calls and choice.finish_reason in ("length", "content_filter"):
-            raise self._cut_off(choice.finish_reason)
-        return calls
-
-    def _result(self, call: Call, result: str) -> dict[str, Any]:
-        return {"role": "tool", "tool_call_id": call.id, "content": result}
-
-    def _text(self, completion: Any) -> str:
-        return completion.choices[0].message.content or ""
-
-    def events(self, stream: Any) -> Any:
-        from gatewright._events import AsyncChatCompletionEvents, ChatCompletionEvents
-
-        kind = AsyncChatCompletionEvents if isinstance(stream, AsyncStream) else ChatCompletionEvents
-        return kind(stream, None)
-
-
-class ResponseLoop(Loop[_Answer]):
-    """A loop of responses."""
-
-    method = "responses.run_tools"
-    operation = "create_response"
-    conversation = "input"
-
-    def _begin(self, given: Any) -> list[Any]:
-        return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
-
-    def _described(self, tool: Tool) -> dict[str, Any]:
-        return {"type": "function", **_function(tool)}
-
-    def _answered(self, completion: Any) -> list[Call]:
-        self.messages += completion.output or []
-        calls = []
-        for item in completion.output or []:
-            if item.get("type") == "function_call":
-                calls.append(self._call(item.call_id, item.name or "", item.arguments or ""))
-        if completion.status == "failed":
-            error = completion.error
-            raise self._error(
-                f"the answer failed: {(error and error.message) or 'the gateway does not say why'}"
-            )
-        if calls and completion.status == "incomplete":
-            details = completion.incomplete_details
-            raise self._cut_off((details and details.reason) or "incomplete")
-        return calls
-
-    def _result(self, call: Call, result: str) -> dict[str, Any]:
-        return {"type": "function_call_output", "call_id": call.id, "output": result}
-
-    def _text(self, completion: Any) -> str:
-        return completion.output_text or ""
-
-    def events(self, stream: Any) -> Any:
-        from gatewright._events import AsyncResponseEvents, ResponseEvents
-
-        kind = AsyncResponseEvents if isinstance(stream, AsyncStream) else ResponseEvents
-        return kind(stream, None)
-
-
-def _function(tool: Tool) -> dict[str, Any]:
-    described = {"description": tool.description} if tool.description else {}
-    return {"name": tool.name, **described, "parameters": tool.parameters}
-
-
-def _tool(given: Any) -> Tool:
-    return given if isinstance(given, Tool) else Tool(given)
-
-
-def _told(error: str) -> str:
-    return f"error: {error if len(error) <= MAX_TOOL_ERROR else error[:MAX_TOOL_ERROR] + '…'}"
-
-
-def _result_text(value: Any) -> str:
-    """What a tool returned as text for the model: text as it is, anything else as JSON."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, (Record, View)):
-        return value.to_json()
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    except (TypeError, ValueError):
-        # Models, dataclasses, times.
-        text: bytes = type_adapter(object).dump_json(value)
-        return text.decode()
-
-
-def run(
-    loop: Loop[Any],
-    create: Callable[..., Any],
-    on_message: Callable[[Any], object] | None,
-    on_event: Callable[[Any], object] | None,
-) -> Any:
-    """Runs a loop; the calls of a round one after the other, in this thread."""
-    for tool in loop.tools.values():
-        if tool.is_async:
-            raise ConfigurationError(f"{tool.name} is a coroutine function; AsyncClient runs it")
-    return drive(_steps(loop, create, _in_order, on_message, on_event))
-
-
-async def run_async(
-    loop: Loop[Any],
-    create: Callable[..., Any],
-    on_message: Callable[[Any], object] | None,
-    on_event: Callable[[Any], object] | None,
-) -> Any:
-    """Runs a loop; the calls of a round at the same time, plain functions in threads."""
-    return await drive_async(_steps(loop, create, _together, on_message, on_event))
-
-
-def _steps(
-    loop: Loop[Any],
-    create: Callable[..., Any],
-    results_of: Callable[[Loop[Any], Sequence[Call]], Any],
-    on_message: Callable[[Any], object] | None,
-    on_event: Callable[[Any], object] | None,
-) -> Steps[ToolRun[Any]]:
-    def tell() -> Steps[None]:
-        for message in loop.new_messages():
-            if on_message is not None:
-                yield on_message(message)
-
-    while calls := loop.take((yield from _answer(loop, create, on_event))):
-        yield from tell()
-        for call, result in zip(calls, (yield results_of(loop, calls)), strict=True):
-            loop.put(call, result)
-            yield from tell()
-    yield from tell()
-    return loop.done()
-
-
-def _answer(
-    loop: Loop[Any], create: Callable[..., Any], on_event: Callable[[Any], object] | None
-) -> Steps[Any]:
-    """The next answer; streamed, if somebody wants its events."""
-    if on_event is None:
-        return (yield create(**loop.request()))
-    events = loop.events((yield create(**loop.request(), stream=True)))
-    events._begin()
-    while (event := (yield from events._next())) is not None:
-        yield on_event(event)
-    return (yield from events._final())
-
-
-def _in_order(loop: Loop[Any], calls: Sequence[Call]) -> Iterator[str]:
-    """The result of each call, which is made when its result is asked for."""
-    for call in calls:
-        if call.tool is None:
-            yield loop.unknown(call)
-            continue
-        try:
-            result = _result_text(call.tool._call(call.arguments))
-        except Exception as error:
-            result = loop.failed(error)
-        yield result
-
-
-async def _together(loop: Loop[Any], calls: Sequence[Call]) -> list[str]:
-    """The results of all; if one raises, or the caller is cancelled, the others are cancelled first."""
-    import asyncio
-
-    async def result(call: Call) -> str:
-        if call.tool is None:
-            return loop.unknown(call)
-        try:
-            if call.tool.is_async:
-                return _result_text(await call.tool._call(call.arguments))
-            return await asyncio.to_thread(lambda tool: _result_text(tool._call(call.arguments)), call.tool)
-        except Exception as error:
-            return loop.failed(error)
-
-    tasks: list[asyncio.Future[str]] = [asyncio.ensure_future(result(call)) for call in calls]
-    try:
-        return await asyncio.gather(*tasks)
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise

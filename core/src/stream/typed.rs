@@ -165,6 +165,11 @@ impl<T: Chunk> EventStream<T> {
     /// # }
     /// ```
     pub async fn finish(mut self) -> Result<Response<T::Whole>, Error> {
+        self.whole().await
+    }
+
+    /// As [`EventStream::finish`], for what reads on in another way.
+    pub(super) async fn whole(&mut self) -> Result<Response<T::Whole>, Error> {
         let operation = self.raw.operation();
         let whole = self.raw.finish().await?;
         whole.clone().parse(operation).or_else(|error| {

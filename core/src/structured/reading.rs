@@ -153,7 +153,7 @@ impl StructuredAnswer for Message {
 }
 
 /// Why a message ends where the model can read no more; the protocol's types do not list it.
-const CONTEXT_WINDOW: &str = "model_context_window_exceeded";
+pub(crate) const CONTEXT_WINDOW: &str = "model_context_window_exceeded";
 
 impl StructuredAnswer for GenerateContentResponse {
     const OPERATION: Operation = GENERATE_CONTENT;
@@ -180,7 +180,7 @@ impl StructuredAnswer for GenerateContentResponse {
 }
 
 /// Why a provider's filter ends a native answer.
-const FILTERS: [&str; 5] = ["SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"];
+pub(crate) const FILTERS: [&str; 5] = ["SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"];
 
 impl AnswerText<'_> {
     /// The value; none after a refusal, or if the choice calls tools. Errors: StructuredOutput, with the place in the

@@ -9,14 +9,19 @@ use serde_json::Value;
 
 use super::Parsed;
 use super::calls::{chat_request, response_request};
-use super::prefix::JsonPrefix;
 use super::reading;
+use super::schema::name_of;
 use crate::api::chunk::Chunk;
-use crate::api::types::{ChatCompletionChunk, ChatCompletionRequest, ResponseRequest, ResponseStreamEvent};
+use crate::api::operations::CREATE_CHAT_COMPLETION;
+use crate::api::types::{
+    self, ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, ResponseRequest, ResponseStreamEvent,
+};
 use crate::client::resources::{ChatCompletions, Responses};
-use crate::stream::EventStream;
+use crate::stream::chat_events::ValueOfText;
+use crate::stream::json_prefix::JsonPrefix;
+use crate::stream::{ChatEvents, EventStream, RawStream, ResponseEvents};
 use crate::transport::response::Response;
-use crate::wire::error::Error;
+use crate::wire::error::{Error, ErrorKind};
 
 /// A stream of events whose text is JSON of a type: its value can be read while it grows.
 ///
@@ -146,11 +151,11 @@ impl<C: ParsedChunk, T: JsonSchema + DeserializeOwned> ParsedStream<C, T> {
     /// ```no_run
     /// # use gatewright::{ParsedStream, types::ChatCompletionChunk};
     /// # fn example(stream: &ParsedStream<ChatCompletionChunk, String>) {
-    /// println!("request {:?}", stream.events().raw().request_id());
+    /// println!("request {:?}", stream.raw().request_id());
     /// # }
     /// ```
-    pub fn events(&self) -> &EventStream<C> {
-        &self.events
+    pub fn raw(&self) -> &RawStream {
+        self.events.raw()
     }
 
     /// Reads to the end and returns the whole answer with its values, events read earlier included. Errors: as
@@ -165,6 +170,86 @@ impl<C: ParsedChunk, T: JsonSchema + DeserializeOwned> ParsedStream<C, T> {
     /// ```
     pub async fn finish(self) -> Result<Parsed<C::Whole, T>, Error> {
         C::parsed(self.events.finish().await?)
+    }
+}
+
+impl<T: JsonSchema + DeserializeOwned> ParsedStream<ChatCompletionChunk, T> {
+    /// The events from here on, with the answer since here: as [`EventStream::events`], and with the value of each text.
+    ///
+    /// ```no_run
+    /// # use gatewright::{ChatEvent, Error, ParsedStream, types::ChatCompletionChunk};
+    /// # async fn example(stream: ParsedStream<ChatCompletionChunk, String>) -> Result<(), Error> {
+    /// let mut events = stream.events();
+    /// while let Some(event) = events.try_next().await? {
+    ///     if let ChatEvent::ContentDone { parsed, .. } = event {
+    ///         println!("{parsed:?}");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn events(self) -> ChatEvents<T> {
+        let read = |text: &str| reading::fit(text).ok();
+        let misfit = |whole: Response<ChatCompletion>| match reading::read::<_, T>(whole) {
+            Err(error) => error,
+            // The answer has gone on after a text that was complete, and has become another one.
+            Ok(whole) => whole.describe(
+                Error::new(
+                    ErrorKind::StructuredOutput,
+                    format!("a text that was complete is no {}", name_of::<T>()),
+                ),
+                &CREATE_CHAT_COMPLETION,
+            ),
+        };
+        ChatEvents::new(self.events, Some(ValueOfText { read, misfit }))
+    }
+}
+
+impl<T: JsonSchema + DeserializeOwned> ChatEvents<T> {
+    /// Reads to the end and returns the whole answer with its values, events read earlier included. Errors: as
+    /// [`ParsedStream::finish`].
+    ///
+    /// ```no_run
+    /// # async fn example(events: gatewright::ChatEvents<String>) -> Result<(), gatewright::Error> {
+    /// println!("{:?}", events.finish().await?.into_value());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn finish(self) -> Result<Parsed<ChatCompletion, T>, Error> {
+        reading::read(self.into_stream().finish().await?)
+    }
+}
+
+impl<T: JsonSchema + DeserializeOwned> ParsedStream<ResponseStreamEvent, T> {
+    /// The events from here on, with the texts since here: as [`EventStream::events`], and with the JSON so far.
+    ///
+    /// ```no_run
+    /// # use gatewright::{Error, ParsedStream, types::ResponseStreamEvent};
+    /// # async fn example(stream: ParsedStream<ResponseStreamEvent, String>) -> Result<(), Error> {
+    /// let mut events = stream.events();
+    /// while let Some(event) = events.try_next().await? {
+    ///     println!("{:?}", event.parsed);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn events(self) -> ResponseEvents<T> {
+        ResponseEvents::new(self.events, true)
+    }
+}
+
+impl<T: JsonSchema + DeserializeOwned> ResponseEvents<T> {
+    /// Reads to the end and returns the whole response with its value, events read earlier included. Errors: as
+    /// [`ParsedStream::finish`].
+    ///
+    /// ```no_run
+    /// # async fn example(events: gatewright::ResponseEvents<String>) -> Result<(), gatewright::Error> {
+    /// println!("{:?}", events.finish().await?.into_value());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn finish(self) -> Result<Parsed<types::Response, T>, Error> {
+        reading::read(self.into_stream().finish().await?)
     }
 }
 

@@ -3,8 +3,8 @@
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use super::tool_loop::{LoopStop, ToolRequest, Turn};
-use super::{Tool, ToolCall, ToolLoop, ToolRun};
+use super::tool_loop::{LoopStop, OnEvent, ToolRequest, Turn};
+use super::{Tool, ToolCall, ToolLoop, ToolOutput, ToolRun};
 use crate::api::operation::Operation;
 use crate::api::operations::CREATE_CHAT_COMPLETION;
 use crate::api::types::{
@@ -13,6 +13,7 @@ use crate::api::types::{
 };
 use crate::client::Client;
 use crate::client::resources::ChatCompletions;
+use crate::stream::ChatEvent;
 use crate::transport::response::Response;
 use crate::wire::error::Error;
 
@@ -77,9 +78,30 @@ impl ToolRun {
 impl ToolRequest for ChatCompletionRequest {
     type Message = ChatMessage;
     type Answer = ChatCompletion;
+    type Event<'e> = ChatEvent<'e>;
 
-    fn send<'r>(&'r self, client: &'r Client) -> BoxFuture<'r, Result<Response<ChatCompletion>, Error>> {
+    fn send<'r>(
+        &'r self,
+        client: &'r Client,
+        _: &'r str,
+    ) -> BoxFuture<'r, Result<Response<ChatCompletion>, Error>> {
         async move { client.chat().completions().create(self).await }.boxed()
+    }
+
+    fn stream<'r>(
+        &'r self,
+        client: &'r Client,
+        _: &'r str,
+        on_event: &'r mut OnEvent<'_, Self>,
+    ) -> BoxFuture<'r, Result<Response<ChatCompletion>, Error>> {
+        async move {
+            let mut events = client.chat().completions().stream(self).await?.events();
+            while let Some(event) = events.try_next().await? {
+                on_event(event);
+            }
+            events.finish().await
+        }
+        .boxed()
     }
 
     fn origin() -> (Operation, &'static str) {
@@ -107,8 +129,11 @@ impl ToolRequest for ChatCompletionRequest {
         }
     }
 
-    fn result(call: &ToolCall, text: String) -> ChatMessage {
-        ChatMessage::new(ChatMessageRole::Tool, text).with_tool_call_id(call.id.as_str())
+    fn results(results: Vec<(ToolCall, ToolOutput)>) -> Vec<ChatMessage> {
+        let message = |(call, output): (ToolCall, ToolOutput)| {
+            ChatMessage::new(ChatMessageRole::Tool, output.text).with_tool_call_id(call.id)
+        };
+        results.into_iter().map(message).collect()
     }
 
     fn force_no_call(&mut self) {

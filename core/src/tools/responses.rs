@@ -3,8 +3,8 @@
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use super::tool_loop::{LoopStop, ToolRequest, Turn};
-use super::{Tool, ToolCall, ToolLoop, ToolRun};
+use super::tool_loop::{LoopStop, OnEvent, ToolRequest, Turn};
+use super::{Tool, ToolCall, ToolLoop, ToolOutput, ToolRun};
 use crate::api::operation::Operation;
 use crate::api::operations::CREATE_RESPONSE;
 use crate::api::types::{
@@ -13,6 +13,7 @@ use crate::api::types::{
 };
 use crate::client::Client;
 use crate::client::resources::Responses;
+use crate::stream::ResponseEvent;
 use crate::transport::response::Response;
 use crate::wire::error::Error;
 
@@ -73,9 +74,30 @@ impl ToolRun<ResponseRequest> {
 impl ToolRequest for ResponseRequest {
     type Message = InputItem;
     type Answer = types::Response;
+    type Event<'e> = ResponseEvent<'e>;
 
-    fn send<'r>(&'r self, client: &'r Client) -> BoxFuture<'r, Result<Response<types::Response>, Error>> {
+    fn send<'r>(
+        &'r self,
+        client: &'r Client,
+        _: &'r str,
+    ) -> BoxFuture<'r, Result<Response<types::Response>, Error>> {
         async move { client.responses().create(self).await }.boxed()
+    }
+
+    fn stream<'r>(
+        &'r self,
+        client: &'r Client,
+        _: &'r str,
+        on_event: &'r mut OnEvent<'_, Self>,
+    ) -> BoxFuture<'r, Result<Response<types::Response>, Error>> {
+        async move {
+            let mut events = client.responses().stream(self).await?.events();
+            while let Some(event) = events.try_next().await? {
+                on_event(event);
+            }
+            events.finish().await
+        }
+        .boxed()
     }
 
     fn origin() -> (Operation, &'static str) {
@@ -115,13 +137,14 @@ impl ToolRequest for ResponseRequest {
         Turn { added, calls, failed: failed.or(unreadable), cut_off }
     }
 
-    fn result(call: &ToolCall, text: String) -> InputItem {
-        InputItem {
+    fn results(results: Vec<(ToolCall, ToolOutput)>) -> Vec<InputItem> {
+        let item = |(call, output): (ToolCall, ToolOutput)| InputItem {
             type_: Some("function_call_output".to_owned()),
-            call_id: Some(call.id.clone()),
-            output: Some(InputItemOutput::String(text)),
+            call_id: Some(call.id),
+            output: Some(InputItemOutput::String(output.text)),
             ..InputItem::default()
-        }
+        };
+        results.into_iter().map(item).collect()
     }
 
     fn force_no_call(&mut self) {

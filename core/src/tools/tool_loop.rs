@@ -1,5 +1,6 @@
 //! The loop, whatever the protocol.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::future::IntoFuture;
 
@@ -7,7 +8,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
 use serde::Serialize;
 
-use super::{Tool, ToolCall, bounded};
+use super::{Tool, ToolCall, ToolOutput, bounded};
 use crate::api::operation::Operation;
 use crate::api::types::ChatCompletionRequest;
 use crate::client::Client;
@@ -27,9 +28,22 @@ pub trait ToolRequest: Clone + Send + Sync {
     type Message: fmt::Debug + Serialize + Send + Sync;
     /// The answer of the operation.
     type Answer: fmt::Debug + Serialize + Send + Sync;
+    /// An event of the answer, if it is streamed.
+    type Event<'e>;
 
-    /// Sends it.
-    fn send<'r>(&'r self, client: &'r Client) -> BoxFuture<'r, Result<Response<Self::Answer>, Error>>;
+    /// Sends it. The model is that of the path, where it is not in the body.
+    fn send<'r>(
+        &'r self,
+        client: &'r Client,
+        model: &'r str,
+    ) -> BoxFuture<'r, Result<Response<Self::Answer>, Error>>;
+    /// Sends it, and tells the events of the answer.
+    fn stream<'r>(
+        &'r self,
+        client: &'r Client,
+        model: &'r str,
+        on_event: &'r mut OnEvent<'_, Self>,
+    ) -> BoxFuture<'r, Result<Response<Self::Answer>, Error>>;
     /// The operation, and the method that runs the loop.
     fn origin() -> (Operation, &'static str);
     /// Says what the tools are.
@@ -38,8 +52,8 @@ pub trait ToolRequest: Clone + Send + Sync {
     fn conversation(&mut self) -> &mut Vec<Self::Message>;
     /// Reads an answer.
     fn turn(answer: &Self::Answer) -> Turn<Self::Message>;
-    /// The message that tells the result of a call.
-    fn result(call: &ToolCall, text: String) -> Self::Message;
+    /// The messages that tell the results of the calls of a round.
+    fn results(results: Vec<(ToolCall, ToolOutput)>) -> Vec<Self::Message>;
     /// Lets the model decide whether it calls tools: what forces a call would force one in each round.
     fn force_no_call(&mut self);
 }
@@ -73,6 +87,9 @@ impl LoopStop {
 /// What is called with every message that a loop adds.
 type OnMessage<'a, M> = Box<dyn FnMut(&M) + Send + 'a>;
 
+/// What is called with every event of the answers.
+pub(super) type OnEvent<'a, R> = dyn for<'e> FnMut(<R as ToolRequest>::Event<'e>) + Send + 'a;
+
 /// A loop of tool calls that has not begun: set its options, then await it.
 ///
 /// ```no_run
@@ -93,23 +110,33 @@ type OnMessage<'a, M> = Box<dyn FnMut(&M) + Send + 'a>;
 #[must_use = "a loop begins when it is awaited"]
 pub struct ToolLoop<'a, R: ToolRequest = ChatCompletionRequest> {
     client: &'a Client,
+    /// The model in the path, where it is not in the body.
+    model: String,
     request: R,
     tools: &'a [Tool],
     max_rounds: usize,
     raise_errors: bool,
     on_message: OnMessage<'a, R::Message>,
+    on_event: Option<Box<OnEvent<'a, R>>>,
 }
 
 impl<'a, R: ToolRequest> ToolLoop<'a, R> {
     pub(super) fn new(client: &'a Client, request: R, tools: &'a [Tool]) -> Self {
         Self {
             client,
+            model: String::new(),
             request,
             tools,
             max_rounds: DEFAULT_MAX_ROUNDS,
             raise_errors: false,
             on_message: Box::new(|_| {}),
+            on_event: None,
         }
+    }
+
+    /// Of an operation that has the model in its path.
+    pub(super) fn of_model(self, model: &str) -> Self {
+        Self { model: model.to_owned(), ..self }
     }
 
     /// How often the model may call tools, one or more at a time: at least 1; by default 10.
@@ -153,14 +180,42 @@ impl<'a, R: ToolRequest> ToolLoop<'a, R> {
         self
     }
 
+    /// A function to call with every event of the answers, which are then streamed: in chat with a
+    /// [`ChatEvent`](crate::ChatEvent), in responses with a [`ResponseEvent`](crate::ResponseEvent), in messages and native
+    /// with a reference to the event as it arrived. Errors of the loop are then also those of `stream`.
+    ///
+    /// ```no_run
+    /// # fn example(run: gatewright::ToolLoop<'_>) {
+    /// use gatewright::ChatEvent;
+    ///
+    /// let run = run.on_event(|event| match event {
+    ///     ChatEvent::ContentDelta { delta, .. } => print!("{delta}"),
+    ///     ChatEvent::ToolArgumentsDone { name, arguments, .. } => println!("{name}({arguments})"),
+    ///     _ => {}
+    /// });
+    /// # }
+    /// ```
+    pub fn on_event(mut self, on_event: impl for<'e> FnMut(R::Event<'e>) + Send + 'a) -> Self {
+        self.on_event = Some(Box::new(on_event));
+        self
+    }
+
     async fn run(mut self) -> Result<ToolRun<R>, Error> {
         if self.max_rounds == 0 {
             return Err(Error::new(ErrorKind::InvalidRequest, "max_rounds must be at least 1"));
         }
+        let mut names = HashSet::new();
+        if let Some(tool) = self.tools.iter().find(|tool| !names.insert(tool.name())) {
+            let message = format!("two tools are called {}", tool.name());
+            return Err(Error::new(ErrorKind::InvalidRequest, message));
+        }
         self.request.describe(self.tools);
         let mut rounds = 0;
         loop {
-            let completion = self.request.send(self.client).await?;
+            let completion = match &mut self.on_event {
+                Some(on_event) => self.request.stream(self.client, &self.model, &mut **on_event).await?,
+                None => self.request.send(self.client, &self.model).await?,
+            };
             let Turn { added, calls, failed, cut_off } = R::turn(&completion);
             for message in added {
                 self.add(message);
@@ -183,13 +238,25 @@ impl<'a, R: ToolRequest> ToolLoop<'a, R> {
                 return Err(self.failed(&completion, &LoopStop { code: MAX_ROUNDS, message }));
             }
             rounds += 1;
-            let results = calls.iter().map(|call| call.result(self.tools, self.raise_errors));
-            for (call, result) in calls.iter().zip(join_all(results).await) {
-                let text = result.map_err(|error| {
-                    let message = format!("the tool {} failed: {}", call.name, bounded(&error.to_string()));
-                    self.failed(&completion, &LoopStop { code: TOOL_FAILED, message }).with_source(error)
-                })?;
-                self.add(R::result(call, text));
+            let outcomes = join_all(calls.iter().map(|call| call.run(self.tools, self.raise_errors))).await;
+            let mut results = Vec::with_capacity(outcomes.len());
+            let mut failure = None;
+            for (call, outcome) in calls.into_iter().zip(outcomes) {
+                match outcome {
+                    Ok(output) => results.push((call, output)),
+                    Err(error) => {
+                        failure = Some((call, error));
+                        break;
+                    }
+                }
+            }
+            for message in R::results(results) {
+                self.add(message);
+            }
+            if let Some((call, error)) = failure {
+                let message = format!("the tool {} failed: {}", call.name, bounded(&error.to_string()));
+                let stop = LoopStop { code: TOOL_FAILED, message };
+                return Err(self.failed(&completion, &stop).with_source(error));
             }
             self.request.force_no_call();
         }
@@ -246,7 +313,7 @@ impl<R: ToolRequest> fmt::Debug for ToolLoop<'_, R> {
 #[non_exhaustive]
 pub struct ToolRun<R: ToolRequest = ChatCompletionRequest> {
     /// The whole conversation, from the request's messages to the answer; the next request may begin with it. Of responses:
-    /// items.
+    /// items; of messages: turns; of native: contents.
     pub messages: Vec<R::Message>,
     /// The last answer, which calls no tools.
     pub completion: Response<R::Answer>,

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[cfg(feature = "schemars")]
+mod answer_events;
 mod calls;
 mod catalog_sections;
 mod child;
@@ -32,6 +34,8 @@ mod structured;
 mod telemetry;
 mod times;
 mod tls;
+#[cfg(feature = "schemars")]
+mod tool_vectors;
 #[cfg(feature = "schemars")]
 mod tools;
 mod vectors;

@@ -241,8 +241,8 @@ async fn parse_error_shows_bounded_text_without_secrets() {
 
 /// The type of the vectors.
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
-struct Town {
-    name: String,
+pub(crate) struct Town {
+    pub(crate) name: String,
     population: i64,
     districts: Vec<District>,
 }
@@ -373,14 +373,14 @@ async fn type_without_a_strict_schema_is_rejected_before_sending() {
     assert!(server.requests().is_empty());
 }
 
-fn chunk(text: &str) -> String {
+pub(crate) fn chunk(text: &str) -> String {
     let delta = json!({"content": text});
     let chunk = json!({"id": "c", "object": "chat.completion.chunk", "choices": [
         {"index": 0, "delta": delta, "finish_reason": null}]});
     format!("data: {chunk}\n\n")
 }
 
-fn end(finish_reason: &str) -> String {
+pub(crate) fn end(finish_reason: &str) -> String {
     let chunk = json!({"id": "c", "object": "chat.completion.chunk", "choices": [
         {"index": 0, "delta": {}, "finish_reason": finish_reason}]});
     format!("data: {chunk}\n\ndata: [DONE]\n\n")
@@ -408,7 +408,7 @@ async fn streamed_value_grows_into_the_typed_value() {
     let third = json!({"name": "Oslo", "population": 717_710, "motto": null, "rivers": [{}]});
     let whole: Value = serde_json::from_str(OSLO).unwrap();
     assert_eq!(grown, [json!({"name": "Os"}), second, third, whole]);
-    assert_eq!(stream.events().raw().request_id(), Some("req_stream"));
+    assert_eq!(stream.raw().request_id(), Some("req_stream"));
     assert_eq!(stream.finish().await.unwrap().value(), Some(&oslo()));
 
     let [request] = server.requests().try_into().unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gatewright::schemars::{self, JsonSchema};
-use gatewright::types::{ChatMessage, ResponseRequest, ResponseRequestInput};
+use gatewright::types::ChatMessage;
 use gatewright::{Error, ErrorKind, Tool, ToolRun};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -14,8 +14,6 @@ use tokio::sync::Barrier;
 
 use crate::chat_request;
 use crate::server::{Script, Server};
-use crate::structured::response;
-use crate::vectors;
 
 #[derive(Deserialize, JsonSchema)]
 struct Place {
@@ -191,6 +189,8 @@ async fn exceeding_max_rounds_is_an_error_with_the_conversation() {
 
     let error = client.chat().completions().run_tools(&request, &tools).max_rounds(0).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+    let error = client.chat().completions().run_tools(&request, &[echo(), echo()]).await.unwrap_err();
+    assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidRequest, "two tools are called echo"));
     assert_eq!(server.requests().len(), 3);
 }
 
@@ -277,146 +277,4 @@ async fn text_beside_tool_calls_stays_in_the_conversation() {
     message["signature"] = json!("abc");
     let (outcome, _server) = run(&[answer(&message, "tool_calls"), done()]).await;
     assert_eq!(json_of(&outcome.unwrap().messages)[1], message);
-}
-
-#[derive(Deserialize)]
-struct LoopCase {
-    name: String,
-    /// Of chat.
-    #[serde(default)]
-    messages: Vec<ChatMessage>,
-    /// Of responses.
-    input: Option<ResponseRequestInput>,
-    max_rounds: Option<usize>,
-    tool_choice: Option<String>,
-    answers: Vec<Value>,
-    tool_choices: Option<Value>,
-    conversation: Vec<Value>,
-    rounds: Option<usize>,
-    text: Option<String>,
-    error: Option<String>,
-}
-
-/// The tools of the vectors.
-fn tools_of_vectors() -> [Tool; 4] {
-    #[derive(Deserialize, JsonSchema)]
-    struct Weather {
-        place: String,
-        #[serde(default = "one")]
-        days: u32,
-    }
-    fn one() -> u32 {
-        1
-    }
-    #[derive(Deserialize, JsonSchema)]
-    struct Add {
-        a: i64,
-        b: i64,
-    }
-    #[derive(Deserialize, JsonSchema)]
-    #[serde(deny_unknown_fields)]
-    struct Report {}
-    #[derive(Deserialize, JsonSchema)]
-    struct Fail {
-        reason: String,
-    }
-    [
-        Tool::new("weather", "The weather.", async |Weather { place, days }: Weather| {
-            Ok::<_, Infallible>(format!("sunny in {place} for {days} days"))
-        }),
-        Tool::new("add", "Adds.", async |Add { a, b }: Add| Ok::<_, Infallible>(a + b)),
-        Tool::new("report", "Reports.", async |_: Report| {
-            Ok::<_, Infallible>(json!({"oslo": ["sunny", 21], "ø": null}))
-        }),
-        Tool::new("fail", "Fails.", async |Fail { reason }: Fail| Err::<(), _>(reason)),
-    ]
-}
-
-/// Whether a message is the expected one. A member that is null may be missing; a text may be given by how it starts and
-/// what it shows.
-fn is_as_expected(message: &Value, expected: &Value) -> bool {
-    let members = expected.as_object().unwrap().iter();
-    let mut expected = members.filter(|(_, value)| !value.is_null()).peekable();
-    let count = message.as_object().unwrap().len();
-    expected.clone().count() == count
-        && expected.all(|(name, value)| match value.get("starts").and_then(Value::as_str) {
-            None => message[name] == *value,
-            Some(start) => {
-                let text = message[name].as_str().unwrap();
-                text.starts_with(start) && text.contains(value["shows"].as_str().unwrap_or_default())
-            }
-        })
-}
-
-/// How a loop ended: rounds, text and conversation.
-type Ending = Result<(usize, Option<String>, Value), Error>;
-
-fn check(case: &LoopCase, outcome: Ending, server: &Server) {
-    let messages = match (outcome, &case.error) {
-        (Ok((rounds, text, messages)), None) => {
-            assert_eq!((Some(rounds), &text), (case.rounds, &case.text), "{}", case.name);
-            messages
-        }
-        (Err(error), Some(says)) => {
-            assert_eq!(error.kind(), ErrorKind::ToolLoop, "{}", case.name);
-            assert!(error.to_string().contains(says) && error.answer().is_some(), "{}: {error}", case.name);
-            serde_json::from_slice(error.messages().unwrap()).unwrap()
-        }
-        (outcome, _) => panic!("{}: {outcome:?}", case.name),
-    };
-    let messages = messages.as_array().unwrap();
-    let fits =
-        messages.iter().zip(&case.conversation).all(|(message, expected)| is_as_expected(message, expected));
-    assert!(fits && messages.len() == case.conversation.len(), "{}: {messages:#?}", case.name);
-    let requests = server.requests();
-    assert_eq!(requests.len(), case.answers.len(), "{}", case.name);
-    if let Some(choices) = &case.tool_choices {
-        let sent: Value = requests.iter().map(|request| request.json()["tool_choice"].clone()).collect();
-        assert_eq!(sent, *choices, "{}", case.name);
-    }
-}
-
-#[tokio::test]
-async fn loops_end_as_the_vectors_say() {
-    for case in vectors::read::<LoopCase>("tool_loops/chat.json") {
-        let server = serving(&case.answers).await;
-        let (client, tools) = (server.client(), tools_of_vectors());
-        let mut request = chat_request();
-        request.messages.clone_from(&case.messages);
-        request.tool_choice = case.tool_choice.as_deref().map(Into::into);
-        let rounds = case.max_rounds.unwrap_or(10);
-        let outcome = client.chat().completions().run_tools(&request, &tools).max_rounds(rounds).await;
-        let ending = outcome.map(|run| {
-            (run.rounds, run.text().map(str::to_owned), serde_json::to_value(&run.messages).unwrap())
-        });
-        check(&case, ending, &server);
-    }
-}
-
-#[tokio::test]
-async fn loops_of_responses_end_as_the_vectors_say() {
-    for mut case in vectors::read::<LoopCase>("tool_loops/responses.json") {
-        for answer in &mut case.answers {
-            // Members that the types require and that no case is about.
-            let mut whole = response("completed", &json!([]), &Value::Null);
-            whole.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
-            *answer = whole;
-        }
-        let server = serving(&case.answers).await;
-        let (client, tools) = (server.client(), tools_of_vectors());
-        let mut request = ResponseRequest::new("m", case.input.clone().unwrap());
-        request.tool_choice = case.tool_choice.as_deref().map(Into::into);
-        let rounds = case.max_rounds.unwrap_or(10);
-        let mut told = 0;
-        let run = client.responses().run_tools(&request, &tools).max_rounds(rounds);
-        let outcome = run.on_message(|_| told += 1).await;
-        let ending = outcome
-            .map(|run| (run.rounds, Some(run.output_text()), serde_json::to_value(&run.messages).unwrap()));
-        // Each conversation begins with one item.
-        assert_eq!(told + 1, case.conversation.len(), "{}", case.name);
-        check(&case, ending, &server);
-        let sent = server.requests()[0].json();
-        assert_eq!(sent["tools"][0]["name"], "weather");
-        assert_eq!(sent["tools"][0]["type"], "function");
-    }
 }

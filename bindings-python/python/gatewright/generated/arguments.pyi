@@ -192,8 +192,6 @@ class _MessagesArguments(CallOptions, total=False):
     """Nucleus sampling. 0 to 1."""
     top_k: int | None | NotGiven
     """Sample only from this many of the most likely tokens. At least 0."""
-    tools: Sequence[types.MessageToolParam] | None | NotGiven
-    """Tools the model may call; unknown kinds pass through."""
     tool_choice: types.MessageToolChoiceParam | None | NotGiven
     """Whether and which tool is called."""
     thinking: types.MessageThinkingParam | None | NotGiven
@@ -209,28 +207,43 @@ class _MessagesArguments(CallOptions, total=False):
 
 class MessagesParseArguments(_MessagesArguments, total=False):
     """The keyword arguments of `client.messages.create` without `output_format` and `stream`."""
+    tools: Sequence[types.MessageToolParam] | None | NotGiven
+    """Tools the model may call; unknown kinds pass through."""
+
+class MessagesRunToolsArguments(_MessagesArguments, total=False):
+    """The keyword arguments of `client.messages.create` without `tools` and `output_format` and
+    `stream`.
+    """
 
 class MessagesStreamArguments(_MessagesArguments, total=False):
     """The keyword arguments of `client.messages.create` without `stream`."""
+    tools: Sequence[types.MessageToolParam] | None | NotGiven
+    """Tools the model may call; unknown kinds pass through."""
     output_format: types.MessageOutputFormatParam | None | NotGiven
     """Format of the output; the older form of output_config.format."""
 
-class NativeParseArguments(CallOptions, total=False):
-    """The keyword arguments of `client.native.generate_content`."""
+class _NativeArguments(CallOptions, total=False):
+    """What all methods that are built on `client.native.generate_content` take."""
     contents: Required[Sequence[types.NativeContentParam | Record]]
     """The conversation. At least 1 item. Ours, not in the source specification: at least 1 item."""
     systemInstruction: types.NativeContentParam | Record | None | NotGiven
     """System text. Ours: not in the source specification."""
     generationConfig: types.NativeGenerationConfigParam | Record | None | NotGiven
     """Generation settings. Ours: not in the source specification."""
-    tools: Sequence[types.NativeToolParam | Record] | None | NotGiven
-    """Tools the model may call; unknown kinds pass through. Ours: not in the source specification."""
     toolConfig: types.NativeToolConfigParam | Record | None | NotGiven
     """Whether and which function is called. Ours: not in the source specification."""
     safetySettings: Sequence[Mapping[str, object]] | None | NotGiven
     """Passed through to the provider. Ours: not in the source specification."""
     cachedContent: str | None | NotGiven
     """Passed through to the provider. Ours: not in the source specification."""
+
+class NativeParseArguments(_NativeArguments, total=False):
+    """The keyword arguments of `client.native.generate_content`."""
+    tools: Sequence[types.NativeToolParam | Record] | None | NotGiven
+    """Tools the model may call; unknown kinds pass through. Ours: not in the source specification."""
+
+class NativeRunToolsArguments(_NativeArguments, total=False):
+    """The keyword arguments of `client.native.generate_content` without `tools`."""
 
 class NativeModelsListArguments(CallOptions, total=False):
     """The keyword arguments of `client.native.models.list`."""

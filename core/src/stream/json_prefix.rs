@@ -13,7 +13,7 @@ const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 /// The value that the text so far begins. Strings grow; numbers and words appear once what follows shows that they are whole,
 /// members with their values. There is none after a mistake, or beyond a bound.
 #[derive(Debug, Default)]
-pub(super) struct JsonPrefix {
+pub(crate) struct JsonPrefix {
     root: Option<Value>,
     /// The lists, objects and the string that are not closed yet, from the root inwards, by the way to what is open
     /// inside.
@@ -75,7 +75,7 @@ struct Stop;
 
 impl JsonPrefix {
     /// Reads on.
-    pub(super) fn push(&mut self, piece: &str) {
+    pub(crate) fn push(&mut self, piece: &str) {
         self.bytes = self.bytes.saturating_add(piece.len());
         if self.bytes > MAX_TEXT_BYTES || self.read(piece).is_err() {
             *self = Self { state: ParseState::Broken, ..Self::default() };
@@ -83,7 +83,7 @@ impl JsonPrefix {
     }
 
     /// The value so far; none before it begins, and after a mistake.
-    pub(super) fn value(&self) -> Option<&Value> {
+    pub(crate) fn value(&self) -> Option<&Value> {
         self.root.as_ref()
     }
 

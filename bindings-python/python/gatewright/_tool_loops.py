@@ -1,0 +1,538 @@
+"""Tool loops: the conversation in which a model calls functions."""
+
+from __future__ import annotations
+
+import json
+
+from gatewright._drive import drive, drive_async
+from gatewright._engine import Record
+from gatewright._streams import AsyncStream
+from gatewright._structured import type_adapter
+from gatewright._tools import Tool, ToolRun
+from gatewright._view import View
+from gatewright.generated.errors import ConfigurationError, ToolLoopError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, Generic, TypeVar
+
+    from gatewright._drive import Steps
+
+    _Answer = TypeVar("_Answer")
+else:
+    from gatewright._streams import Generic
+
+    _Answer = None
+
+MAX_TOOL_ERROR = 1000
+"""Characters of an error that a model is told."""
+
+
+class Output:
+    """What a model is told about a call."""
+
+    def __init__(self, text: str, *, is_error: bool = False) -> None:
+        self.text = text
+        self.is_error = is_error
+
+
+class Call:
+    """A call of a tool that a model asks for."""
+
+    def __init__(self, id: str, name: str, arguments: str, tool: Tool | None) -> None:
+        self.id = id
+        self.name = name
+        self.arguments = arguments
+        self.tool = tool
+
+
+class Loop(Generic[_Answer]):
+    """The conversation with a model that calls tools, without its I/O: send what `request` gives, `take` the
+    answer, run the calls, `put` their results; until there are no calls."""
+
+    method = ""
+    operation = ""
+    # The arguments of the call that hold the conversation, and whether the model may call tools.
+    conversation = ""
+    choice = "tool_choice"
+
+    def __init__(
+        self, tools: Iterable[Any], max_rounds: int, raise_errors: bool, arguments: dict[str, Any]
+    ) -> None:
+        if arguments.pop("stream", None):
+            raise TypeError(f"{self.method}() does not stream")
+        if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
+            raise ValueError(f"max_rounds must be a whole number from 1, not {max_rounds!r}")
+        self.tools: dict[str, Tool] = {}
+        for tool in map(_tool, tools):
+            if tool.name in self.tools:
+                raise ValueError(f"two tools are called {tool.name}")
+            self.tools[tool.name] = tool
+        self.max_rounds = max_rounds
+        self.raise_errors = raise_errors
+        self.rounds = 0
+        self._arguments = arguments
+        self.messages: list[Any] = self._begin(arguments.pop(self.conversation))
+        self._told = len(self.messages)
+        self._completion: Any = None
+
+    def request(self) -> Any:
+        """Arguments of the next call."""
+        choice = self._arguments.get(self.choice)
+        if self.rounds and choice:
+            # What forces a call would force one in each round.
+            self._arguments[self.choice] = self._unforced(choice)
+        tools = {"tools": self._described(list(self.tools.values()))} if self.tools else {}
+        return {**self._arguments, **tools, self.conversation: list(self.messages)}
+
+    def take(self, completion: Any) -> list[Call]:
+        """Takes an answer; returns the calls that it asks for.
+
+        Raises:
+            ToolLoopError: It was cut off, or there have been too many rounds.
+        """
+        self._completion = completion
+        calls = self._answered(completion)
+        if not calls:
+            return []
+        if self.rounds == self.max_rounds:
+            raise self._error(
+                f"the model still calls tools after {self.rounds} rounds; raise max_rounds, or look at what "
+                "the tools answer: the error has the messages"
+            )
+        self.rounds += 1
+        return calls
+
+    def put(self, call: Call, output: Output) -> None:
+        """Adds the result of a call."""
+        self.messages.append(self._result(call, output))
+
+    def end_round(self) -> None:
+        """Ends a round, whose results have all been put."""
+
+    def new_messages(self) -> list[Any]:
+        """What has been added since the last time."""
+        new = self.messages[self._told :]
+        self._told = len(self.messages)
+        return new
+
+    def done(self) -> ToolRun[Any]:
+        """The end of the loop."""
+        return ToolRun(self.messages, self._completion, self._text(self._completion), self.rounds)
+
+    def unknown(self, call: Call) -> Output:
+        """What a model is told that calls a tool that isn't there."""
+        return _told(f"there is no tool {call.name!r}; there are: {', '.join(self.tools) or 'none'}")
+
+    def failed(self, error: Exception) -> Output:
+        """What a model is told about an exception of a tool; raises it if the caller wants that."""
+        if self.raise_errors:
+            raise error
+        return _told(str(error) or type(error).__name__)
+
+    def _error(self, message: str) -> ToolLoopError:
+        metadata = self._completion._response
+        error = ToolLoopError(
+            message,
+            operation=self.operation,
+            request_id=metadata and metadata.request_id,
+            attempts=metadata.attempts if metadata else 0,
+            response=metadata,
+            answer=self._completion,
+            messages=self.messages,
+        )
+        error._method = self.method
+        return error
+
+    def _cut_off(self, reason: str) -> ToolLoopError:
+        return self._error(f"the answer was cut off within its calls of tools (reason: {reason})")
+
+    def _call(self, id: str, name: str, arguments: str) -> Call:
+        return Call(id, name, arguments, self.tools.get(name))
+
+    # What the protocols differ in.
+
+    def _begin(self, given: Any) -> list[Any]:
+        raise NotImplementedError
+
+    def _described(self, tools: list[Tool]) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
+    def _unforced(self, choice: Any) -> Any:
+        """What lets the model decide, in place of what forces a call."""
+        return choice if choice == "none" else "auto"
+
+    def _answered(self, completion: Any) -> list[Call]:
+        """Adds an answer to the conversation; returns its calls."""
+        raise NotImplementedError
+
+    def _result(self, call: Call, output: Output) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _text(self, completion: Any) -> str:
+        raise NotImplementedError
+
+    def events(self, stream: Any) -> Any:
+        """The events of a streamed answer, for either client."""
+        raise NotImplementedError
+
+
+class ChatLoop(Loop[_Answer]):
+    """A loop of chat completions."""
+
+    method = "chat.completions.run_tools"
+    operation = "create_chat_completion"
+    conversation = "messages"
+
+    def _begin(self, given: Any) -> list[Any]:
+        return list(given)
+
+    def _described(self, tools: list[Tool]) -> list[dict[str, Any]]:
+        return [{"type": "function", "function": _function(tool)} for tool in tools]
+
+    def _answered(self, completion: Any) -> list[Call]:
+        if not completion.choices:
+            raise self._error("the answer has no choices")
+        choice = completion.choices[0]
+        self.messages.append(choice.message)
+        calls = []
+        for call in choice.message.tool_calls or []:
+            made = call.get("function") or call.get("custom") or {}
+            text = made.get("arguments") or made.get("input") or ""
+            calls.append(self._call(call.id, made.get("name") or "", text))
+        if calls and choice.finish_reason in ("length", "content_filter"):
+            raise self._cut_off(choice.finish_reason)
+        return calls
+
+    def _result(self, call: Call, output: Output) -> dict[str, Any]:
+        return {"role": "tool", "tool_call_id": call.id, "content": output.text}
+
+    def _text(self, completion: Any) -> str:
+        return completion.choices[0].message.content or ""
+
+    def events(self, stream: Any) -> Any:
+        from gatewright._events import AsyncChatCompletionEvents, ChatCompletionEvents
+
+        kind = AsyncChatCompletionEvents if isinstance(stream, AsyncStream) else ChatCompletionEvents
+        return kind(stream, None)
+
+
+class ResponseLoop(Loop[_Answer]):
+    """A loop of responses."""
+
+    method = "responses.run_tools"
+    operation = "create_response"
+    conversation = "input"
+
+    def _begin(self, given: Any) -> list[Any]:
+        return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
+
+    def _described(self, tools: list[Tool]) -> list[dict[str, Any]]:
+        return [{"type": "function", **_function(tool)} for tool in tools]
+
+    def _answered(self, completion: Any) -> list[Call]:
+        self.messages += completion.output or []
+        calls = []
+        for item in completion.output or []:
+            if item.get("type") == "function_call":
+                calls.append(self._call(item.call_id, item.name or "", item.arguments or ""))
+        if completion.status == "failed":
+            error = completion.error
+            raise self._error(
+                f"the answer failed: {(error and error.message) or 'the gateway does not say why'}"
+            )
+        if calls and completion.status == "incomplete":
+            details = completion.incomplete_details
+            raise self._cut_off((details and details.reason) or "incomplete")
+        return calls
+
+    def _result(self, call: Call, output: Output) -> dict[str, Any]:
+        return {"type": "function_call_output", "call_id": call.id, "output": output.text}
+
+    def _text(self, completion: Any) -> str:
+        return completion.output_text or ""
+
+    def events(self, stream: Any) -> Any:
+        from gatewright._events import AsyncResponseEvents, ResponseEvents
+
+        kind = AsyncResponseEvents if isinstance(stream, AsyncStream) else ResponseEvents
+        return kind(stream, None)
+
+
+class _JointLoop(Loop[_Answer]):
+    """A loop whose protocol wants the results of a round in one message, and has no events of its own."""
+
+    # The member of a message that holds its parts.
+    parts = ""
+
+    def __init__(
+        self, tools: Iterable[Any], max_rounds: int, raise_errors: bool, arguments: dict[str, Any]
+    ) -> None:
+        super().__init__(tools, max_rounds, raise_errors, arguments)
+        self._results: list[dict[str, Any]] = []
+
+    def _begin(self, given: Any) -> list[Any]:
+        return list(given)
+
+    def put(self, call: Call, output: Output) -> None:
+        self._results.append(self._result(call, output))
+
+    def end_round(self) -> None:
+        self.messages.append({"role": "user", self.parts: self._results})
+        self._results = []
+
+    def events(self, stream: Any) -> Any:
+        from gatewright._events import AsyncPlainEvents, PlainEvents
+
+        kind: Any = AsyncPlainEvents if isinstance(stream, AsyncStream) else PlainEvents
+        return kind(stream, None)
+
+
+class MessageLoop(_JointLoop[_Answer]):
+    """A loop of messages."""
+
+    method = "messages.run_tools"
+    operation = "create_message"
+    conversation = "messages"
+    parts = "content"
+
+    def _described(self, tools: list[Tool]) -> list[dict[str, Any]]:
+        return [_function(tool, "input_schema") for tool in tools]
+
+    def _unforced(self, choice: Any) -> Any:
+        if choice.get("type") == "none":
+            return choice
+        return {**_without(choice, "name"), "type": "auto"}
+
+    def _answered(self, completion: Any) -> list[Call]:
+        blocks = list(completion.content or [])
+        # A turn without content cannot be sent.
+        if blocks:
+            self.messages.append({"role": "assistant", "content": blocks})
+        calls = []
+        for block in blocks:
+            if block.get("type") == "tool_use":
+                calls.append(self._call(block.id or "", block.name or "", _arguments(block.get("input"))))
+        if calls and completion.stop_reason in _MESSAGE_CUTS:
+            raise self._cut_off(completion.stop_reason)
+        return calls
+
+    def _result(self, call: Call, output: Output) -> dict[str, Any]:
+        failed = {"is_error": True} if output.is_error else {}
+        return {"type": "tool_result", "tool_use_id": call.id, "content": output.text, **failed}
+
+    def _text(self, completion: Any) -> str:
+        return completion.text or ""
+
+
+# Why a message is not whole.
+_MESSAGE_CUTS = ("max_tokens", "model_context_window_exceeded", "refusal")
+
+
+class ContentLoop(_JointLoop[_Answer]):
+    """A loop of native generate-content."""
+
+    method = "native.run_tools"
+    operation = "generate_content"
+    conversation = "contents"
+    choice = "toolConfig"
+    parts = "parts"
+
+    def _described(self, tools: list[Tool]) -> list[dict[str, Any]]:
+        return [{"functionDeclarations": [_function(tool, "parametersJsonSchema") for tool in tools]}]
+
+    def _unforced(self, choice: Any) -> Any:
+        unforced = {**choice}
+        # The protocol has two spellings of each name.
+        for name in ("functionCallingConfig", "function_calling_config"):
+            calling = unforced.get(name)
+            if calling and calling.get("mode") == "ANY":
+                rest = _without(calling, "allowedFunctionNames", "allowed_function_names")
+                unforced[name] = {**rest, "mode": "AUTO"}
+        return unforced
+
+    def _answered(self, completion: Any) -> list[Call]:
+        if not completion.candidates:
+            raise self._error("the answer has no candidates")
+        candidate = completion.candidates[0]
+        content = candidate.content
+        parts = (content and content.parts) or []
+        if parts:
+            self.messages.append(content if content.role else {**content, "role": "model"})
+        calls = []
+        for part in parts:
+            made = part.functionCall
+            if made is not None:
+                # Many servers give calls no ids: results then follow their order.
+                calls.append(self._call(made.id or "", made.name or "", _arguments(made.get("args"))))
+        if calls and candidate.finishReason in _CONTENT_CUTS:
+            raise self._cut_off(candidate.finishReason)
+        return calls
+
+    def _result(self, call: Call, output: Output) -> dict[str, Any]:
+        # Text alone, as a member: an object's numbers would change, and some names of members are refused.
+        response = {"error" if output.is_error else "output": output.text}
+        made = {"id": call.id} if call.id else {}
+        return {"functionResponse": {**made, "name": call.name, "response": response}}
+
+    def _text(self, completion: Any) -> str:
+        content = completion.candidates[0].content
+        parts = (content and content.parts) or []
+        return "".join(part.text or "" for part in parts if not part.thought)
+
+
+# Why a native answer is not whole.
+_CONTENT_CUTS = ("MAX_TOKENS", "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")
+
+
+def _arguments(given: Any) -> str:
+    """Arguments that are an object, as text."""
+    return "" if given is None else _result_text(given)
+
+
+def _without(members: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: members[name] for name in members if name not in names}
+
+
+def _function(tool: Tool, parameters: str = "parameters") -> dict[str, Any]:
+    described = {"description": tool.description} if tool.description else {}
+    return {"name": tool.name, **described, parameters: tool.parameters}
+
+
+def _tool(given: Any) -> Tool:
+    return given if isinstance(given, Tool) else Tool(given)
+
+
+def _told(error: str) -> Output:
+    said = error if len(error) <= MAX_TOOL_ERROR else error[:MAX_TOOL_ERROR] + "…"
+    return Output(f"error: {said}", is_error=True)
+
+
+def _result_text(value: Any) -> str:
+    """A value as a text of the conversation: text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (Record, View)):
+        return value.to_json()
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError):
+        # Models, dataclasses, times.
+        text: bytes = type_adapter(object).dump_json(value)
+        return text.decode()
+
+
+def run(
+    loop: Loop[Any],
+    create: Callable[..., Any],
+    on_message: Callable[[Any], object] | None,
+    on_event: Callable[[Any], object] | None,
+    open_stream: Callable[..., Any] | None = None,
+) -> Any:
+    """Runs a loop; the calls of a round one after the other, in this thread. `open_stream` is what streams an
+    answer, unless `create` does."""
+    for tool in loop.tools.values():
+        if tool.is_async:
+            raise ConfigurationError(f"{tool.name} is a coroutine function; AsyncClient runs it")
+    return drive(_steps(loop, _asking(create, open_stream, on_event), _in_order, on_message))
+
+
+async def run_async(
+    loop: Loop[Any],
+    create: Callable[..., Any],
+    on_message: Callable[[Any], object] | None,
+    on_event: Callable[[Any], object] | None,
+    open_stream: Callable[..., Any] | None = None,
+) -> Any:
+    """Runs a loop; the calls of a round at the same time, plain functions in threads. As `run`."""
+    return await drive_async(_steps(loop, _asking(create, open_stream, on_event), _together, on_message))
+
+
+def _steps(
+    loop: Loop[Any],
+    ask: Callable[[Loop[Any]], Steps[Any]],
+    results_of: Callable[[Loop[Any], Sequence[Call]], Any],
+    on_message: Callable[[Any], object] | None,
+) -> Steps[ToolRun[Any]]:
+    def tell() -> Steps[None]:
+        for message in loop.new_messages():
+            if on_message is not None:
+                yield on_message(message)
+
+    while True:
+        answer = yield from ask(loop)
+        try:
+            calls = loop.take(answer)
+        except ToolLoopError:
+            yield from tell()
+            raise
+        yield from tell()
+        if not calls:
+            return loop.done()
+        for call, output in zip(calls, (yield results_of(loop, calls)), strict=True):
+            loop.put(call, output)
+            yield from tell()
+        loop.end_round()
+        yield from tell()
+
+
+def _asking(
+    create: Callable[..., Any],
+    open_stream: Callable[..., Any] | None,
+    on_event: Callable[[Any], object] | None,
+) -> Callable[[Loop[Any]], Steps[Any]]:
+    """What asks for the next answer; it is streamed if somebody wants its events."""
+
+    def ask(loop: Loop[Any]) -> Steps[Any]:
+        if on_event is None:
+            return (yield create(**loop.request()))
+        if open_stream is None:
+            stream = yield create(**loop.request(), stream=True)
+        else:
+            stream = yield open_stream(**loop.request())
+        events = loop.events(stream)
+        events._begin()
+        while (event := (yield from events._next())) is not None:
+            yield on_event(event)
+        return (yield from events._final())
+
+    return ask
+
+
+def _in_order(loop: Loop[Any], calls: Sequence[Call]) -> Iterator[Output]:
+    """The result of each call, which is made when its result is asked for."""
+    for call in calls:
+        if call.tool is None:
+            yield loop.unknown(call)
+            continue
+        try:
+            output = Output(_result_text(call.tool._call(call.arguments)))
+        except Exception as error:
+            output = loop.failed(error)
+        yield output
+
+
+async def _together(loop: Loop[Any], calls: Sequence[Call]) -> list[Output]:
+    """The results of all; if one raises, or the caller is cancelled, the others are cancelled first."""
+    import asyncio
+
+    async def result(call: Call) -> Output:
+        if call.tool is None:
+            return loop.unknown(call)
+        try:
+            if call.tool.is_async:
+                return Output(_result_text(await call.tool._call(call.arguments)))
+            text = await asyncio.to_thread(lambda tool: _result_text(tool._call(call.arguments)), call.tool)
+            return Output(text)
+        except Exception as error:
+            return loop.failed(error)
+
+    tasks: list[asyncio.Future[Output]] = [asyncio.ensure_future(result(call)) for call in calls]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

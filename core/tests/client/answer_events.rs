@@ -1,0 +1,188 @@
+//! Events that tell the answer so far.
+
+use std::fmt::Debug;
+
+use gatewright::types::ResponseRequest;
+use gatewright::{ChatEvent, ChatEvents, Error, ErrorKind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::chat_request;
+use crate::server::{Script, Server};
+use crate::structured::{Town, chunk, end, response};
+use crate::vectors;
+
+/// An event as the vectors write it; none of a chunk.
+pub(crate) fn json_of<T: Serialize + Debug>(event: &ChatEvent<'_, T>) -> Option<Value> {
+    let mut json = match event {
+        ChatEvent::Chunk(_) => return None,
+        ChatEvent::ContentDelta { index, delta, snapshot, parsed } => {
+            json!({"index": index, "delta": delta, "snapshot": snapshot, "parsed": parsed})
+        }
+        ChatEvent::ContentDone { index, content, parsed } => {
+            json!({"index": index, "content": content, "parsed": parsed})
+        }
+        ChatEvent::RefusalDelta { index, delta, snapshot } => {
+            json!({"index": index, "delta": delta, "snapshot": snapshot})
+        }
+        ChatEvent::RefusalDone { index, refusal } => json!({"index": index, "refusal": refusal}),
+        ChatEvent::ToolArgumentsDelta { index, name, arguments_delta, arguments, parsed_arguments } => {
+            json!({
+                "index": index, "name": name, "arguments_delta": arguments_delta, "arguments": arguments,
+                "parsed_arguments": parsed_arguments,
+            })
+        }
+        ChatEvent::ToolArgumentsDone { index, name, arguments, parsed_arguments } => json!({
+            "index": index, "name": name, "arguments": arguments, "parsed_arguments": parsed_arguments,
+        }),
+        other => panic!("the vectors know no {other:?}"),
+    };
+    json["type"] = event.type_name().into();
+    Some(json)
+}
+
+#[derive(Deserialize)]
+struct EventCase {
+    name: String,
+    /// Whether a value is asked for.
+    format: bool,
+    chunks: Vec<Value>,
+    events: Vec<Value>,
+    error: Option<String>,
+}
+
+/// Reads all events; returns what they say, without chunks, how many chunks there were, and how they ended.
+async fn read<T: Serialize + Debug>(events: &mut ChatEvents<T>) -> (Vec<Value>, usize, Result<(), Error>) {
+    let (mut told, mut chunks) = (Vec::new(), 0);
+    loop {
+        match events.try_next().await {
+            Ok(Some(event)) => {
+                chunks += usize::from(event.type_name() == "chunk");
+                told.extend(json_of(&event));
+            }
+            Ok(None) => return (told, chunks, Ok(())),
+            Err(error) => return (told, chunks, Err(error)),
+        }
+    }
+}
+
+async fn serving(chunks: &[Value]) -> Server {
+    let chunks = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
+    let body = chunks.collect::<String>() + "data: [DONE]\n\n";
+    Server::start([Script::events().packet(body).end()]).await
+}
+
+#[tokio::test]
+async fn chat_events_are_those_of_the_vectors() {
+    for case in vectors::read::<EventCase>("structured/events.json") {
+        let server = serving(&case.chunks).await;
+        let client = server.client();
+        let (told, chunks, outcome) = if case.format {
+            let stream = client.chat().completions().parse_stream::<Town>(&chat_request()).await.unwrap();
+            let mut events = stream.events();
+            let (told, chunks, outcome) = read(&mut events).await;
+            if let Err(error) = &outcome {
+                let again = events.try_next().await.unwrap_err();
+                let last = events.finish().await.unwrap_err();
+                assert_eq!((again.to_string(), last.to_string()), (error.to_string(), error.to_string()));
+            }
+            (told, chunks, outcome)
+        } else {
+            let mut events = client.chat().completions().stream(&chat_request()).await.unwrap().events();
+            let read = read(&mut events).await;
+            assert!(events.try_next().await.unwrap().is_none(), "{}", case.name);
+            assert_eq!(events.finish().await.unwrap().choices.len(), 1, "{}", case.name);
+            read
+        };
+        assert_eq!(chunks, case.chunks.len(), "{}", case.name);
+        assert_eq!(told.len(), case.events.len(), "{}: {told:#?}", case.name);
+        for (event, expected) in told.iter().zip(&case.events) {
+            for (name, value) in expected.as_object().unwrap() {
+                assert_eq!(event[name], *value, "{}: {name} of {event}", case.name);
+            }
+        }
+        match (case.error, outcome) {
+            (None, outcome) => outcome.unwrap(),
+            (Some(says), outcome) => {
+                let error = outcome.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::StructuredOutput, "{}", case.name);
+                assert!(
+                    error.to_string().contains(&says) && error.answer().is_some(),
+                    "{}: {error}",
+                    case.name
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn events_of_a_broken_stream_end_with_its_error_each_time_and_so_does_the_whole() {
+    let server = Server::start([Script::events().packet(chunk("{\"name\": \"Os")).end()]).await;
+    let client = server.client();
+    let stream = client.chat().completions().parse_stream::<Town>(&chat_request()).await.unwrap();
+    let mut events = stream.events();
+    let (told, _, outcome) = read(&mut events).await;
+    assert_eq!((told.len(), &told[0]["parsed"]), (1, &json!({"name": "Os"})));
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::StreamTruncated);
+    assert_eq!(events.try_next().await.unwrap_err().kind(), ErrorKind::StreamTruncated);
+    assert_eq!(events.finish().await.unwrap_err().kind(), ErrorKind::StreamTruncated);
+}
+
+#[tokio::test]
+async fn whole_answer_may_come_in_place_of_its_events() {
+    let body = chunk("one ") + &chunk("two") + &end("stop");
+    let server = Server::start([Script::events().packet(body).end()]).await;
+    let client = server.client();
+    let mut events = client.chat().completions().stream(&chat_request()).await.unwrap().events();
+    assert!(matches!(events.try_next().await.unwrap(), Some(ChatEvent::Chunk(_))));
+    assert_eq!(events.raw().status(), 200);
+    assert_eq!(events.finish().await.unwrap().text(), Some("one two"));
+}
+
+#[tokio::test]
+async fn choices_have_texts_of_their_own() {
+    let piece = |index: u32, text: &str, reason: Option<&str>| json!({"id": "c", "choices": [{"index": index, "delta": {"content": text}, "finish_reason": reason}]});
+    let chunks =
+        [piece(0, "a", None), piece(1, "b", None), piece(0, "c", Some("stop")), piece(1, "d", Some("stop"))];
+    let server = serving(&chunks).await;
+    let client = server.client();
+    let mut events = client.chat().completions().stream(&chat_request()).await.unwrap().events();
+    let (told, _, _) = read(&mut events).await;
+    let done = told.iter().filter(|event| event["type"] == "content.done");
+    let done: Vec<_> = done.map(|event| (event["index"].clone(), event["content"].clone())).collect();
+    assert_eq!(done, [(json!(0), json!("ac")), (json!(1), json!("bd"))]);
+}
+
+#[tokio::test]
+async fn response_events_have_the_text_and_the_value_so_far() {
+    let event = |event: Value| format!("data: {event}\n\n");
+    let delta = |index: u32, text: &str| {
+        event(json!({
+            "type": "response.output_text.delta", "output_index": index, "content_index": 0, "delta": text,
+        }))
+    };
+    let text = r#"{"name": "Oslo", "population": 1, "districts": []}"#;
+    let part = json!({"type": "output_text", "text": text, "annotations": []});
+    let said = json!([{"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}]);
+    let last = json!({"type": "response.completed", "response": response("completed", &said, &Value::Null)});
+    let body = delta(0, "Well: ") + &delta(1, &text[..12]) + &delta(1, &text[12..]) + &event(last);
+    let server = Server::start([Script::events().packet(body).end()]).await;
+    let client = server.client();
+    let request = ResponseRequest::new("m", "Oslo?");
+    let mut events = client.responses().parse_stream::<Town>(&request).await.unwrap().events();
+    let mut told = Vec::new();
+    while let Some(event) = events.try_next().await.unwrap() {
+        told.push((event.type_.clone(), event.snapshot.map(str::to_owned), event.parsed.cloned()));
+    }
+    let kind = "response.output_text.delta".to_owned();
+    let whole: Value = serde_json::from_str(text).unwrap();
+    let expected = [
+        (kind.clone(), Some("Well: ".to_owned()), None),
+        (kind.clone(), Some(text[..12].to_owned()), Some(json!({"name": "Os"}))),
+        (kind, Some(text.to_owned()), Some(whole)),
+        ("response.completed".to_owned(), None, None),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(events.finish().await.unwrap().value().unwrap().name, "Oslo");
+}

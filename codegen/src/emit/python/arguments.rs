@@ -70,10 +70,13 @@ fn class_name(operation: &Operation, helper: &Helper, end: &str) -> String {
     format!("{}{}{end}", pascal(&operation.resource.join("_")), pascal(&helper.name))
 }
 
-/// `` `a` and `b` ``.
+/// `` `a`, `b` and `c` ``.
 fn listed(names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    names.join(" and ")
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
 }
 
 fn class(

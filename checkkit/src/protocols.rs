@@ -62,16 +62,12 @@ impl ProbedProtocol {
     /// The service as clients of the protocol call it.
     fn service(self, service: &Service) -> Service {
         let mut service = service.clone();
-        match self {
-            Self::Chat => {}
-            // Clients always send it, and providers reject requests without it.
-            Self::Messages => service.headers = &[("anthropic-version", "2023-06-01")],
-            Self::Native => {
-                let path = service.url.path().trim_end_matches('/').to_owned();
-                if let Some(above) = path.strip_suffix("/v1") {
-                    service.url.set_path(&format!("{above}/v1beta"));
-                }
-            }
+        let binding = self.protocol().binding();
+        // Clients always send it, and providers reject requests without it.
+        service.headers = binding.version_header.as_slice();
+        let path = service.url.path().trim_end_matches('/').to_owned();
+        if let Some(above) = path.strip_suffix("/v1").filter(|_| binding.version_path != "/v1") {
+            service.url.set_path(&format!("{above}{}", binding.version_path));
         }
         service
     }

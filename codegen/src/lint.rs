@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use serde_json::Value;
 
 use super::load::{Document, METHODS, OPENAPI, child, schema_name, text};
+use super::model::Protocol;
 use super::names;
 use super::schema::{is_null, merge_all_of, subschemas, types};
 use super::vocabulary::SCHEMA_KEYWORDS;
@@ -260,12 +261,7 @@ impl Lint<'_> {
             );
         }
         self.source(node, at);
-        self.one_of(
-            node,
-            at,
-            "x-protocol",
-            &["chat", "responses", "messages", "native", "embeddings", "media", "models"],
-        );
+        self.one_of(node, at, "x-protocol", Protocol::NAMES);
         self.one_of(node, at, "x-error-style", &["standard", "native", "messages"]);
         self.routing(node, at);
         for key in ["summary", "description"] {

@@ -83,7 +83,7 @@ pub fn answer_by_schema(
 }
 
 /// The wire protocols, as the first byte of an input of [`translate`] names them.
-const PROTOCOLS: [Protocol; 4] = [Protocol::Chat, Protocol::Responses, Protocol::Messages, Protocol::Native];
+const PROTOCOLS: [Protocol; 4] = Protocol::OF_CLIENTS;
 
 /// Translates a document of a protocol to every protocol. The first byte names the protocol, the second whether a request,
 /// an answer, an error or a stream (one event per line) follows. Returns the number of bytes written; `None`: the document
@@ -192,13 +192,9 @@ pub fn hold(input: &[u8]) -> Option<usize> {
 
 /// The operation of a protocol, whose rules a request follows before it is translated.
 fn operation_of(protocol: Protocol) -> &'static Operation {
-    match protocol {
-        // No client speaks converse.
-        Protocol::Chat | Protocol::Converse => &operations::CREATE_CHAT_COMPLETION,
-        Protocol::Responses => &operations::CREATE_RESPONSE,
-        Protocol::Messages => &operations::CREATE_MESSAGE,
-        Protocol::Native => &operations::GENERATE_CONTENT,
-    }
+    // The first one generates the next turn of a conversation.
+    let found = operations::ALL.iter().find(|known| Protocol::of_operation(known.protocol) == Some(protocol));
+    found.expect("clients speak the protocol")
 }
 
 /// The rules that the translations of an input of [`hold`] violate.

@@ -2,6 +2,7 @@
 
 use gatewright::operations::{self, ErrorStyle, Operation};
 use gatewright::{ErrorCode, catalog, limits};
+use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::json;
 use gatewright_simulator::LONGEST_ANSWER;
 use serde_json::{Value, json};
@@ -53,13 +54,18 @@ fn kind(route: &ModelRoute) -> &'static str {
 }
 
 /// The protocols that serve a model.
-fn protocols(route: &ModelRoute) -> &'static [&'static str] {
+fn protocols(route: &ModelRoute) -> Vec<&'static str> {
     match route.model.kind {
-        ModelKind::Text if route.serves_responses() => &["chat", "responses", "messages", "native"],
-        ModelKind::Text => &["chat", "messages", "native"],
-        ModelKind::Embedding => &["embeddings"],
-        ModelKind::Image | ModelKind::Video => &["media"],
+        ModelKind::Text => text_protocols(route),
+        ModelKind::Embedding => vec!["embeddings"],
+        ModelKind::Image | ModelKind::Video => vec!["media"],
     }
+}
+
+/// The protocols that serve a text model.
+pub(crate) fn text_protocols(route: &ModelRoute) -> Vec<&'static str> {
+    let serving = Protocol::OF_CLIENTS.into_iter().filter(|protocol| route.serves(*protocol));
+    serving.map(Protocol::name).collect()
 }
 
 /// `GET /v1/models/{model}`: an entry of the list, by its id or an alias.

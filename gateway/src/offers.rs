@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use gatewright::catalog;
-use gatewright_protocol::conversation::Protocol;
 use http_body_util::{BodyExt as _, Limited};
 use serde::{Deserialize, Serialize};
 
@@ -138,12 +137,7 @@ async fn page(
 }
 
 fn refused(endpoint: &Endpoint, status: impl Display + Into<u16> + Copy, body: &Bytes) -> String {
-    let protocol = match endpoint.kind {
-        Kind::Messages => Protocol::Messages,
-        Kind::Native => Protocol::Native,
-        _ => Protocol::Chat,
-    };
-    let said = protocol.failure_in(status.into(), body).message;
+    let said = endpoint.kind.main_protocol().failure_in(status.into(), body).message;
     let (said, _) = endpoint.redactor.redact_beginning(&said, MAX_TOLD_BYTES);
     format!("it answered {status}: {said}")
 }

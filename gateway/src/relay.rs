@@ -38,8 +38,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use gatewright::ErrorCode;
-use gatewright::operations::Operation;
+use gatewright::operations::{Operation, StreamMode};
 use gatewright::redact::Redactor;
+use gatewright_protocol::Action;
 use gatewright_protocol::conversation::{Protocol, Usage};
 use http::HeaderValue;
 use tracing::Span;
@@ -64,7 +65,6 @@ use crate::config::ModelKind;
 use crate::observe::{Origin, current_span};
 use crate::routing::{ModelRoute, Plan, UpstreamAttempt};
 use crate::store::{ResponseDocuments, ResponseRecord};
-use crate::upstream::Action;
 use crate::usage::{Charge, Consumption};
 use crate::wire::{ApiError, Call, Response, held_json};
 use crate::{models, stored_responses};
@@ -91,8 +91,9 @@ struct RequestContext {
 
 /// Answers a request for a text, embedding or image model. Embeddings and images use the chat protocol: the upstreams that speak
 /// it also make these.
-pub(crate) async fn answer(app: &Arc<App>, call: Call, protocol: Protocol) -> Response {
+pub(crate) async fn answer(app: &Arc<App>, call: Call) -> Response {
     let operation = call.operation;
+    let protocol = Protocol::of_operation(operation.protocol).unwrap_or(Protocol::Chat);
     let call = Arc::new(call);
     let answered = match RequestContext::begin(app, &call, protocol) {
         Ok(Some(request_context)) if request_context.action == (Action::Answer { stream: true }) => {
@@ -115,10 +116,10 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, protocol: Protocol) -> Re
 /// The model that a failed request names, and the upstream that failed it, for operators.
 fn failed_origin(call: &Call, protocol: Protocol) -> Option<Origin> {
     let upstream = call.failed_at.get().cloned();
-    if protocol == Protocol::Native {
+    if protocol.binding().model_in_path {
         return Some(Origin::failed(models::native_id(call), upstream));
     }
-    Some(Origin::failed(&RequestMeta::read(&call.body)?.model, upstream))
+    Some(Origin::failed(&RequestMeta::read(&call.body, protocol)?.model, upstream))
 }
 
 /// The error for a request that doesn't name a model of this gateway.
@@ -151,18 +152,18 @@ impl RequestContext {
             "compact_response" => Action::Compact,
             "create_embedding" => Action::Embed { list },
             "create_image" => Action::Image,
-            "stream_generate_content" => Action::Answer { stream: true },
-            _ => Action::Answer { stream },
+            _ => Action::Answer { stream: stream || call.operation.stream == StreamMode::Always },
         };
         let framing = match action(false, false) {
-            Action::Answer { stream: true } => Framing::of(call)?,
+            Action::Answer { stream: true } => Framing::of(call, protocol)?,
             _ => Framing::Events,
         };
-        let Some(mut meta) = RequestMeta::read(&call.body) else { return Ok(None) };
+        let Some(mut meta) = RequestMeta::read(&call.body, protocol) else { return Ok(None) };
         // It is a copy if the client's has duplicate members.
         meta.body = prepare::charged(app, call, meta.body, &call.body)?;
-        let action = action(meta.stream && protocol != Protocol::Native, meta.lists_input);
-        if protocol == Protocol::Native {
+        let model_in_path = protocol.binding().model_in_path;
+        let action = action(meta.stream && !model_in_path, meta.lists_input);
+        if model_in_path {
             models::native_id(call).clone_into(&mut meta.model);
         }
         let kind = match action {
@@ -184,8 +185,8 @@ impl RequestContext {
     }
 
     async fn execute(self) -> Result<Response, ApiError> {
-        let responses = self.protocol == Protocol::Responses;
-        if responses && !self.route.serves_responses() {
+        let responses = self.protocol.binding().stores_responses;
+        if !self.route.serves(self.protocol) {
             return Err(models::elsewhere(&self.meta.model, self.call.operation));
         }
         if self.action == Action::CountTokens && !self.route.counts_tokens(self.protocol) {
@@ -208,7 +209,8 @@ impl RequestContext {
         }
         let mut fault: Option<AttemptFailure> = None;
         let mut refusal: Option<ApiError> = None;
-        let mut request_span = RequestSpan::new(self.span.as_ref(), &self.route, &self.call.body);
+        let mut request_span =
+            RequestSpan::new(self.span.as_ref(), &self.route, self.protocol, &self.call.body);
         while let Some(attempt) = plan.next(Instant::now(), rand::random()) {
             request_span.at(&attempt.destination);
             let upstream_request = match self.prepare(&mut cache, &attempt.destination).await {
@@ -240,7 +242,7 @@ impl RequestContext {
 
     /// The stored response that the request continues. Errors: the caller has no such response.
     async fn previous(&self) -> Result<Option<ResponseRecord>, ApiError> {
-        let id = self.meta.previous.as_ref().filter(|_| self.protocol == Protocol::Responses);
+        let id = self.meta.previous.as_ref().filter(|_| self.protocol.binding().stores_responses);
         let Some(id) = id else { return Ok(None) };
         Box::pin(stored_responses::seek(&self.app, &self.call, id)).await?;
         stored_responses::previous(&self.app, &self.call, id).map(Some)
@@ -408,7 +410,7 @@ impl RequestContext {
 
     /// The pending response, if the upstream generates it in the background.
     fn in_background(&self, document: &[u8], attempt: &UpstreamAttempt) -> Option<BackgroundResponse> {
-        if !self.meta.background || self.protocol != Protocol::Responses {
+        if !self.meta.background || !self.protocol.binding().stores_responses {
             return None;
         }
         let provider = &attempt.destination.provider;

@@ -213,16 +213,13 @@ impl ModelRoute {
         self.destinations.iter().all(|destination| destination.provider.is_simulator())
     }
 
-    /// Whether the model is available through the responses protocol (4 rule 1): its family and one of its upstreams speak it, or
-    /// the configuration allows translation.
-    pub(crate) fn serves_responses(&self) -> bool {
-        self.model.translate_responses || self.speaks_responses()
-    }
-
-    fn speaks_responses(&self) -> bool {
-        let family = catalog::FAMILIES.iter().find(|family| family.id == self.model.family);
-        family.is_none_or(|family| family.protocols.contains(&"responses"))
-            && self.speaks(Protocol::Responses)
+    /// Whether the model is available through a protocol. Every model is, except through one whose responses are stored (4
+    /// rule 1): then its family and one of its upstreams speak it, or the configuration allows translation.
+    pub(crate) fn serves(&self, protocol: Protocol) -> bool {
+        !protocol.binding().stores_responses || self.model.translate_responses || {
+            let family = catalog::FAMILIES.iter().find(|family| family.id == self.model.family);
+            family.is_none_or(|family| family.protocols.contains(&protocol.name())) && self.speaks(protocol)
+        }
     }
 
     /// Whether one of the upstreams counts tokens for a protocol.
@@ -266,7 +263,7 @@ impl Destination {
 
     /// Whether the upstream speaks a protocol natively.
     pub(crate) fn speaks(&self, protocol: Protocol) -> bool {
-        spoken(self.provider.upstream.kind).contains(&protocol)
+        self.provider.upstream.kind.protocols().contains(&protocol)
     }
 
     /// Whether the upstream counts tokens, if its protocol can.
@@ -276,20 +273,7 @@ impl Destination {
 
     /// The protocol for requests to the upstream: the client's if the upstream speaks it.
     pub(crate) fn protocol_for(&self, client: Protocol) -> Protocol {
-        if self.speaks(client) { client } else { spoken(self.provider.upstream.kind)[0] }
-    }
-}
-
-/// The protocols of an upstream; the first is for clients of other protocols.
-fn spoken(kind: Kind) -> &'static [Protocol] {
-    use Protocol::{Chat, Converse, Messages, Native, Responses};
-    match kind {
-        Kind::Chat => &[Chat],
-        Kind::Responses => &[Responses, Chat],
-        Kind::Messages => &[Messages],
-        Kind::Native => &[Native],
-        Kind::Converse => &[Converse],
-        Kind::Gatewright | Kind::Simulator => &[Chat, Responses, Messages, Native],
+        if self.speaks(client) { client } else { self.provider.upstream.kind.main_protocol() }
     }
 }
 
@@ -464,7 +448,7 @@ mod tests {
             let mut model = ModelConfig::new("m", family, TargetConfig::new(upstream, "m"));
             model.translate_responses = translate;
             let routes = Routes::new(&upstreams, &[model]).expect("routes");
-            routes.find("m").expect("m").serves_responses()
+            routes.find("m").expect("m").serves(Protocol::Responses)
         };
         assert!(serves("family_one", "both", false));
         assert!(serves("my-own", "both", false));

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use gatewright::operations::Operation;
-use gatewright_protocol::conversation::Protocol;
 
 use crate::app::App;
 use crate::generated::routes::Service;
@@ -26,23 +25,23 @@ async fn stored(app: &Arc<App>, call: Call, action: StoredAction) -> Response {
 
 impl Service for Arc<App> {
     async fn create_chat_completion(&self, call: Call) -> Response {
-        relay::answer(self, call, Protocol::Chat).await
+        relay::answer(self, call).await
     }
 
     async fn create_message(&self, call: Call) -> Response {
-        relay::answer(self, call, Protocol::Messages).await
+        relay::answer(self, call).await
     }
 
     async fn count_message_tokens(&self, call: Call) -> Response {
-        relay::answer(self, call, Protocol::Messages).await
+        relay::answer(self, call).await
     }
 
     async fn create_response(&self, call: Call) -> Response {
-        relay::answer(self, call, Protocol::Responses).await
+        relay::answer(self, call).await
     }
 
     async fn compact_response(&self, call: Call) -> Response {
-        relay::answer(self, call, Protocol::Responses).await
+        relay::answer(self, call).await
     }
 
     async fn retrieve_response(&self, call: Call) -> Response {
@@ -66,15 +65,15 @@ impl Service for Arc<App> {
     }
 
     async fn generate_content(&self, call: Call) -> Response {
-        relay::answer(self, call, Protocol::Native).await
+        relay::answer(self, call).await
     }
 
     async fn stream_generate_content(&self, call: Call) -> Response {
-        relay::answer(self, call, Protocol::Native).await
+        relay::answer(self, call).await
     }
 
     async fn count_tokens(&self, call: Call) -> Response {
-        relay::answer(self, call, Protocol::Native).await
+        relay::answer(self, call).await
     }
 
     async fn list_native_models(&self, call: Call) -> Response {
@@ -86,7 +85,7 @@ impl Service for Arc<App> {
     }
 
     async fn create_embedding(&self, call: Call) -> Response {
-        relay::answer(self, call, Protocol::Chat).await
+        relay::answer(self, call).await
     }
 
     async fn create_video(&self, call: Call) -> Response {
@@ -98,6 +97,6 @@ impl Service for Arc<App> {
     }
 
     async fn create_image(&self, call: Call) -> Response {
-        relay::answer(self, call, Protocol::Chat).await
+        relay::answer(self, call).await
     }
 }

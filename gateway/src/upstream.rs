@@ -1,6 +1,5 @@
 //! Providers over HTTP: each has an address, a connection pool and keys. Nothing else opens connections to providers.
 
-mod action;
 mod connections;
 mod credential;
 mod envelope;
@@ -22,10 +21,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use gatewright::redact::Redactor;
 use gatewright_connect::Pool;
+use gatewright_protocol::Action;
 use http::{HeaderName, HeaderValue, StatusCode, Uri};
 use percent_encoding::utf8_percent_encode;
 
-pub(crate) use self::action::Action;
 pub(crate) use self::look_up::LookUp;
 pub(crate) use self::rate_limit::tokens_left;
 pub(crate) use self::request::{Request, StoredAction, StoredResponseRequest};

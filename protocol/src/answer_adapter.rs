@@ -15,7 +15,7 @@ pub struct AnswerAdapter {
 impl AnswerAdapter {
     /// For the answer to this request from a provider that speaks the target's protocol.
     pub fn new(conversation: &Conversation, target: Protocol, defaults: Defaults) -> Self {
-        let lacks_stops = target == Protocol::Responses && conversation.source != target;
+        let lacks_stops = !target.rules().stop_sequences && conversation.source != target;
         Self {
             calls: ClientCalls::new(conversation, target, defaults),
             stops: lacks_stops.then(|| StopSequences::new(conversation)).flatten(),

@@ -11,10 +11,13 @@
 mod answer;
 mod citations;
 mod codec;
+mod deviations;
 mod finish;
 mod foreign_blocks;
 mod functions;
+mod grammar;
 mod inspect;
+mod judge;
 mod lenient;
 mod message_in;
 mod message_out;

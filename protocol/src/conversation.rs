@@ -6,7 +6,10 @@
 
 mod answer;
 
+use std::any::Any;
 use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
+use std::{fmt, ptr};
 
 use serde_json::{Map, Number, Value};
 
@@ -28,6 +31,34 @@ pub enum Protocol {
     Native,
     /// `POST /model/{model}/converse`, of upstreams only: no client speaks it.
     Converse,
+    /// A protocol that another crate implements.
+    External(&'static ExternalProtocol),
+}
+
+/// The identity of a protocol that another crate implements: a `static`, of which each protocol has one.
+pub struct ExternalProtocol {
+    /// The `ExternalCodec`. The conversation knows protocols only by name, since codecs are made of conversations.
+    pub(crate) codec: &'static (dyn Any + Send + Sync),
+}
+
+impl PartialEq for ExternalProtocol {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self, other)
+    }
+}
+
+impl Eq for ExternalProtocol {}
+
+impl Hash for ExternalProtocol {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        ptr::from_ref(self).hash(hasher);
+    }
+}
+
+impl fmt::Debug for ExternalProtocol {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ExternalProtocol").finish_non_exhaustive()
+    }
 }
 
 /// Where the client wrote something: a JSON Pointer into its request.

@@ -13,6 +13,7 @@ mod citations;
 mod codec;
 mod failure;
 mod features;
+mod judge;
 mod media;
 mod request_out;
 mod settings;

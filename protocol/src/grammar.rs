@@ -1,18 +1,15 @@
 //! The guarantees that clients rely on in the streams of each protocol: the order of events, and the answer that they add
 //! up to. Reads the bytes that a client gets, and reports how a strict client would interpret them, and where the stream
-//! breaks a rule.
+//! breaks a rule. The rules are in each protocol's `grammar.rs`.
 
-mod chat;
 mod events;
-mod messages;
-mod native;
-mod responses;
 
 use std::collections::HashSet;
 use std::fmt;
 
 use serde_json::Value;
 
+pub use self::events::{EventData, TranscriptEvent};
 use crate::conversation::Protocol;
 
 /// Where a stream breaks a rule.
@@ -46,7 +43,8 @@ pub struct ReceivedCall {
 }
 
 impl ReceivedCall {
-    fn arguments(&self) -> Option<Value> {
+    /// The object that is its input. `None`: it isn't one.
+    pub(crate) fn arguments(&self) -> Option<Value> {
         serde_json::from_str(&self.input).ok().filter(Value::is_object)
     }
 }
@@ -71,13 +69,14 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    fn fault(&mut self, rule: &'static str, message: impl Into<String>) {
+    /// The stream breaks a rule.
+    pub fn fault(&mut self, rule: &'static str, message: impl Into<String>) {
         self.faults.push(RuleViolation { rule, message: message.into() });
     }
 
     /// Checks that calls have the fields that clients need. `cut`: whether the answer was cut off, so that the last call
     /// may be incomplete.
-    fn check_calls(&mut self, needs_id: bool, cut: bool) {
+    pub(crate) fn check_calls(&mut self, needs_id: bool, cut: bool) {
         let calls = std::mem::take(&mut self.calls);
         let mut ids = HashSet::new();
         for (index, call) in calls.iter().enumerate() {
@@ -99,13 +98,9 @@ impl Transcript {
 /// Rule names of a protocol.
 #[cfg(test)]
 fn rules(protocol: Protocol) -> &'static [&'static str] {
-    match protocol {
-        Protocol::Chat => chat::RULES,
-        Protocol::Responses => responses::RULES,
-        Protocol::Messages => messages::RULES,
-        Protocol::Native => native::RULES,
-        // No client speaks it.
-        Protocol::Converse => &[],
+    match protocol.client_codec() {
+        Some(codec) => codec.stream_rules(),
+        None => &[],
     }
 }
 
@@ -113,12 +108,8 @@ fn rules(protocol: Protocol) -> &'static [&'static str] {
 pub fn transcript(protocol: Protocol, bytes: &[u8]) -> Transcript {
     let mut transcript = Transcript::default();
     let events = events::read(bytes, &mut transcript);
-    match protocol {
-        Protocol::Chat => chat::read(&events, &mut transcript),
-        Protocol::Responses => responses::read(&events, &mut transcript),
-        Protocol::Messages => messages::read(&events, &mut transcript),
-        Protocol::Native => native::read(&events, &mut transcript),
-        Protocol::Converse => {}
+    if let Some(codec) = protocol.client_codec() {
+        codec.read_stream(&events, &mut transcript);
     }
     transcript
 }

@@ -21,7 +21,7 @@ pub const MAX_KEPT_BYTES: usize = 256 * 1024;
 const ITEM_OVERHEAD: usize = 48;
 
 /// The final event of a chat stream.
-const DONE: &str = "[DONE]";
+pub(crate) const DONE: &str = "[DONE]";
 /// The status of an answer whose body contains an error.
 const STREAMED: u16 = 200;
 
@@ -56,11 +56,13 @@ pub struct StreamInspector {
 
 /// Names of members of an answer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AnswerMembers {
-    pub(crate) model: &'static str,
-    pub(crate) usage: &'static str,
-    /// Only answers have it, errors don't.
-    pub(crate) content: &'static str,
+pub struct AnswerMembers {
+    /// The member with the model.
+    pub model: &'static str,
+    /// The member with the usage.
+    pub usage: &'static str,
+    /// A member that only answers have, errors don't.
+    pub content: &'static str,
 }
 
 /// The progress of a stream.
@@ -137,10 +139,6 @@ impl StreamInspector {
             // other protocols.
             return if data.trim() == DONE { EventAction::Pass } else { EventAction::Hide };
         }
-        if self.protocol == Protocol::Chat && data.trim() == DONE {
-            self.progress = self.progress.max(StreamProgress::Ended);
-            return EventAction::Pass;
-        }
         // Only what a client's protocol carries is passed through.
         let Some(codec) = self.protocol.client_codec() else { return EventAction::Pass };
         let seen = codec.inspect(self, name, data);
@@ -182,8 +180,8 @@ impl StreamInspector {
         self.progress = if finished { StreamProgress::Finished } else { StreamProgress::Underway };
     }
 
-    /// Whether there is a usage.
-    pub(crate) fn take_usage(&mut self, usage: Option<&RawValue>) -> bool {
+    /// Takes the usage of an event. Returns whether there is one.
+    pub fn take_usage(&mut self, usage: Option<&RawValue>) -> bool {
         let Some(usage) = usage.filter(|usage| usage.get() != "null") else { return false };
         let before = self.usage.unwrap_or_default();
         if let Some(further) = self.protocol.usage_in(usage, before) {
@@ -193,26 +191,28 @@ impl StreamInspector {
     }
 
     /// The event is an error, which these data report.
-    pub(crate) fn error(&mut self, data: &str) -> EventAction {
+    pub fn error(&mut self, data: &str) -> EventAction {
         self.failed(self.failure(data))
     }
 
     /// The error in these data.
-    pub(crate) fn failure(&self, data: &str) -> Failure {
+    pub fn failure(&self, data: &str) -> Failure {
         self.protocol.failure_in(STREAMED, data.as_bytes())
     }
 
-    pub(crate) fn failed(&mut self, error: Failure) -> EventAction {
+    /// The stream has failed with this error.
+    pub fn failed(&mut self, error: Failure) -> EventAction {
         self.progress = StreamProgress::Failed;
         EventAction::Error(error)
     }
 
-    pub(crate) fn renamed(&self, data: &str, model: Option<&RawValue>) -> EventAction {
+    /// Passes the event through with the client's name for the model.
+    pub fn renamed(&self, data: &str, model: Option<&RawValue>) -> EventAction {
         self.rename(data, model).map_or(EventAction::Pass, EventAction::Rename)
     }
 
     /// Keeps a finished item. If they exceed the limit, none is kept: a list with a gap would be a different answer.
-    pub(crate) fn keep_item(&mut self, item: &RawValue) {
+    pub fn keep_item(&mut self, item: &RawValue) {
         let bytes = self.output_bytes.saturating_add(item.get().len() + ITEM_OVERHEAD);
         if bytes <= MAX_KEPT_BYTES {
             self.output.push(item.to_owned());
@@ -223,7 +223,7 @@ impl StreamInspector {
     }
 
     /// Where to replace the model.
-    pub(crate) fn rename(&self, data: &str, model: Option<&RawValue>) -> Option<Range<usize>> {
+    pub fn rename(&self, data: &str, model: Option<&RawValue>) -> Option<Range<usize>> {
         let model = model.filter(|model| model.get().starts_with('"') && model.get() != self.model)?;
         Some(lazy_json::place(data, model))
     }

@@ -1,19 +1,13 @@
-//! What strict providers reject in a request: named rules for each protocol, each with its public source. If the gateway
+//! What strict providers reject in a request: named rules in each protocol's `judge.rs`, each with its public source. If the gateway
 //! writes a request that breaks a rule, its client gets a 400 for a request that it did not write.
 //!
 //! Protocol rules hold everywhere. Provider rules (`Rule::of_provider`) hold only at some providers or models, for which
 //! upstreams have options. A request may break them without violating its protocol.
 
-mod chat;
-mod choice;
-mod converse;
-mod messages;
-mod native;
-mod responses;
-mod schema;
-mod words;
+pub(crate) mod choice;
+pub(crate) mod schema;
+pub(crate) mod words;
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::Value;
@@ -30,11 +24,13 @@ pub struct Rule {
 }
 
 impl Rule {
-    const fn new(name: &'static str, check: fn(&Value, &mut Findings)) -> Self {
+    /// A rule that holds everywhere.
+    pub const fn new(name: &'static str, check: fn(&Value, &mut Findings)) -> Self {
         Self { name, of_provider: false, check }
     }
 
-    const fn of_provider(name: &'static str, check: fn(&Value, &mut Findings)) -> Self {
+    /// A rule of some providers or models.
+    pub const fn of_provider(name: &'static str, check: fn(&Value, &mut Findings)) -> Self {
         Self { name, of_provider: true, check }
     }
 }
@@ -57,26 +53,22 @@ impl fmt::Display for Finding {
 }
 
 /// Collects the findings of the rules.
-struct Findings {
+#[derive(Debug)]
+pub struct Findings {
     rule: &'static str,
     found: Vec<Finding>,
 }
 
 impl Findings {
-    fn say(&mut self, at: impl Into<String>, message: impl Into<String>) {
+    /// The rule is broken at this place of the request.
+    pub fn say(&mut self, at: impl Into<String>, message: impl Into<String>) {
         self.found.push(Finding { rule: self.rule, at: at.into(), message: message.into() });
     }
 }
 
 /// The rules of a protocol.
 pub fn rules(protocol: Protocol) -> &'static [Rule] {
-    match protocol {
-        Protocol::Chat => chat::RULES,
-        Protocol::Responses => responses::RULES,
-        Protocol::Messages => messages::RULES,
-        Protocol::Native => native::RULES,
-        Protocol::Converse => converse::RULES,
-    }
+    protocol.codec().judge_rules()
 }
 
 /// What every strict provider of a protocol rejects in a request.
@@ -90,10 +82,7 @@ pub fn judge_by(protocol: Protocol, body: &Value, counts: impl Fn(&Rule) -> bool
     if !body.is_object() {
         findings.say("", "a request is an object");
     }
-    let body = match protocol {
-        Protocol::Native => Cow::Owned(native::respelled(body)),
-        _ => Cow::Borrowed(body),
-    };
+    let body = protocol.codec().judged(body);
     for rule in rules(protocol).iter().filter(|rule| counts(rule)) {
         findings.rule = rule.name;
         (rule.check)(&body, &mut findings);

@@ -22,13 +22,16 @@ mod calls;
 mod capabilities;
 mod chat;
 mod citations;
-mod codec;
+pub mod codec;
 pub mod conversation;
 mod converse;
+mod deviations;
 mod effort;
+mod embeddings;
 mod failure;
 mod frames;
 pub mod grammar;
+mod http_binding;
 pub mod inspect;
 pub mod json;
 pub mod judge;
@@ -41,9 +44,11 @@ mod native;
 mod pieces;
 mod proof;
 mod provider_extra;
+mod request_members;
 mod responses;
 mod sequence;
 mod stop_sequences;
+mod stream_error;
 mod surrogates;
 mod thoughts;
 mod tool_answers;
@@ -56,29 +61,35 @@ mod user;
 mod videos;
 mod whole_json;
 
+use gatewright::operations;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub use self::answer_adapter::AnswerAdapter;
 pub use self::capabilities::{Capabilities, Roles, Thinking, TokenLimit};
 pub use self::chat::has_functions;
+pub use self::embeddings::{EmbeddingsCodec, ProviderEmbeddings};
 pub use self::failure::code_of;
+pub use self::http_binding::{Action, HttpBinding, ModelListQuery, StreamForm};
 pub use self::lost_content::{LostContent, lost_content};
-pub use self::native::{NativeEmbeddings, embeddings_answer, embeddings_request};
 pub use self::pieces::pieces;
 pub use self::proof::{Marking, mark};
 use self::provider_extra::AnswerExtra;
+pub use self::request_members::RequestMembers;
 use self::sequence::SequencedStream;
 pub use self::sequence::failure_of;
+pub use self::stream_error::StreamError;
 pub use self::surrogates::mended as without_half_characters;
 use self::turns::ArrangedConversation;
 pub use self::videos::{Finished, Report, VideoDimensions, VideoForm, VideoStage};
-use crate::codec::{ClientCodec, Codec};
-use crate::conversation::{Answer, Conversation, Delta, Failure, JsonPointer, Protocol, Usage};
+use crate::codec::{AnswerRules, ClientCodec, Codec, ExternalCodec, ProviderRules};
+use crate::conversation::{
+    Answer, Conversation, Delta, ExternalProtocol, Failure, JsonPointer, Protocol, Usage,
+};
 use crate::inspect::AnswerMembers;
 
-/// Why a client's documents are never of the converse protocol.
-const NO_CLIENT: &str = "no client speaks the converse protocol";
+/// Why a client's documents are never of such a protocol.
+const NO_CLIENT: &str = "no client speaks this protocol";
 
 /// A request in the provider's format.
 #[derive(Debug, Clone, PartialEq)]
@@ -162,7 +173,25 @@ pub trait StreamOut: Send {
     fn fail(&mut self, failure: &Failure, bytes: &mut Vec<u8>);
 }
 
+impl ExternalProtocol {
+    /// A protocol with this implementation.
+    pub const fn new(codec: &'static ExternalCodec) -> Self {
+        Self { codec }
+    }
+
+    fn codec(&self) -> &ExternalCodec {
+        self.codec.downcast_ref().expect("new is the only way to make one")
+    }
+}
+
+/// The registry of protocols: what isn't in their folders.
 impl Protocol {
+    /// Those of this crate that clients speak.
+    pub const OF_CLIENTS: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Native];
+    /// Those of this crate that upstreams speak.
+    pub const OF_UPSTREAMS: [Self; 5] =
+        [Self::Chat, Self::Responses, Self::Messages, Self::Native, Self::Converse];
+
     fn codec(self) -> &'static dyn Codec {
         match self {
             Self::Chat => &chat::ChatCodec,
@@ -170,6 +199,7 @@ impl Protocol {
             Self::Messages => &messages::MessagesCodec,
             Self::Native => &native::NativeCodec,
             Self::Converse => &converse::ConverseCodec,
+            Self::External(external) => external.codec().codec,
         }
     }
 
@@ -181,7 +211,46 @@ impl Protocol {
             Self::Messages => Some(&messages::MessagesCodec),
             Self::Native => Some(&native::NativeCodec),
             Self::Converse => None,
+            Self::External(external) => external.codec().client,
         }
+    }
+
+    /// That of an operation's requests. None: they are of no text protocol.
+    pub fn of_operation(protocol: operations::Protocol) -> Option<Self> {
+        match protocol {
+            operations::Protocol::Chat => Some(Self::Chat),
+            operations::Protocol::Responses => Some(Self::Responses),
+            operations::Protocol::Messages => Some(Self::Messages),
+            operations::Protocol::Native => Some(Self::Native),
+            operations::Protocol::Embeddings | operations::Protocol::Media | operations::Protocol::Models => {
+                None
+            }
+        }
+    }
+}
+
+impl Protocol {
+    /// Its name, as in the specification's `x-protocol`.
+    pub fn name(self) -> &'static str {
+        self.codec().name()
+    }
+
+    /// What its providers accept.
+    pub fn rules(self) -> &'static ProviderRules {
+        self.codec().rules()
+    }
+
+    /// What its answers can express. None: only upstreams speak it.
+    pub fn answer_rules(self) -> Option<&'static AnswerRules> {
+        self.client_codec().map(ClientCodec::answer_rules)
+    }
+
+    /// The document with the number of tokens of a request.
+    ///
+    /// # Panics
+    /// No client speaks the protocol.
+    pub fn token_count(self, tokens: usize) -> Value {
+        self.client_codec().expect(NO_CLIENT).token_count(tokens)
     }
 
     /// None: only upstreams speak it.

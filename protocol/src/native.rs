@@ -3,10 +3,14 @@
 
 mod answer;
 mod codec;
+mod deviations;
 mod embeddings;
+mod error;
 mod exact;
+mod grammar;
 mod grounding;
 mod inspect;
+mod judge;
 mod logprobs;
 mod media;
 mod own_kinds;
@@ -22,7 +26,6 @@ mod tests;
 mod usage;
 
 pub(super) use self::codec::NativeCodec;
-pub use self::embeddings::{NativeEmbeddings, embeddings_answer, embeddings_request};
 
 /// Prefix of the generated id for a call without one. It is never written: without ids, the protocol matches results by
 /// name and order.

@@ -3,26 +3,18 @@
 
 use serde_json::Value;
 
-use super::{MalformedDocument, ResponseContext, frames, sequence};
+use super::{MalformedDocument, ResponseContext, sequence};
 use crate::conversation::{Answer, Choice, Delta, Input, Part, PartKind, Protocol, Thought, ToolCall, Usage};
 
 impl Protocol {
     /// The stream a provider of this protocol would have sent instead of one document, as server-sent events. Errors: the
     /// document isn't an answer of the protocol.
     pub fn streamed(self, document: Value, context: ResponseContext) -> Result<Vec<u8>, MalformedDocument> {
+        let document = match self.codec().streamed(document) {
+            Ok(bytes) => return Ok(bytes),
+            Err(document) => document,
+        };
         let mut bytes = Vec::new();
-        if let (Self::Native, Value::Array(events)) = (self, &document) {
-            // Without `alt=sse`, the stream is a list of events.
-            for event in events {
-                frames::data(event, &mut bytes);
-            }
-            return Ok(bytes);
-        }
-        if self == Self::Converse {
-            // The reader of converse streams accepts whole answers, too.
-            frames::data(&document, &mut bytes);
-            return Ok(bytes);
-        }
         let mut answer = self.answer_in(document)?;
         sequence::settle_calls(&mut answer);
         sequence::settle_ends(&mut answer);

@@ -5,14 +5,8 @@
 use super::{MalformedDocument, StreamIn};
 use crate::conversation::{Answer, Delta, PartKind, Protocol};
 
-/// The prefixes. Base64 never contains a colon.
-const MARKS: [(Protocol, &str); 5] = [
-    (Protocol::Chat, "gw-chat:"),
-    (Protocol::Responses, "gw-responses:"),
-    (Protocol::Messages, "gw-messages:"),
-    (Protocol::Native, "gw-native:"),
-    (Protocol::Converse, "gw-converse:"),
-];
+/// What the prefixes begin with; the maker's protocol and a colon follow. Base64 never contains a colon.
+const MARK: &str = "gw-";
 
 /// The documented placeholder proof for a call in the native protocol whose own proof is unknown: another model made the
 /// call, or the client lost it. No other provider accepts it.
@@ -20,28 +14,30 @@ pub(super) const NO_PROOF: &str = "skip_thought_signature_validator";
 
 /// The proof with its maker's prefix. An existing prefix is kept.
 pub(super) fn marked(proof: &str, maker: Protocol) -> String {
-    if parts(proof).0.is_some() {
+    if parts(proof, maker).0.is_some() {
         return proof.to_owned();
     }
-    let mark = MARKS.iter().find(|(protocol, _)| *protocol == maker).map_or("", |(_, mark)| mark);
-    format!("{mark}{proof}")
+    format!("{MARK}{}:{proof}", maker.name())
 }
 
-/// The maker according to the prefix, and the proof without it.
-fn parts(proof: &str) -> (Option<Protocol>, &str) {
-    let marked = MARKS.iter().find_map(|(maker, mark)| Some((*maker, proof.strip_prefix(mark)?)));
+/// The maker according to the prefix, and the proof without it. `other`: a protocol that may be one of another crate.
+fn parts(proof: &str, other: Protocol) -> (Option<Protocol>, &str) {
+    let named = proof.strip_prefix(MARK).and_then(|marked| marked.split_once(':'));
+    let known =
+        |name: &str| Protocol::OF_UPSTREAMS.into_iter().chain([other]).find(|known| known.name() == name);
+    let marked = named.and_then(|(name, proof)| Some((known(name)?, proof)));
     marked.map_or((None, proof), |(maker, proof)| (Some(maker), proof))
 }
 
 /// Whether a proof has a maker's prefix.
 pub(super) fn is_marked(proof: &str) -> bool {
-    parts(proof).0.is_some()
+    parts(proof, Protocol::default()).0.is_some()
 }
 
 /// The proof as its maker wrote it, if the maker is a provider of the protocol `target`. `source`: the request's
 /// protocol. Chat completions servers may front models of any maker.
 pub(super) fn of_maker(proof: &str, source: Protocol, target: Protocol) -> Option<&str> {
-    let (maker, proof) = parts(proof);
+    let (maker, proof) = parts(proof, target);
     let is_none = proof.is_empty() && source != target;
     if is_none || proof == NO_PROOF && target != Protocol::Native {
         return None;
@@ -64,19 +60,21 @@ fn is_base64(text: &str) -> bool {
         && digits.bytes().all(is_digit)
 }
 
-/// Whether clients of a protocol get a provider's thoughts as summaries. The messages and the converse protocol send
-/// summaries without labeling them, and responses clients show nothing else.
+/// Whether clients of a protocol get a provider's thoughts as summaries: some providers send summaries without labelling them,
+/// and some clients show nothing else.
 fn are_summaries(maker: Protocol, client: Protocol) -> bool {
-    matches!(maker, Protocol::Messages | Protocol::Converse) && client == Protocol::Responses
+    maker.rules().unlabelled_summaries
+        && client.answer_rules().is_some_and(|rules| rules.shows_only_summaries)
 }
 
 /// Prefixes the proofs of an answer for a client of another protocol, and labels its summaries.
 pub fn mark(answer: &mut Answer, client: Protocol) {
     let maker = answer.source;
+    let are_summaries = are_summaries(maker, client);
     for part in answer.choices.iter_mut().flat_map(|choice| &mut choice.parts) {
         let proof = match &mut part.kind {
             PartKind::Thought(thought) => {
-                thought.summary |= are_summaries(maker, client);
+                thought.summary |= are_summaries;
                 &mut thought.signature
             }
             PartKind::Call(call) => &mut call.signature,
@@ -90,13 +88,13 @@ pub fn mark(answer: &mut Answer, client: Protocol) {
 pub struct Marking {
     incoming: Box<dyn StreamIn>,
     maker: Protocol,
-    client: Protocol,
+    are_summaries: bool,
 }
 
 impl Marking {
     /// Marks what `incoming` reads from a provider of the `maker` protocol, for a client of the `client` protocol.
     pub fn new(incoming: Box<dyn StreamIn>, maker: Protocol, client: Protocol) -> Self {
-        Self { incoming, maker, client }
+        Self { incoming, maker, are_summaries: are_summaries(maker, client) }
     }
 
     fn mark(&self, deltas: &mut [Delta]) {
@@ -105,7 +103,7 @@ impl Marking {
                 Delta::ThoughtSigned { signature, .. } | Delta::Call { signature: Some(signature), .. } => {
                     *signature = marked(signature, self.maker);
                 }
-                Delta::Thought { summary, .. } => *summary |= are_summaries(self.maker, self.client),
+                Delta::Thought { summary, .. } => *summary |= self.are_summaries,
                 _ => {}
             }
         }
@@ -226,11 +224,11 @@ mod tests {
 
     #[test]
     fn proof_is_returned_only_to_its_maker() {
-        for (maker, _) in MARKS {
+        for maker in Protocol::OF_UPSTREAMS {
             let proof = marked("a:b=", maker);
             assert_eq!(marked(&proof, Protocol::Chat), proof, "one mark is enough");
-            for (source, _) in MARKS {
-                for (target, _) in MARKS {
+            for source in Protocol::OF_UPSTREAMS {
+                for target in Protocol::OF_UPSTREAMS {
                     let expected = (maker == target).then_some("a:b=");
                     assert_eq!(of_maker(&proof, source, target), expected, "{source:?} {target:?}");
                 }

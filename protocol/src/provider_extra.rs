@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::members::{escaped, is_empty, unescaped};
+use crate::codec::{AnswerRules, CitationRule, MediaRule, ProviderRules};
 use crate::conversation::{
     Answer, FinishReason, JsonPointer, Located, Media, MediaSource, PartKind, Protocol,
 };
@@ -30,21 +31,24 @@ pub(super) struct AnswerExtra {
 impl AnswerExtra {
     /// Takes the extra data out of an answer.
     pub(super) fn take(answer: &mut Answer, target: Protocol) -> Self {
-        let is_same = answer.source == target;
+        let rules = target.answer_rules().filter(|_| answer.source != target);
         let (mut extra, mut own) = (std::mem::take(&mut answer.extra), std::mem::take(&mut answer.own));
-        if !is_same {
-            if is_cited_without_text(answer, target) {
+        if let Some(rules) = rules {
+            if is_cited_without_text(answer, rules) {
                 extra.extend(own.extract_if(.., |given| is_of_citations(&given.at)));
             }
-            extra.extend(names(answer, target));
+            extra.extend(names(answer, rules.media));
             let parts = answer.choices.iter().flat_map(|choice| &choice.parts);
-            extra.extend(
-                parts.filter_map(|part| Some(Located::new(unsaid(&part.kind, target)?, part.at.clone()))),
-            );
+            extra
+                .extend(parts.filter_map(|part| {
+                    Some(Located::new(unsaid(&part.kind, rules.media)?, part.at.clone()))
+                }));
             extra.extend(ends(answer, target));
-            extra.extend(account(answer, target));
+            if !rules.has_usage_details {
+                extra.extend(account(answer));
+            }
         }
-        Self { is_same, extra, own }
+        Self { is_same: rules.is_none(), extra, own }
     }
 
     /// Adds it to the client's answer; for a client of the same protocol, at its original place.
@@ -62,12 +66,13 @@ impl AnswerExtra {
 }
 
 /// Whether there are citations but no text to attach them to in this protocol.
-fn is_cited_without_text(answer: &Answer, target: Protocol) -> bool {
-    let is_said = |kind: &PartKind| match kind {
-        PartKind::Text(text) => target == Protocol::Responses || !text.is_empty(),
+fn is_cited_without_text(answer: &Answer, target: &AnswerRules) -> bool {
+    let is_said = |kind: &PartKind| match (kind, target.citations) {
+        (_, CitationRule::Any) | (PartKind::Text(_), CitationRule::OfText) => true,
+        (PartKind::Text(text), CitationRule::OfWrittenText) => !text.is_empty(),
         _ => false,
     };
-    matches!(target, Protocol::Responses | Protocol::Messages)
+    target.citations != CitationRule::Any
         && answer.choices.first().is_some_and(|choice| {
             !choice.citations.is_empty() && !choice.parts.iter().any(|part| is_said(&part.kind))
         })
@@ -79,8 +84,8 @@ fn is_of_citations(at: &str) -> bool {
     ["annotations", "citations", "groundingChunks", "groundingSupports", "citationSources"].contains(&name)
 }
 
-/// Names of media that the native protocol can represent: it can't represent their names.
-fn names(answer: &Answer, target: Protocol) -> impl Iterator<Item = Located<Value>> {
+/// Names of media that a protocol can represent: none can represent their names.
+fn names(answer: &Answer, target: MediaRule) -> impl Iterator<Item = Located<Value>> {
     let parts = answer.choices.iter().flat_map(|choice| &choice.parts);
     parts.filter(move |part| unsaid(&part.kind, target).is_none()).filter_map(|part| match &part.kind {
         PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
@@ -130,15 +135,7 @@ fn ends(answer: &Answer, target: Protocol) -> impl Iterator<Item = Located<Value
     let source = answer.source;
     answer.choices.iter().filter_map(move |choice| {
         let (word, is_sequence) = unsaid_end(choice.end.as_ref()?, target)?;
-        let at = match source {
-            Protocol::Chat => format!("{}/finish_reason", choice.at),
-            Protocol::Responses => "/incomplete_details/reason".to_owned(),
-            Protocol::Messages if is_sequence => "/stop_sequence".to_owned(),
-            Protocol::Messages => "/stop_reason".to_owned(),
-            Protocol::Native => format!("{}/finishReason", choice.at),
-            Protocol::Converse if is_sequence => "/additionalModelResponseFields/stop_sequence".to_owned(),
-            Protocol::Converse => "/stopReason".to_owned(),
-        };
+        let at = source.codec().end_place(&choice.at, is_sequence);
         Some(Located::new(word.into(), at))
     })
 }
@@ -149,40 +146,35 @@ fn unsaid_end(end: &FinishReason, target: Protocol) -> Option<(&str, bool)> {
         FinishReason::Other { source, word } | FinishReason::Failed { source, word } if *source != target => {
             Some((word, false))
         }
-        FinishReason::StopSequence(Some(word)) if target != Protocol::Messages => Some((word, true)),
-        FinishReason::Paused if matches!(target, Protocol::Chat | Protocol::Native) => {
-            Some(("pause_turn", false))
+        FinishReason::StopSequence(Some(word)) if !target.answer_rules()?.names_stop_sequence => {
+            Some((word, true))
         }
+        FinishReason::Paused if !target.answer_rules()?.has_pauses => Some(("pause_turn", false)),
         _ => None,
     }
 }
 
-/// Usage details that the native protocol doesn't have.
-fn account(answer: &Answer, target: Protocol) -> impl Iterator<Item = Located<Value>> {
-    let (tier, written) = match answer.source {
-        Protocol::Messages => ("/usage/service_tier", "/usage/cache_creation_input_tokens"),
-        Protocol::Responses => ("/service_tier", "/usage/input_tokens_details/cache_write_tokens"),
-        Protocol::Converse => ("/serviceTier/type", "/usage/cacheWriteInputTokens"),
-        Protocol::Chat | Protocol::Native => {
-            ("/service_tier", "/usage/prompt_tokens_details/cache_write_tokens")
-        }
-    };
+/// Usage details that not every protocol has.
+fn account(answer: &Answer) -> impl Iterator<Item = Located<Value>> {
+    let ProviderRules { service_tier_at, cache_write_at, .. } = *answer.source.rules();
     let unusual = answer.service_tier.as_ref().filter(|word| *word != "default");
-    let tier = unusual.map(|word| Located::new(word.as_str().into(), tier));
+    let tier = unusual.map(|word| Located::new(word.as_str().into(), service_tier_at));
     let cached = answer.usage.and_then(|usage| usage.cache_write).filter(|tokens| *tokens > 0);
-    let cached = cached.map(|tokens| Located::new(tokens.into(), written));
-    tier.into_iter().chain(cached).filter(move |_| target == Protocol::Native)
+    let cached = cached.map(|tokens| Located::new(tokens.into(), cache_write_at));
+    tier.into_iter().chain(cached)
 }
 
 /// A part that a protocol can't express in its answers.
-fn unsaid(kind: &PartKind, target: Protocol) -> Option<Value> {
+fn unsaid(kind: &PartKind, target: MediaRule) -> Option<Value> {
     match (kind, target) {
         (PartKind::Other(value), _) => Some(value.clone()),
-        (PartKind::Image(Media { source: MediaSource::Inline(_), .. }), Protocol::Responses) => None,
+        (PartKind::Image(Media { source: MediaSource::Inline(_), .. }), MediaRule::InlineImages) => None,
         (PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media), _) => {
             let (name, source) = match &media.source {
                 MediaSource::FileId(id) => ("file_id", id),
-                MediaSource::Inline(_) | MediaSource::Url(_) if target == Protocol::Native => return None,
+                MediaSource::Inline(_) | MediaSource::Url(_) if target == MediaRule::Nameless => {
+                    return None;
+                }
                 MediaSource::Inline(data) => ("data", data),
                 MediaSource::Url(url) => ("url", url),
             };
@@ -231,7 +223,8 @@ impl StreamExtra {
 
     /// Keeps an image that the client's protocol can't express in its answers.
     pub(super) fn image(&mut self, image: Media, target: Protocol) {
-        if let Some(said) = unsaid(&PartKind::Image(image), target) {
+        let Some(rules) = target.answer_rules() else { return };
+        if let Some(said) = unsaid(&PartKind::Image(image), rules.media) {
             self.other(said);
         }
     }
@@ -239,19 +232,12 @@ impl StreamExtra {
     /// Keeps why a choice ended, if the client's protocol can't express it.
     pub(super) fn end(&mut self, choice: u32, end: &FinishReason, target: Protocol) {
         let Some((word, is_sequence)) = unsaid_end(end, target) else { return };
-        let at = match end {
-            FinishReason::Other { source: Protocol::Chat, .. } => format!("/choices/{choice}/finish_reason"),
-            FinishReason::Other { source: Protocol::Responses, .. } => {
-                "/response/incomplete_details/reason".to_owned()
-            }
-            FinishReason::Other { source: Protocol::Native, .. } => {
-                format!("/candidates/{choice}/finishReason")
-            }
-            FinishReason::Other { source: Protocol::Converse, .. } => "/stopReason".to_owned(),
+        let source = match end {
+            FinishReason::Other { source, .. } | FinishReason::Failed { source, .. } => *source,
             // No other protocol pauses, or names the sequence.
-            _ if is_sequence => "/delta/stop_sequence".to_owned(),
-            _ => "/delta/stop_reason".to_owned(),
+            _ => Protocol::Messages,
         };
+        let at = source.codec().stream_end_place(choice, is_sequence);
         self.extra(Located::new(word.into(), at));
     }
 

@@ -2,6 +2,7 @@
 
 use gatewright::ErrorBody;
 use gatewright::sse::{Decoder, Item};
+use gatewright_protocol::Action;
 use gatewright_protocol::grammar::{RuleViolation, Transcript, transcript};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -40,18 +41,9 @@ impl Probe<'_> {
 
     /// The path below the base path.
     fn path(&self, streams: bool) -> String {
-        match self.protocol {
-            ProbedProtocol::Chat => "/chat/completions".to_owned(),
-            ProbedProtocol::Messages => "/messages".to_owned(),
-            ProbedProtocol::Native => {
-                let method = if streams { "streamGenerateContent?alt=sse" } else { "generateContent" };
-                let model = utf8_percent_encode(self.model, NON_ALPHANUMERIC).to_string();
-                format!(
-                    "/models/{}:{method}",
-                    model.replace("%2D", "-").replace("%2E", ".").replace("%5F", "_")
-                )
-            }
-        }
+        let model = utf8_percent_encode(self.model, NON_ALPHANUMERIC).to_string();
+        let model = model.replace("%2D", "-").replace("%2E", ".").replace("%5F", "_");
+        self.protocol.protocol().path(Action::Answer { stream: streams }, &model).into_owned()
     }
 
     fn body(&self, streams: bool, with_tool: bool) -> Value {
@@ -107,10 +99,11 @@ impl Probe<'_> {
             body["tools"] = tools;
             body[choice_name] = choice;
         }
-        if streams && self.protocol != ProbedProtocol::Native {
+        let binding = self.protocol.protocol().binding();
+        if streams && !binding.model_in_path {
             body["stream"] = json!(true);
         }
-        if streams && self.protocol == ProbedProtocol::Chat {
+        if streams && binding.stream.usage_on_request {
             body["stream_options"] = json!({ "include_usage": true });
         }
         body

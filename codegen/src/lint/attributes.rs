@@ -4,15 +4,12 @@ use serde_json::Value;
 
 use super::Lint;
 use crate::load::{child, schema_name, text};
+use crate::model::Protocol;
 use crate::names;
 use crate::schema::variants;
 
 const JOINED_TEXT: &[&str] = &["name", "path", "type", "member", "description"];
 const STREAM: &[&str] = &["parameter", "always", "terminator", "last_events", "final"];
-/// Protocols whose requests go to text models.
-const TEXT_PROTOCOLS: &[&str] = &["chat", "responses", "messages", "native"];
-/// Protocols whose streams end with an event of a certain name.
-const NAMED_ENDS: &[&str] = &["responses", "messages"];
 const FINAL: &[&str] = &["python", "node"];
 const HELPER: &[&str] = &["own", "extends"];
 
@@ -49,7 +46,7 @@ impl Lint<'_> {
     /// What an operation with a body must state about models: without `x-models` its model is not checked, and without
     /// `x-inference` traces do not name calls of text models.
     fn asked_of_models(&mut self, node: &Value, at: &str) {
-        let is_of_text = TEXT_PROTOCOLS.contains(&text(node, "x-protocol"));
+        let is_of_text = Protocol::named(text(node, "x-protocol")).is_some_and(Protocol::is_of_text);
         if !is_of_text || node.get("requestBody").is_none() {
             return;
         }
@@ -89,7 +86,7 @@ impl Lint<'_> {
         if !stream.as_object().is_some_and(|members| members.contains_key("terminator")) {
             self.report(&at, "terminator is missing; give the last data line (`\"[DONE]\"`) or null");
         }
-        let needs_last = NAMED_ENDS.contains(&text(operation, "x-protocol"));
+        let needs_last = Protocol::named(text(operation, "x-protocol")).is_some_and(Protocol::ends_by_name);
         if needs_last && stream.get("last_events").is_none() {
             self.report(
                 &at,

@@ -251,6 +251,25 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
+    /// Their names in a specification.
+    pub(crate) const NAMES: &'static [&'static str] =
+        &["chat", "responses", "messages", "native", "embeddings", "media", "models"];
+
+    /// The one with this name in a specification.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        serde_json::from_value(name.into()).ok()
+    }
+
+    /// Whether its requests go to text models.
+    pub(crate) fn is_of_text(self) -> bool {
+        matches!(self, Self::Chat | Self::Responses | Self::Messages | Self::Native)
+    }
+
+    /// Whether nothing but an event of a certain name ends its streams.
+    pub(crate) fn ends_by_name(self) -> bool {
+        matches!(self, Self::Responses | Self::Messages)
+    }
+
     /// `"Chat"`, the variant's name in generated enums.
     pub(crate) fn pascal(self) -> &'static str {
         match self {

@@ -1,23 +1,24 @@
 //! The key in a request (section 5).
 //!
 //! Accepts the `Authorization` header of the specification, and what clients of other protocols send instead (ours): the
-//! `x-goog-api-key` header and the `key` query parameter of the native one, `x-api-key` of messages.
+//! header and the query parameter of each protocol's `HttpBinding`.
 
 use gatewright::ErrorCode;
+use gatewright_protocol::HttpBinding;
+use gatewright_protocol::conversation::Protocol;
 use http::{HeaderMap, HeaderValue, header};
 
 use crate::wire::ApiError;
 
-/// Header of the native protocol that carries the key.
-const NATIVE_KEY_HEADER: &str = "x-goog-api-key";
-/// Header of the messages protocol that carries the key.
-const MESSAGES_KEY_HEADER: &str = "x-api-key";
-/// Query parameter of the native protocol that carries the key.
-const KEY_PARAMETER: &str = "key";
-
 /// Whether a request comes from a native client, whatever its path: only native clients send the key this way.
 pub(crate) fn is_native(headers: &HeaderMap) -> bool {
-    headers.contains_key(NATIVE_KEY_HEADER) && !headers.contains_key(header::AUTHORIZATION)
+    let own = Protocol::Native.binding().key_header;
+    own.is_some_and(|own| headers.contains_key(own)) && !headers.contains_key(header::AUTHORIZATION)
+}
+
+/// How the protocols of clients use HTTP.
+fn bindings() -> impl Iterator<Item = &'static HttpBinding> {
+    Protocol::OF_CLIENTS.into_iter().map(Protocol::binding)
 }
 
 /// The key of a request, removed from it so that later code can't log it or pass it on.
@@ -29,16 +30,21 @@ pub(super) struct PresentedKey {
 
 impl PresentedKey {
     pub(super) fn take(headers: &mut HeaderMap, query: &mut Vec<(String, String)>) -> Self {
-        let (native, messages) = (headers.remove(NATIVE_KEY_HEADER), headers.remove(MESSAGES_KEY_HEADER));
-        let mut parameter = None;
+        let (mut other, mut parameter) = (None, None);
+        for binding in bindings() {
+            if let Some(name) = binding.key_header {
+                // Each is removed; the last protocol's counts.
+                other = headers.remove(name).or(other);
+            }
+        }
         query.retain_mut(|(name, value)| {
-            let is_key = name == KEY_PARAMETER;
+            let is_key = bindings().any(|binding| binding.key_parameter == Some(name.as_str()));
             if is_key && parameter.is_none() {
                 parameter = Some(std::mem::take(value));
             }
             !is_key
         });
-        Self { bearer: headers.remove(header::AUTHORIZATION), other: native.or(messages), parameter }
+        Self { bearer: headers.remove(header::AUTHORIZATION), other, parameter }
     }
 
     /// Whether the key is in the query, from where it may end up in logs.
@@ -81,7 +87,7 @@ mod tests {
     #[test]
     fn every_key_is_removed_from_the_request() {
         let mut headers = HeaderMap::new();
-        for name in ["authorization", NATIVE_KEY_HEADER, MESSAGES_KEY_HEADER] {
+        for name in ["authorization", "x-goog-api-key", "x-api-key"] {
             headers.append(name, HeaderValue::from_static("Bearer one"));
             headers.append(name, HeaderValue::from_static("Bearer other"));
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gatewright::{ApiKey, catalog};
+use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::{Capabilities, Thinking};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,13 +37,29 @@ pub enum Kind {
 impl Kind {
     /// Whether its protocols support a kind of model.
     pub(crate) fn serves(self, model: ModelKind) -> bool {
+        let mut bindings = self.protocols().iter().map(|protocol| protocol.binding());
         match model {
             ModelKind::Text => true,
-            ModelKind::Embedding => !matches!(self, Self::Messages | Self::Converse),
-            ModelKind::Image | ModelKind::Video => {
-                !matches!(self, Self::Messages | Self::Native | Self::Converse)
-            }
+            ModelKind::Embedding => bindings.any(|binding| binding.serves_embeddings),
+            ModelKind::Image | ModelKind::Video => bindings.any(|binding| binding.serves_media),
         }
+    }
+
+    /// The protocols of its upstreams; the first is for clients of other protocols.
+    pub(crate) fn protocols(self) -> &'static [Protocol] {
+        match self {
+            Self::Chat => &[Protocol::Chat],
+            Self::Responses => &[Protocol::Responses, Protocol::Chat],
+            Self::Messages => &[Protocol::Messages],
+            Self::Native => &[Protocol::Native],
+            Self::Converse => &[Protocol::Converse],
+            Self::Gatewright | Self::Simulator => &Protocol::OF_CLIENTS,
+        }
+    }
+
+    /// The protocol in which its upstreams are asked for what every client may ask.
+    pub(crate) fn main_protocol(self) -> Protocol {
+        self.protocols()[0]
     }
 
     /// Its name in a configuration file.

@@ -8,9 +8,10 @@ use bytes::Bytes;
 use futures_util::stream;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use gatewright::ErrorCode;
-use gatewright::operations::{ErrorStyle, Operation, Protocol};
+use gatewright::operations::{ErrorStyle, Operation};
+use gatewright_protocol::conversation::Protocol;
 use http::{HeaderValue, StatusCode, header};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Fault, FaultStream, Faults, RETRY_AFTER_S, messy};
 use crate::wire::{ApiError, Response};
@@ -247,34 +248,16 @@ fn cut(
                 )))
             }
             Cut::Hang => std::future::pending().await,
-            Cut::Error => Some(Ok(error_event(operation, events))),
+            Cut::Error => error_event(operation, events).map(Ok),
         }
     });
     begun.chain(end.filter_map(|piece| async { piece })).boxed()
 }
 
-/// An error in the stream, in the format of the protocol.
-fn error_event(operation: &Operation, number: usize) -> Bytes {
-    let error = json!({ "message": MESSAGE, "type": "server_error", "param": null, "code": "server_error" });
-    match operation.protocol {
-        Protocol::Responses => {
-            let event = json!({
-                "type": "error", "code": "server_error", "message": MESSAGE, "param": null,
-                "sequence_number": number,
-            });
-            format!("event: error\ndata: {event}\n\n")
-        }
-        Protocol::Messages => {
-            let event = json!({ "type": "error", "error": { "type": "api_error", "message": MESSAGE } });
-            format!("event: error\ndata: {event}\n\n")
-        }
-        Protocol::Native => {
-            let error = json!({ "code": 500, "message": MESSAGE, "status": "INTERNAL" });
-            format!("data: {}\n\n", json!({ "error": error }))
-        }
-        _ => format!("data: {}\n\n", json!({ "error": error })),
-    }
-    .into()
+/// An error in the stream, in the format of the protocol. `None`: the operation is of no text protocol.
+fn error_event(operation: &Operation, number: usize) -> Option<Bytes> {
+    let event = Protocol::of_operation(operation.protocol)?.server_error_event(MESSAGE, number)?;
+    Some(event.into())
 }
 
 /// Sends small pieces with pauses between them.

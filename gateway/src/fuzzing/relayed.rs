@@ -89,8 +89,7 @@ fn is_last_word(protocol: Protocol, block: &[&[u8]]) -> bool {
             let kind = kind.filter(|kind| !kind.is_empty()).unwrap_or(named);
             event.is_object() && named != "ping" && kind == "message_stop"
         }
-        // No client speaks converse.
-        Protocol::Native | Protocol::Converse => false,
+        _ => false,
     }
 }
 
@@ -136,12 +135,12 @@ fn tells_usage_plainly(protocol: Protocol, stream: &[u8]) -> bool {
         let in_event = !data["usage"].is_null() || !data["usageMetadata"].is_null();
         let in_object = !data["response"]["usage"].is_null() || !data["message"]["usage"].is_null();
         let is_plain = match protocol {
-            Protocol::Chat | Protocol::Native | Protocol::Converse => !in_object,
             // Nothing after the end is read.
             Protocol::Responses => !in_event && in_object == (kind == "response.completed"),
             Protocol::Messages => {
                 (!in_event || kind == "message_delta") && (!in_object || kind == "message_start")
             }
+            _ => !in_object,
         };
         told += usize::from(in_event || in_object);
         // The reader ignores a second start.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use gatewright::ErrorCode;
 use gatewright::redact::Redactor;
 use gatewright::sse::{Decoder, Item};
+use gatewright_protocol::conversation::Protocol;
 use http::{HeaderMap, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -21,38 +22,6 @@ const MAX_BYTES: usize = 1024 * 1024;
 const MAX_CHOICES: usize = 128;
 /// Maximum length of an id, in bytes.
 const LONGEST_ID: usize = 200;
-/// Finish reasons, in the values of each protocol.
-const REASONS: &[&str] = &[
-    "stop",
-    "length",
-    "tool_calls",
-    "function_call",
-    "content_filter",
-    "completed",
-    "incomplete",
-    "failed",
-    "cancelled",
-    "max_output_tokens",
-    "end_turn",
-    "max_tokens",
-    "stop_sequence",
-    "tool_use",
-    "pause_turn",
-    "refusal",
-    "model_context_window_exceeded",
-    "STOP",
-    "MAX_TOKENS",
-    "SAFETY",
-    "RECITATION",
-    "LANGUAGE",
-    "BLOCKLIST",
-    "PROHIBITED_CONTENT",
-    "SPII",
-    "IMAGE_SAFETY",
-    "MALFORMED_FUNCTION_CALL",
-    "UNEXPECTED_TOOL_CALL",
-    "OTHER",
-];
 /// The final states of a response.
 const ENDS: &[&str] = &["completed", "incomplete", "failed", "cancelled"];
 
@@ -209,7 +178,8 @@ impl ResponseInspector {
         if let Some(reason) = reason.and_then(text)
             && choice < MAX_CHOICES
         {
-            let known = REASONS.iter().find(|known| **known == reason);
+            let rules = Protocol::OF_CLIENTS.into_iter().filter_map(Protocol::answer_rules);
+            let known = rules.flat_map(|rules| rules.finish_words).find(|known| **known == reason);
             self.reasons.insert(choice, known.unwrap_or(&OTHER));
         }
     }

@@ -6,8 +6,8 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use gatewright::redact::Redactor;
-use gatewright_protocol::ResponseContext;
 use gatewright_protocol::conversation::{Protocol, Usage};
+use gatewright_protocol::{Action, ResponseContext};
 use http::{HeaderMap, HeaderName, header};
 use http_body_util::{BodyExt as _, Limited};
 use serde_json::Value;
@@ -24,7 +24,7 @@ use super::translate_stream::StreamTranslation;
 use super::{LONG_BODY, RequestContext, document, embeddings, pictures, translate_request};
 use crate::bounds::memory_budget::Reservation;
 use crate::routing::UpstreamAttempt;
-use crate::upstream::{Action, NoAnswer, Request};
+use crate::upstream::{NoAnswer, Request};
 use crate::wire::Presence;
 use crate::wire::content_coding::{self, Unlabelled};
 use crate::wire::peeked::{PeekError, peek};
@@ -207,9 +207,10 @@ pub(super) async fn passed(
             let hide_usage = !request_context.meta.include_usage && !is_embedded;
             let inspector =
                 StreamInspector::new(upstream_request.protocol, &request_context.meta.model, hide_usage);
-            let inspector = match upstream_request.protocol {
-                Protocol::Chat => inspector.wanting(request_context.meta.choices),
-                _ => inspector,
+            let inspector = if upstream_request.protocol.binding().stream.finishes_each_choice {
+                inspector.wanting(request_context.meta.choices)
+            } else {
+                inspector
             };
             let recorder = recorder(request_context, upstream_request, attempt);
             Box::new(
@@ -227,9 +228,10 @@ pub(super) async fn passed(
                 Some(tokens) => events.estimating(tokens),
                 None => events,
             };
-            let events = match from {
-                Protocol::Chat => events.wanting(request_context.meta.choices),
-                _ => events,
+            let events = if from.binding().stream.finishes_each_choice {
+                events.wanting(request_context.meta.choices)
+            } else {
+                events
             };
             Box::new(if upstream_request.compacts.is_some() { events.compacting() } else { events })
         }

@@ -68,7 +68,7 @@ pub(crate) fn take(
                 ..ResponseContext::default()
             };
             let events = StreamTranslation::new(protocol, protocol, Framing::Events, context, None);
-            Box::new(if protocol == Protocol::Chat { events.wanting(1) } else { events })
+            Box::new(if protocol.binding().stream.finishes_each_choice { events.wanting(1) } else { events })
         }
     };
     let (mut frames, mut out, mut failure) = (Frames::default(), BytesMut::new(), None);

@@ -6,6 +6,7 @@ mod turn;
 
 use std::sync::Arc;
 
+use gatewright_protocol::Action;
 use http::{HeaderName, header};
 
 use self::turn::EmbeddedRequest;
@@ -16,7 +17,6 @@ use super::prepare::UpstreamRequest;
 use super::{RequestContext, attempt};
 use crate::routing::UpstreamAttempt;
 use crate::store::PendingStore;
-use crate::upstream::Action;
 use crate::wire::{ApiError, Call, Response};
 
 /// Marks an answer of the simulator: no provider made it.

@@ -11,7 +11,7 @@ use gatewright::ErrorCode;
 use gatewright::redact::Redactor;
 use gatewright_protocol::conversation::{Protocol, Usage};
 use gatewright_protocol::lazy_json::{items, members, place, spliced, string};
-use gatewright_protocol::{EncodedRequest, NativeEmbeddings, embeddings_answer, embeddings_request};
+use gatewright_protocol::{EmbeddingsCodec, EncodedRequest, ProviderEmbeddings};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -47,10 +47,17 @@ impl EmbeddingForm {
     }
 }
 
-/// The request in the native protocol. Errors: it has tokens.
-pub(super) fn native_request(request: &Value, model: &str) -> Result<EncodedRequest, ApiError> {
-    embeddings_request(request, model).map_err(|_| {
-        let message = "the model's provider, of the kind native, cannot embed tokens; send input as text";
+/// The request in the form of an upstream's protocol. Errors: it has tokens.
+pub(super) fn written(
+    protocol: Protocol,
+    codec: EmbeddingsCodec,
+    request: &Value,
+    model: &str,
+) -> Result<EncodedRequest, ApiError> {
+    (codec.request)(request, model).map_err(|_| {
+        let kind = protocol.name();
+        let message =
+            format!("the model's provider, of the kind {kind}, cannot embed tokens; send input as text");
         ApiError::new(&ErrorCode::INVALID_VALUE, message).param("input")
     })
 }
@@ -116,9 +123,9 @@ impl Answered<'_> {
         let taken = share.bytes();
         let text =
             std::str::from_utf8(document).map_err(|_| AttemptFailure::broken("is not text", redactor))?;
-        let passed = match self.from {
-            Protocol::Native => self.translated(text, share),
-            _ => self.relayed(document, text, share),
+        let passed = match self.from.embeddings() {
+            Some(codec) => self.translated(codec, text, share),
+            None => self.relayed(document, text, share),
         };
         let (passed, usage) = passed.map_err(|unusable| {
             let why = match unusable {
@@ -199,9 +206,14 @@ impl Answered<'_> {
     }
 
     /// The answer of an upstream of the native protocol. Errors: what is wrong with it.
-    fn translated(&self, text: &str, share: &mut Reservation) -> Result<(Bytes, Option<Usage>), Unusable> {
-        let NativeEmbeddings { vectors, input_tokens, extra } =
-            embeddings_answer(text, self.form.vectors).map_err(|malformed| malformed.0)?;
+    fn translated(
+        &self,
+        codec: EmbeddingsCodec,
+        text: &str,
+        share: &mut Reservation,
+    ) -> Result<(Bytes, Option<Usage>), Unusable> {
+        let ProviderEmbeddings { vectors, input_tokens, extra } =
+            (codec.answer)(text, self.form.vectors).map_err(|malformed| malformed.0)?;
         let entries =
             vectors.into_iter().map(|vector| Entry { item: None, index: None, vector, is_whole: false });
         let entries = self.in_order(entries.collect())?;

@@ -4,11 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use gatewright::ErrorCode;
 use gatewright::redact::Redactor;
-use gatewright_protocol::code_of;
 use gatewright_protocol::conversation::{Failure, FailureKind, Protocol, ProviderExtra};
+use gatewright_protocol::{StreamError, code_of};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::{Map, Value, json};
-use uuid::Uuid;
+use serde_json::{Map, Value};
 
 use crate::bounds::memory_budget::ReservationError;
 use crate::clock::{unix_seconds, whole_seconds};
@@ -257,79 +256,15 @@ pub(crate) fn unavailable(unavailable: Unavailable, model: &str) -> ApiError {
     ApiError::new(code, message).retry_after(whole_seconds(wait))
 }
 
-/// The content of the last event of a failed stream.
-pub(crate) struct StreamError<'a> {
-    code: &'static ErrorCode,
-    /// The code: the provider's, if it has one.
-    word: &'a str,
-    message: &'a str,
-    param: Option<&'a str>,
-    beyond: Option<&'a ProviderExtra>,
-}
-
-impl<'a> StreamError<'a> {
-    pub(crate) fn of(failure: &'a Failure) -> Self {
-        let (code, beyond) = (code_of(failure.kind), failure.beyond.as_deref());
-        let word = failure.code.as_deref().unwrap_or(code.code);
-        Self { code, word, message: &failure.message, param: failure.param.as_deref(), beyond }
-    }
-
-    pub(crate) fn of_error(error: &'a ApiError) -> Self {
-        let (code, beyond) = (error.code(), error.beyond());
-        Self { code, word: error.word(), message: error.message(), param: error.field(), beyond }
-    }
+/// An error of the gateway, as the last event of a stream.
+pub(crate) fn stream_error(error: &ApiError) -> StreamError<'_> {
+    let (code, beyond) = (error.code(), error.beyond());
+    StreamError { code, word: error.word(), message: error.message(), param: error.field(), beyond }
 }
 
 /// The end of a failed stream, in the format of its protocol and without the marker of success.
 pub(crate) fn last_event(protocol: Protocol, said: &StreamError<'_>, inspector: &StreamInspector) -> String {
-    let StreamError { code, word, message, param, beyond } = *said;
-    let whole = |mut document: Value| {
-        if let Some(beyond) = beyond.filter(|beyond| beyond.protocol == protocol) {
-            beyond.write(&mut document);
-        }
-        document
-    };
-    match protocol {
-        // No client speaks converse.
-        Protocol::Chat | Protocol::Converse => {
-            let error = json!({ "message": message, "type": code.error_type, "param": param, "code": word });
-            format!("data: {}\n\n", whole(json!({ "error": error })))
-        }
-        Protocol::Messages => {
-            let event =
-                json!({ "type": "error", "error": { "type": code.messages_type, "message": message } });
-            format!("event: error\ndata: {}\n\n", whole(event))
-        }
-        Protocol::Native => {
-            let error = json!({ "code": code.native_http, "message": message, "status": code.native_status, "details": [] });
-            format!("data: {}\n\n", whole(json!({ "error": error })))
-        }
-        Protocol::Responses => {
-            let begun = inspector.begun.as_deref().and_then(|begun| serde_json::from_str(begun.get()).ok());
-            let mut response: Value = begun.unwrap_or_else(|| {
-                json!({
-                    "id": format!("resp_{}", Uuid::new_v4().simple()), "object": "response",
-                    "created_at": unix_seconds(), "output": [], "incomplete_details": null,
-                    "instructions": null, "metadata": {}, "parallel_tool_calls": true, "temperature": null,
-                    "top_p": null, "tool_choice": "auto", "tools": [],
-                })
-            });
-            response["model"] = serde_json::from_slice(inspector.model()).unwrap_or_default();
-            response["status"] = "failed".into();
-            if response["output"].as_array().is_none_or(Vec::is_empty) && !inspector.output.is_empty() {
-                response["output"] = inspector
-                    .output
-                    .iter()
-                    .filter_map(|item| serde_json::from_str::<Value>(item.get()).ok())
-                    .collect();
-            }
-            response["error"] = json!({ "code": word, "message": message });
-            let response = whole(response);
-            let number = inspector.sequence_number.map_or(0, |number| number.saturating_add(1));
-            let event = json!({ "type": "response.failed", "sequence_number": number, "response": response });
-            format!("event: response.failed\ndata: {event}\n\n")
-        }
-    }
+    protocol.error_event(said, inspector, unix_seconds())
 }
 
 /// Redacts secrets, bounds lengths, and removes anything that a terminal would act on.

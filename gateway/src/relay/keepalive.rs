@@ -11,7 +11,7 @@ use gatewright_protocol::conversation::Protocol;
 use http_body_util::BodyExt as _;
 
 use super::RequestContext;
-use super::failure::{StreamError, last_event};
+use super::failure::{last_event, stream_error};
 use super::passthrough_stream::{Framing, write_end};
 use super::stream::{GivenUp, KEEP_ALIVE, headed};
 use super::translate_request::DROPPED_HEADER;
@@ -128,7 +128,7 @@ impl Keepalive {
     /// Ends a stream for which no upstream answered.
     fn failed(&mut self, error: &ApiError) -> Bytes {
         let inspector = StreamInspector::new(self.protocol, &self.model, false);
-        let event = last_event(self.protocol, &StreamError::of_error(error), &inspector);
+        let event = last_event(self.protocol, &stream_error(error), &inspector);
         let mut out = BytesMut::new();
         write_end(&mut self.framing, &event, &mut out);
         out.freeze()

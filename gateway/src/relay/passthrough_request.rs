@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use gatewright_protocol::conversation::Protocol;
-
 use super::RequestContext;
 use super::conversation_state::{self, PassthroughBody};
 use super::prepare::{RequestCache, UpstreamRequest, charged, own_models};
@@ -30,16 +28,17 @@ impl RequestContext {
         let is_there = holder.is_some_and(|holder| holder.upstream == *upstream);
         if cache.relayed_there != Some(is_there) {
             let app = Arc::clone(&self.app);
-            let check = move |call: &Call| match protocol {
-                Protocol::Responses => {
-                    let request = call.checked_prompt_by(own_models())?;
-                    conversation_state::relayed(&app, call, request, is_there)
+            let check = move |call: &Call| {
+                if !protocol.binding().stores_responses {
+                    return call.checked_body_by(own_models()).map(|_| PassthroughBody::default());
                 }
-                _ => call.checked_body_by(own_models()).map(|_| PassthroughBody::default()),
+                let request = call.checked_prompt_by(own_models())?;
+                conversation_state::relayed(&app, call, request, is_there)
             };
             let PassthroughBody { body, recorder } = self.unless_long(check).await?;
             let charge = |body| charged(&self.app, &self.call, body, &self.call.body);
-            cache.rewritten = body.map(charge).transpose()?.and_then(|body| RequestMeta::read(&body));
+            cache.rewritten =
+                body.map(charge).transpose()?.and_then(|body| RequestMeta::read(&body, protocol));
             cache.recorder = recorder;
             cache.relayed_there = Some(is_there);
         }

@@ -4,12 +4,13 @@
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
-use gatewright::{ErrorCode, operations};
+use gatewright::ErrorCode;
+use gatewright_protocol::StreamError;
 use gatewright_protocol::conversation::{Failure, Protocol, Usage};
 
 use super::LONG_BODY;
 use super::conversation_state::ResponseRecorder;
-use super::failure::{StreamError, last_event};
+use super::failure::last_event;
 use super::frames::Fields;
 use crate::store::LONGEST;
 use crate::wire::{ApiError, Call};
@@ -35,8 +36,8 @@ impl Framing {
     }
 
     /// The format that the client requests. Errors: it requests another one.
-    pub(crate) fn of(call: &Call) -> Result<Self, ApiError> {
-        if call.operation.protocol != operations::Protocol::Native {
+    pub(crate) fn of(call: &Call, protocol: Protocol) -> Result<Self, ApiError> {
+        if !protocol.binding().stream.may_be_array {
             return Ok(Self::Events);
         }
         match call.query("alt") {
@@ -184,10 +185,12 @@ impl EventProcessor for PassthroughStream {
         match self.inspector.progress {
             StreamProgress::Underway | StreamProgress::Failed => return false,
             // Some upstreams omit the final event.
-            StreamProgress::Finished if self.protocol == Protocol::Chat => {
-                out.extend_from_slice(b"data: [DONE]\n\n");
+            StreamProgress::Finished => {
+                if let Some(last) = self.protocol.binding().stream.last_data {
+                    out.extend_from_slice(format!("data: {last}\n\n").as_bytes());
+                }
             }
-            StreamProgress::Finished | StreamProgress::Ended => {}
+            StreamProgress::Ended => {}
         }
         if let Framing::Array { opened } = &mut self.framing {
             if !*opened {

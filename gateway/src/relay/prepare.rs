@@ -6,10 +6,10 @@ use bytes::Bytes;
 use gatewright::limits::Rules;
 use gatewright::redact::Redactor;
 use gatewright_protocol::conversation::Protocol;
-use gatewright_protocol::{AnswerAdapter, ResponseContext};
+use gatewright_protocol::{Action, AnswerAdapter, ResponseContext};
 use gatewright_simulator::budget::Budget;
 use http::{HeaderName, HeaderValue};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::compaction::CompactionTrigger;
 use super::conversation_state::{self, FullConversation, ResponseRecorder};
@@ -21,7 +21,6 @@ use super::{LONG_BODY, RequestContext, estimate};
 use crate::app::App;
 use crate::routing::Destination;
 use crate::store::ResponseRecord;
-use crate::upstream::Action;
 use crate::wire::{ApiError, Call, Response, json_response};
 
 /// Marks a token count as the gateway's own estimate.
@@ -96,14 +95,6 @@ pub(super) fn own_models() -> Rules {
     Rules::default().own_models(true)
 }
 
-/// The document with the number of tokens of a request.
-pub(super) fn token_count(protocol: Protocol, tokens: usize) -> Value {
-    match protocol {
-        Protocol::Native => json!({ "totalTokens": tokens }),
-        _ => json!({ "input_tokens": tokens }),
-    }
-}
-
 /// Counts the memory of a body that was made from a request, unless it is `source`, which is counted already.
 pub(super) fn charged(app: &App, call: &Call, body: Bytes, source: &Bytes) -> Result<Bytes, ApiError> {
     if body.as_ptr() == source.as_ptr() {
@@ -120,13 +111,15 @@ impl RequestContext {
         let (from, model) = (self.protocol, self.meta.model.clone());
         let count = move |call: &Call| {
             let mut request = call.checked_body_by(own_models())?;
-            if let inner @ Value::Object(_) = request["generateContentRequest"].take() {
+            if let Some(name) = from.binding().counted_request
+                && let inner @ Value::Object(_) = request[name].take()
+            {
                 request = inner;
             }
             Ok(estimate::of(&RequestTranslation::read(call, from, request, &model, false)?))
         };
         let tokens = self.unless_long(count).await?;
-        let mut response = json_response(&token_count(from, tokens));
+        let mut response = json_response(&from.token_count(tokens));
         response.headers_mut().insert(ESTIMATED_HEADER, HeaderValue::from_static("true"));
         Ok(response)
     }
@@ -146,7 +139,7 @@ impl RequestContext {
             return self.pack_for_embeddings(cache, protocol, model).await;
         }
         let is_relayed = protocol == self.protocol;
-        let adds_stream_options = protocol == Protocol::Chat
+        let adds_stream_options = protocol.binding().stream.usage_on_request
             && self.action == Action::Answer { stream: true }
             && !(is_relayed && self.meta.include_usage)
             && destination.provider.capabilities().stream_options;
@@ -175,8 +168,8 @@ impl RequestContext {
         let (context, recorder, compacts) =
             (Some(translation.context()), translation.recorder(), translation.compacts());
         let (model, capabilities) = (Arc::clone(&destination.model), destination.provider.capabilities());
-        // The first event of a messages stream reports it.
-        let counts = self.protocol == Protocol::Messages && self.action == Action::Answer { stream: true };
+        let counts = self.protocol.binding().stream.begins_with_usage
+            && self.action == Action::Answer { stream: true };
         let write = move |_: &Call| {
             let written = translation.request_for(protocol, &model, capabilities)?;
             let estimate = counts.then(|| translation.tokens());
@@ -220,18 +213,18 @@ impl RequestContext {
         protocol: Protocol,
         model: &Arc<str>,
     ) -> Result<UpstreamRequest, ApiError> {
-        let is_relayed = protocol == Protocol::Chat;
+        let codec = protocol.embeddings();
         let mut written = None;
-        if cache.embeds.is_none() || !is_relayed {
+        if cache.embeds.is_none() || codec.is_some() {
             let (limits, model) = (self.route.model.limits.clone(), Arc::clone(model));
             let check = move |call: &Call| {
                 let request = call.checked_body_of(limits.as_deref(), Rules::default())?;
                 let written =
-                    (!is_relayed).then(|| embeddings::native_request(&request, &model)).transpose()?;
+                    codec.map(|codec| embeddings::written(protocol, codec, &request, &model)).transpose()?;
                 Ok((EmbeddingForm::of(&request), written))
             };
-            let (form, native) = self.unless_long(check).await?;
-            (cache.embeds, written) = (Some(form), native);
+            let (form, encoded) = self.unless_long(check).await?;
+            (cache.embeds, written) = (Some(form), encoded);
         }
         let (body, dropped) = match written {
             Some(written) => (
@@ -256,13 +249,12 @@ impl RequestContext {
                 .map_err(|why| AttemptFailure::no_room(why, &Redactor::default()).into_error())?;
             let mut request = call.checked_body_by(own_models())?;
             // Only responses answers echo the request, and never its input.
-            let (mut whole, request) = match from {
-                Protocol::Responses => {
-                    let whole = conversation_state::whole(&app, call, &request)?;
-                    request["input"].take();
-                    (whole, request)
-                }
-                _ => (FullConversation::of(request), Value::Null),
+            let (mut whole, request) = if from.binding().stores_responses {
+                let whole = conversation_state::whole(&app, call, &request)?;
+                request["input"].take();
+                (whole, request)
+            } else {
+                (FullConversation::of(request), Value::Null)
             };
             let conversation = RequestTranslation::read(call, from, whole.request.take(), &model, stream)?;
             if let Some(at) = conversation.only_empty_text() {

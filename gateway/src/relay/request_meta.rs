@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use gatewright_protocol::RequestMembers;
 use gatewright_protocol::conversation::Protocol;
 use serde::Deserialize;
 use serde_json::Value;
@@ -54,56 +55,55 @@ struct OutputLimits {
 }
 
 impl OutputLimits {
-    fn note(&mut self, name: &str, value: &RawValue) {
-        let amount = match name {
-            "max_tokens" | "max_completion_tokens" | "max_output_tokens" | "maxOutputTokens" => {
-                &mut self.tokens
-            }
-            "n" | "candidateCount" | "candidate_count" => &mut self.choices,
-            "generationConfig" | "generation_config" => {
-                // Its members have their own names.
-                _ = members(value.get(), |name, value| self.note_inner(name, value));
-                return;
-            }
-            _ => return,
+    /// Takes a member of a request.
+    fn note(&mut self, names: &RequestMembers, name: &str, value: &RawValue) {
+        if names.parameters.is_empty() {
+            self.note_parameter(names, name, value);
+        } else if names.parameters.contains(&name) {
+            _ = members(value.get(), |name, value| self.note_parameter(names, name, value));
+        }
+    }
+
+    fn note_parameter(&mut self, names: &RequestMembers, name: &str, value: &RawValue) {
+        let amount = if names.max_tokens.contains(&name) {
+            &mut self.tokens
+        } else if names.choices.contains(&name) {
+            &mut self.choices
+        } else {
+            return;
         };
         // Native requests may write numbers as strings.
         let stated = value.get().trim_matches('"').parse().ok();
         *amount = stated.max(*amount);
     }
-
-    fn note_inner(&mut self, name: &str, value: &RawValue) {
-        if !name.starts_with("generation") {
-            self.note(name, value);
-        }
-    }
 }
 
 impl RequestMeta {
     /// None if the body isn't a JSON object.
-    pub(crate) fn read(body: &Bytes) -> Option<Self> {
-        let (meta, twice) = Self::read_once(body)?;
+    pub(crate) fn read(body: &Bytes, protocol: Protocol) -> Option<Self> {
+        let (meta, twice) = Self::read_once(body, protocol)?;
         if !twice {
             return Some(meta);
         }
         // Gateway and upstream must not read different duplicates.
         let document: Value = serde_json::from_slice(body).ok()?;
-        Self::read_once(&document.to_string().into()).map(|(meta, _)| meta)
+        Self::read_once(&document.to_string().into(), protocol).map(|(meta, _)| meta)
     }
 
     /// Also returns whether there are duplicate members.
-    fn read_once(body: &Bytes) -> Option<(Self, bool)> {
+    fn read_once(body: &Bytes, protocol: Protocol) -> Option<(Self, bool)> {
+        let binding = protocol.binding();
         let text = std::str::from_utf8(body).ok()?;
         let (mut model, mut stream, mut options, mut inner) = (None, None, None, None);
         let (mut previous, mut background, mut input, mut twice) = (None, None, None, false);
         let mut amount = OutputLimits::default();
         members(text, |name, value| {
-            amount.note(name, value);
+            amount.note(&binding.request, name, value);
             let member = match name {
                 "model" => &mut model,
                 "stream" => &mut stream,
                 "stream_options" => &mut options,
-                "generateContentRequest" => &mut inner,
+                name if binding.counted_request == Some(name) => &mut inner,
                 "previous_response_id" => &mut previous,
                 "background" => &mut background,
                 "input" => &mut input,
@@ -146,8 +146,7 @@ impl RequestMeta {
     }
 
     fn renaming<'m>(&self, protocol: Protocol, model: &'m str) -> Vec<(Range<usize>, &'m [u8])> {
-        // In the native protocol, the model is in the path.
-        let at = if protocol == Protocol::Native { &self.inner_at } else { &self.model_at };
+        let at = if protocol.binding().model_in_path { &self.inner_at } else { &self.model_at };
         let at = at.clone().filter(|at| self.body[at.clone()] != *model.as_bytes());
         at.map(|at| (at, model.as_bytes())).into_iter().collect()
     }
@@ -157,7 +156,8 @@ impl RequestMeta {
     pub(crate) fn body_for(&self, protocol: Protocol, model: &str, server: Capabilities) -> Bytes {
         let model = quoted(protocol, model);
         let mut edits = self.renaming(protocol, &model);
-        if protocol == Protocol::Chat && self.stream && !self.include_usage && server.stream_options {
+        let adds_usage = protocol.binding().stream.usage_on_request && server.stream_options;
+        if adds_usage && self.stream && !self.include_usage {
             edits.push(match &self.options_at {
                 None => (self.end..self.end, br#","stream_options":{"include_usage":true}"#),
                 Some(at) => match self.with_usage(at.clone()) {
@@ -186,10 +186,7 @@ impl RequestMeta {
 
 /// The name of a model as JSON.
 fn quoted(protocol: Protocol, model: &str) -> String {
-    match protocol {
-        Protocol::Native => Value::from(format!("models/{model}")).to_string(),
-        _ => Value::from(model).to_string(),
-    }
+    Value::from(protocol.model_name(model)).to_string()
 }
 
 #[cfg(test)]
@@ -197,7 +194,8 @@ mod tests {
     use super::*;
 
     fn body_for(body: &'static str, model: &str) -> String {
-        let meta = RequestMeta::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+        let meta =
+            RequestMeta::read(&Bytes::from_static(body.as_bytes()), Protocol::Chat).expect("an object");
         String::from_utf8(meta.body_for(Protocol::Chat, model, Capabilities::default()).to_vec())
             .expect("text")
     }
@@ -241,7 +239,8 @@ mod tests {
     #[test]
     fn server_without_stream_options_gets_none() {
         let body = r#"{"model":"m","stream":true}"#;
-        let meta = RequestMeta::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+        let meta =
+            RequestMeta::read(&Bytes::from_static(body.as_bytes()), Protocol::Chat).expect("an object");
         let server = Capabilities { stream_options: false, ..Capabilities::default() };
         assert_eq!(meta.body_for(Protocol::Chat, "m", server), body);
     }
@@ -249,7 +248,8 @@ mod tests {
     #[test]
     fn duplicate_members_are_sent_once() {
         let body = r#"{"model":"cheap","messages":[],"mode\u006c":"dear","n":1}"#;
-        let meta = RequestMeta::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+        let meta =
+            RequestMeta::read(&Bytes::from_static(body.as_bytes()), Protocol::Chat).expect("an object");
         assert_eq!(meta.model, "dear");
         assert_eq!(body_for(body, "up"), r#"{"model":"up","messages":[],"n":1}"#);
     }
@@ -257,7 +257,8 @@ mod tests {
     #[test]
     fn native_count_request_renames_the_nested_model() {
         let body = r#"{"model":"x","generateContentRequest":{"model":"models/mine","contents":[]}}"#;
-        let meta = RequestMeta::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+        let meta =
+            RequestMeta::read(&Bytes::from_static(body.as_bytes()), Protocol::Native).expect("an object");
         let sent = meta.body_for(Protocol::Native, "theirs", Capabilities::default());
         assert_eq!(sent, body.replace("models/mine", "models/theirs"));
     }
@@ -265,26 +266,31 @@ mod tests {
     #[test]
     fn non_object_body_is_rejected() {
         for body in ["", "[]", "{", "\u{feff}{}"] {
-            assert_eq!(RequestMeta::read(&Bytes::from_static(body.as_bytes())), None);
+            assert_eq!(RequestMeta::read(&Bytes::from_static(body.as_bytes()), Protocol::Chat), None);
         }
-        let meta =
-            RequestMeta::read(&Bytes::from_static(br#"{"model":7,"stream":"true"}"#)).expect("an object");
+        let meta = RequestMeta::read(&Bytes::from_static(br#"{"model":7,"stream":"true"}"#), Protocol::Chat)
+            .expect("an object");
         assert_eq!((meta.model.as_str(), meta.stream), ("", false));
     }
 
     #[test]
     fn token_and_choice_limits_are_read_from_each_protocol() {
-        for (body, expected) in [
-            (r#"{"max_tokens":7,"n":3}"#, (Some(7), 3)),
-            (r#"{"max_tokens":7,"max_completion_tokens":9}"#, (Some(9), 1)),
-            (r#"{"max_output_tokens":7}"#, (Some(7), 1)),
-            (r#"{"generationConfig":{"maxOutputTokens":"7","candidateCount":2}}"#, (Some(7), 2)),
-            (r#"{"generation_config":{"max_output_tokens":7,"generation_config":{"n":9}}}"#, (Some(7), 1)),
-            (r#"{"max_tokens":null,"n":0}"#, (None, 1)),
-            (r#"{"max_tokens":-1,"n":1e3}"#, (None, 1)),
-            (r#"{"messages":[{"max_tokens":7,"n":3}]}"#, (None, 1)),
+        let (chat, native) = (Protocol::Chat, Protocol::Native);
+        for (protocol, body, expected) in [
+            (chat, r#"{"max_tokens":7,"n":3}"#, (Some(7), 3)),
+            (chat, r#"{"max_tokens":7,"max_completion_tokens":9}"#, (Some(9), 1)),
+            (Protocol::Responses, r#"{"max_output_tokens":7}"#, (Some(7), 1)),
+            (native, r#"{"generationConfig":{"maxOutputTokens":"7","candidateCount":2}}"#, (Some(7), 2)),
+            (
+                native,
+                r#"{"generation_config":{"max_output_tokens":7,"generation_config":{"n":9}}}"#,
+                (Some(7), 1),
+            ),
+            (chat, r#"{"max_tokens":null,"n":0}"#, (None, 1)),
+            (chat, r#"{"max_tokens":-1,"n":1e3}"#, (None, 1)),
+            (chat, r#"{"messages":[{"max_tokens":7,"n":3}]}"#, (None, 1)),
         ] {
-            let meta = RequestMeta::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+            let meta = RequestMeta::read(&Bytes::from_static(body.as_bytes()), protocol).expect("an object");
             assert_eq!((meta.most_tokens, meta.choices), expected, "{body}");
         }
     }

@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use gatewright_protocol::RequestMembers;
+use gatewright_protocol::conversation::Protocol;
+use gatewright_protocol::lazy_json::members;
 use http::Uri;
 use opentelemetry::trace::TraceContextExt as _;
 use opentelemetry::{KeyValue, Value};
-use serde::Deserialize;
 use serde_json::Number;
 use serde_json::value::RawValue;
 use tracing::Span;
@@ -26,45 +28,27 @@ pub(crate) struct RequestSpan<'r>(Option<OpenSpan<'r>>);
 struct OpenSpan<'r> {
     span: Span,
     route: &'r ModelRoute,
+    protocol: Protocol,
     body: &'r [u8],
     last: Option<Arc<Destination>>,
 }
 
-/// The parameters of a request in the format of each protocol.
-#[derive(Default, Deserialize)]
-#[serde(default)]
+/// The parameters of a request.
 struct Parameters<'a> {
-    #[serde(alias = "maxOutputTokens", alias = "max_completion_tokens", alias = "max_output_tokens")]
-    max_tokens: Option<Number>,
-    temperature: Option<Number>,
-    #[serde(alias = "topP")]
-    top_p: Option<Number>,
-    #[serde(alias = "topK")]
-    top_k: Option<Number>,
-    #[serde(alias = "frequencyPenalty")]
-    frequency_penalty: Option<Number>,
-    #[serde(alias = "presencePenalty")]
-    presence_penalty: Option<Number>,
-    seed: Option<Number>,
-    #[serde(alias = "candidateCount")]
-    n: Option<Number>,
-    /// `{"type"}` of the text, or the format of an image.
-    #[serde(borrow, alias = "output_format")]
-    response_format: Option<&'a RawValue>,
-    /// `{"format": {"type"}}`
-    #[serde(borrow, alias = "output_config")]
-    text: Option<&'a RawValue>,
-    #[serde(borrow, alias = "responseMimeType", alias = "response_mime_type")]
-    media_type: Option<&'a RawValue>,
-    /// Where the native protocol has these.
-    #[serde(borrow, rename = "generationConfig", alias = "generation_config")]
-    native: Option<Box<Self>>,
+    names: &'static RequestMembers,
+    /// The object that has them. Empty: the body is too long.
+    text: &'a str,
 }
 
 impl<'r> RequestSpan<'r> {
     /// `span`, `body`: of the request.
-    pub(crate) fn new(span: Option<&Span>, route: &'r ModelRoute, body: &'r [u8]) -> Self {
-        Self(span.map(|span| OpenSpan { span: span.clone(), route, body, last: None }))
+    pub(crate) fn new(
+        span: Option<&Span>,
+        route: &'r ModelRoute,
+        protocol: Protocol,
+        body: &'r [u8],
+    ) -> Self {
+        Self(span.map(|span| OpenSpan { span: span.clone(), route, protocol, body, last: None }))
     }
 
     pub(crate) fn at(&mut self, destination: &Arc<Destination>) {
@@ -76,7 +60,7 @@ impl<'r> RequestSpan<'r> {
 
 impl Drop for RequestSpan<'_> {
     fn drop(&mut self) {
-        let Some(OpenSpan { span, route, body, last }) = &self.0 else { return };
+        let Some(OpenSpan { span, route, protocol, body, last }) = &self.0 else { return };
         let context = span.context();
         let span = context.span();
         let set = |name: &'static str, value: Value| span.set_attribute(KeyValue::new(name, value));
@@ -94,7 +78,7 @@ impl Drop for RequestSpan<'_> {
                 set("server.port", i64::from(address.port_u16().unwrap_or(usual)).into());
             }
         }
-        let parameters = Parameters::of(body);
+        let parameters = Parameters::of(body, *protocol);
         let output = if route.model.kind == ModelKind::Image { Some("image") } else { parameters.output() };
         if let Some(output) = output {
             set("gen_ai.output.type", output.into());
@@ -107,37 +91,25 @@ impl Drop for RequestSpan<'_> {
     }
 }
 
-/// The output format, where each protocol puts it. Anything of another shape is ignored.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct FormatParameter<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    format: Option<Box<Self>>,
-}
-
 impl<'a> Parameters<'a> {
-    /// None for a body that is too long or malformed.
-    fn of(body: &'a [u8]) -> Self {
-        let read = (body.len() <= MAX_BYTES).then(|| serde_json::from_slice(body).ok()).flatten();
-        let mut parameters: Self = read.unwrap_or_default();
-        match parameters.native.take() {
-            Some(native) => *native,
-            None => parameters,
-        }
+    fn of(body: &'a [u8], protocol: Protocol) -> Self {
+        let names = &protocol.binding().request;
+        let body = if body.len() <= MAX_BYTES { std::str::from_utf8(body).unwrap_or_default() } else { "" };
+        let text = if names.parameters.is_empty() {
+            body
+        } else {
+            member(body, names.parameters).map_or("", RawValue::get)
+        };
+        Self { names, text }
     }
 
     /// The output type, in the terms of the conventions.
     fn output(&self) -> Option<&'static str> {
-        let format = |format: &'a RawValue| {
-            serde_json::from_str::<FormatParameter<'a>>(format.get()).unwrap_or_default()
+        let format = |path: &&[&str]| {
+            path.iter().try_fold(self.text, |text, name| Some(member(text, &[*name])?.get()))
         };
-        let inner = self.text.and_then(|text| format(text).format).map(|inner| *inner);
-        let kind = inner.or(self.response_format.map(format)).and_then(|format| format.kind);
-        let media_type =
-            || self.media_type.and_then(|own| serde_json::from_str::<Cow<'_, str>>(own.get()).ok());
-        match &*kind.or_else(media_type)? {
+        let kind = self.names.formats.iter().find_map(format)?;
+        match &*serde_json::from_str::<Cow<'_, str>>(kind).ok()? {
             "json_object" | "json_schema" | "application/json" => Some("json"),
             "text" | "text/plain" => Some("text"),
             _ => None,
@@ -145,21 +117,53 @@ impl<'a> Parameters<'a> {
     }
 
     /// With their names in the conventions.
-    fn named(self) -> [(&'static str, Option<Value>); 8] {
+    fn named(&self) -> [(&'static str, Option<Value>); 8] {
+        let names = self.names;
+        let searched = [
+            names.max_tokens,
+            names.seed,
+            names.choices,
+            names.temperature,
+            names.top_p,
+            names.top_k,
+            names.frequency_penalty,
+            names.presence_penalty,
+        ];
+        let mut found: [Option<Number>; 8] = Default::default();
+        _ = members(self.text, |name, value| {
+            if let Some(place) = searched.iter().position(|names| names.contains(&name)) {
+                found[place] = serde_json::from_str(value.get()).ok();
+            }
+        });
         let whole = |number: Option<Number>| number.and_then(|number| number.as_i64()).map(Value::from);
         let real = |number: Option<Number>| number.and_then(|number| number.as_f64()).map(Value::from);
+        let [max_tokens, seed, choices, temperature, top_p, top_k, frequency_penalty, presence_penalty] =
+            found;
         [
-            ("gen_ai.request.max_tokens", whole(self.max_tokens)),
-            ("gen_ai.request.seed", whole(self.seed)),
+            ("gen_ai.request.max_tokens", whole(max_tokens)),
+            ("gen_ai.request.seed", whole(seed)),
             // Only if it isn't the default.
-            ("gen_ai.request.choice.count", whole(self.n.filter(|n| n.as_i64() != Some(1)))),
-            ("gen_ai.request.temperature", real(self.temperature)),
-            ("gen_ai.request.top_p", real(self.top_p)),
-            ("gen_ai.request.top_k", real(self.top_k)),
-            ("gen_ai.request.frequency_penalty", real(self.frequency_penalty)),
-            ("gen_ai.request.presence_penalty", real(self.presence_penalty)),
+            ("gen_ai.request.choice.count", whole(choices.filter(|n| n.as_i64() != Some(1)))),
+            ("gen_ai.request.temperature", real(temperature)),
+            ("gen_ai.request.top_p", real(top_p)),
+            ("gen_ai.request.top_k", real(top_k)),
+            ("gen_ai.request.frequency_penalty", real(frequency_penalty)),
+            ("gen_ai.request.presence_penalty", real(presence_penalty)),
         ]
     }
+}
+
+/// A member of an object, in one of its spellings. Of duplicates, the last one counts. `None`: there is none, or the text is no
+/// object.
+fn member<'a>(object: &'a str, names: &[&str]) -> Option<&'a RawValue> {
+    let mut found = None;
+    members(object, |name, value| {
+        if names.contains(&name) {
+            found = Some(value);
+        }
+    })
+    .ok()?;
+    found
 }
 
 #[cfg(test)]
@@ -168,18 +172,20 @@ mod tests {
 
     #[test]
     fn span_output_type_is_read_from_each_protocol() {
-        for (body, output) in [
-            (r#"{"response_format":{"type":"json_schema","json_schema":{"name":"a"}}}"#, Some("json")),
-            (r#"{"response_format":{"type":"text"}}"#, Some("text")),
-            (r#"{"text":{"format":{"type":"json_object"},"verbosity":"low"}}"#, Some("json")),
-            (r#"{"output_config":{"format":{"type":"json_schema","schema":{}}}}"#, Some("json")),
-            (r#"{"output_format":{"type":"json_schema"}}"#, Some("json")),
-            (r#"{"generationConfig":{"responseMimeType":"application/json"}}"#, Some("json")),
-            (r#"{"generationConfig":{"topK":3,"responseMimeType":"text/x.enum"}}"#, None),
-            (r#"{"response_format":"url","text":7}"#, None),
-            (r#"{"messages":[]}"#, None),
+        use Protocol::{Chat, Messages, Native, Responses};
+
+        for (protocol, body, output) in [
+            (Chat, r#"{"response_format":{"type":"json_schema","json_schema":{"name":"a"}}}"#, Some("json")),
+            (Chat, r#"{"response_format":{"type":"text"}}"#, Some("text")),
+            (Responses, r#"{"text":{"format":{"type":"json_object"},"verbosity":"low"}}"#, Some("json")),
+            (Messages, r#"{"output_config":{"format":{"type":"json_schema","schema":{}}}}"#, Some("json")),
+            (Messages, r#"{"output_format":{"type":"json_schema"}}"#, Some("json")),
+            (Native, r#"{"generationConfig":{"responseMimeType":"application/json"}}"#, Some("json")),
+            (Native, r#"{"generationConfig":{"topK":3,"responseMimeType":"text/x.enum"}}"#, None),
+            (Chat, r#"{"response_format":"url","text":7}"#, None),
+            (Chat, r#"{"messages":[]}"#, None),
         ] {
-            assert_eq!(Parameters::of(body.as_bytes()).output(), output, "{body}");
+            assert_eq!(Parameters::of(body.as_bytes(), protocol).output(), output, "{body}");
         }
     }
 }

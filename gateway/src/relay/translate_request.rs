@@ -197,9 +197,7 @@ fn way_out(lost: &LostContent, target: Protocol) -> &'static str {
     if !matches!(lost.role, Role::User | Role::Tool) {
         return "only a message of the user can have it: send it there";
     }
-    if matches!(lost.part.kind, PartKind::Audio(_))
-        && matches!(target, Protocol::Messages | Protocol::Converse)
-    {
+    if matches!(lost.part.kind, PartKind::Audio(_)) && !target.rules().audio {
         return "send its transcript";
     }
     match source {
@@ -217,12 +215,7 @@ pub(super) fn response_context(
     protocol: Protocol,
     request: Value,
 ) -> ResponseContext {
-    let prefix = match protocol {
-        Protocol::Chat => "chatcmpl-",
-        Protocol::Responses => "resp_",
-        Protocol::Messages => "msg_",
-        Protocol::Native | Protocol::Converse => "",
-    };
+    let prefix = protocol.binding().id_prefix;
     ResponseContext {
         model: request_context.meta.model.clone(),
         request,

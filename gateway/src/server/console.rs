@@ -31,6 +31,7 @@ use crate::app::App;
 use crate::config::{ModelKind, TargetConfig, TokenPrice};
 use crate::keys::{ADMIN_KEY, Scopes};
 use crate::models;
+use crate::models::text_protocols;
 use crate::relay::AttemptFailure;
 use crate::routing::ModelRoute;
 use crate::wire::{ApiError, Response, held_json, json_response};
@@ -199,17 +200,17 @@ fn described(route: &ModelRoute, name: &str, scopes: &Scopes) -> Value {
     let limits = model.limits.as_deref().unwrap_or(&model.id);
     let (kind, protocols, limits) = match model.kind {
         ModelKind::Text => {
-            let mut protocols = vec!["chat", "messages", "native"];
-            if route.serves_responses() {
-                protocols.insert(1, "responses");
-            }
             let longest = route.is_embedded().then_some(LONGEST_ANSWER);
             // The least of its upstreams: a request may go to any of them.
             let least =
                 |limit: fn(&TargetConfig) -> Option<u64>| model.targets.iter().filter_map(limit).min();
             let longest = least(|target| target.max_output).or(longest.map(|longest| longest as u64));
             let context = least(|target| target.context);
-            ("text", protocols, json!({ "max_output_tokens": longest, "context_tokens": context }))
+            (
+                "text",
+                text_protocols(route),
+                json!({ "max_output_tokens": longest, "context_tokens": context }),
+            )
         }
         ModelKind::Embedding => ("embedding", vec!["embeddings"], embedding_limits(limits)),
         ModelKind::Image => ("image", vec!["images"], image_limits(limits)),

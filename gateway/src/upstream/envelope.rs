@@ -8,13 +8,13 @@ use http::{HeaderMap, HeaderName};
 use percent_encoding::{AsciiSet, utf8_percent_encode};
 use serde_json::Value;
 
-use super::action::Action;
 use super::escaping::SEGMENT;
 use crate::config::{self, MODEL_PLACEHOLDER, Paths};
+use gatewright_protocol::Action;
 use gatewright_protocol::lazy_json::{members, place, spliced};
 
 /// Header that enables beta features of the messages protocol: without it, bodies that use them would be rejected.
-pub(super) const BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
+const BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
 /// The member that serves the same purpose.
 const BETA_MEMBER: &str = "anthropic_beta";
 /// Characters that a model may contain unescaped: providers write a model's version after an @.

@@ -7,12 +7,7 @@ use percent_encoding::utf8_percent_encode;
 
 use super::escaping::SEGMENT;
 use super::signing::RequestSigner;
-use crate::config::{KeyPlace, KeySource, Kind, UpstreamConfig};
-
-/// Header for the key, in the messages protocol.
-const MESSAGES_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
-/// Header for the key, in the native protocol.
-const NATIVE_KEY_HEADER: HeaderName = HeaderName::from_static("x-goog-api-key");
+use crate::config::{KeyPlace, KeySource, UpstreamConfig};
 
 /// A key as a request contains it.
 #[derive(Clone)]
@@ -48,9 +43,10 @@ impl KeyPosition {
             }
             (Some(KeyPlace::Query(name)), _) => Self::Query(utf8_percent_encode(name, SEGMENT).to_string()),
             (None, _) if gives_access_tokens => header(header::AUTHORIZATION, "Bearer "),
-            (None, Kind::Messages) => header(MESSAGES_KEY_HEADER, ""),
-            (None, Kind::Native) => header(NATIVE_KEY_HEADER, ""),
-            (None, _) => header(header::AUTHORIZATION, "Bearer "),
+            (None, kind) => match kind.main_protocol().binding().key_header {
+                Some(name) => header(HeaderName::from_static(name), ""),
+                None => header(header::AUTHORIZATION, "Bearer "),
+            },
         })
     }
 

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use gatewright_protocol::Action;
 use http::uri::Authority;
 use http::{HeaderValue, Uri, header};
 use percent_encoding::utf8_percent_encode;
 
 use super::Endpoint;
-use super::action::Action;
 use super::escaping::SEGMENT;
 use super::request::{introduce, videos};
 use crate::config::Kind;

@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use gatewright_protocol::Action;
 use gatewright_protocol::conversation::Protocol;
 use http::HeaderMap;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Action, Endpoint, LookUp, Request, StoredAction, StoredResponseRequest};
+use super::{Endpoint, LookUp, Request, StoredAction, StoredResponseRequest};
 use crate::config::{ApplicationDefault, KeySource, Kind, ModelKind, Preset, presets, read_text};
 
 /// The head lines of each request, lowercase except for the first.

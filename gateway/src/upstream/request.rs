@@ -1,26 +1,22 @@
 //! Builds the request to an upstream: its path, key, and the headers that it may see.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
 use bytes::Bytes;
 use gatewright_protocol::conversation::Protocol;
+use gatewright_protocol::{Action, ModelListQuery};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use percent_encoding::utf8_percent_encode;
 
 use uuid::Uuid;
 
-use super::action::Action;
-use super::envelope::BETA_HEADER;
 use super::escaping::SEGMENT;
 use super::key_place::AttachedKey;
 use super::{Endpoint, extend_query};
 use crate::config::{Kind, Paths, UpstreamConfig};
 
-/// Default version of the messages protocol, if the client sends none.
-const MESSAGES_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
-/// Header with the version of the messages protocol.
-const MESSAGES_VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("gatewright/", env!("CARGO_PKG_VERSION")));
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -89,21 +85,20 @@ impl Request<'_> {
         let headers = request.headers_mut();
         headers.reserve(12);
         pass_allowed(self.client, headers, endpoint);
-        if self.protocol == Protocol::Messages {
-            headers.insert(MESSAGES_VERSION_HEADER, MESSAGES_VERSION);
+        let binding = self.protocol.binding();
+        if let Some((name, value)) = binding.version_header {
+            let name = HeaderName::from_static(name);
+            headers.insert(name.clone(), HeaderValue::from_static(value));
             if self.relayed {
-                pass(self.client, headers, &MESSAGES_VERSION_HEADER);
-                if !endpoint.envelope.betas_in_body {
-                    pass(self.client, headers, &BETA_HEADER);
-                }
+                pass(self.client, headers, &name);
             }
+        }
+        if let Some(name) = binding.beta_header.filter(|_| self.relayed && !endpoint.envelope.betas_in_body) {
+            pass(self.client, headers, &HeaderName::from_static(name));
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let accepted = match self.action {
-            Action::Answer { stream: true } if self.protocol == Protocol::Converse => {
-                "application/vnd.amazon.eventstream"
-            }
-            Action::Answer { stream: true } => "text/event-stream",
+            Action::Answer { stream: true } => binding.stream.media_type,
             _ => "application/json",
         };
         headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
@@ -129,13 +124,16 @@ impl Targets {
         if answer.is_some() || stream.is_some() {
             return Ok(Self::default());
         }
-        let named = [Protocol::Chat, Protocol::Responses, Protocol::Messages];
-        let target = |protocol| {
+        let mut targets = Vec::new();
+        for &protocol in kind.protocols() {
             let mut address = address(base, kind, protocol, turn, "");
             extend_query(&mut address, query);
-            Ok((protocol, uri(&address)?))
-        };
-        named.into_iter().map(target).collect::<Result<_, _>>().map(Self)
+            let target = uri(&address)?;
+            if !protocol.binding().model_in_path {
+                targets.push((protocol, target));
+            }
+        }
+        Ok(Self(targets))
     }
 
     /// None if the upstream has its own path or the path contains the model, and for rare operations.
@@ -148,33 +146,11 @@ impl Targets {
 /// The address of an operation.
 fn address(base: &str, kind: Kind, protocol: Protocol, action: Action, model: &str) -> String {
     let version = version(kind, protocol);
-    match (protocol, action) {
-        (_, Action::Image) => format!("{base}{version}/images/generations"),
-        (_, Action::Video) => format!("{base}{version}{}", videos(kind)),
-        (Protocol::Chat, Action::Embed { .. }) => format!("{base}{version}/embeddings"),
-        (Protocol::Chat, _) => format!("{base}{version}/chat/completions"),
-        (Protocol::Responses, Action::Compact) => format!("{base}{version}/responses/compact"),
-        (Protocol::Responses, _) => format!("{base}{version}/responses"),
-        (Protocol::Messages, Action::CountTokens) => format!("{base}{version}/messages/count_tokens"),
-        (Protocol::Messages, _) => format!("{base}{version}/messages"),
-        (Protocol::Native, action) => {
-            let method = match action {
-                Action::Answer { stream: true } => "streamGenerateContent?alt=sse",
-                Action::CountTokens => "countTokens",
-                Action::Embed { list: true } => "batchEmbedContents",
-                Action::Embed { list: false } => "embedContent",
-                _ => "generateContent",
-            };
-            let model = utf8_percent_encode(model, SEGMENT);
-            format!("{base}{version}/models/{model}:{method}")
-        }
-        (Protocol::Converse, action) => {
-            let method =
-                if action == (Action::Answer { stream: true }) { "converse-stream" } else { "converse" };
-            let model = utf8_percent_encode(model, SEGMENT);
-            format!("{base}{version}/model/{model}/{method}")
-        }
+    if action == Action::Video {
+        return format!("{base}{version}{}", videos(kind));
     }
+    let model: Cow<'_, str> = utf8_percent_encode(model, SEGMENT).into();
+    format!("{base}{version}{}", protocol.path(action, &model))
 }
 
 impl StoredResponseRequest<'_> {
@@ -214,22 +190,19 @@ impl StoredResponseRequest<'_> {
 
 /// A page of the model list.
 pub(super) fn model_list(endpoint: &Endpoint, after: Option<&str>) -> Result<http::Request<Bytes>, String> {
-    let (base, version) = (&endpoint.base, version(endpoint.kind, Protocol::Chat));
-    let (size, next) = match endpoint.kind {
-        Kind::Messages => ("?limit=1000", "after_id"),
-        Kind::Native => ("?pageSize=1000", "pageToken"),
-        _ => ("", ""),
-    };
+    let protocol = endpoint.kind.main_protocol();
+    let (base, version, binding) = (&endpoint.base, version(endpoint.kind, protocol), protocol.binding());
+    let ModelListQuery { size, cursor } = binding.model_list;
     let mut address = format!("{base}{version}/models{size}");
-    if let Some(after) = after.filter(|_| !next.is_empty()) {
-        _ = write!(address, "&{next}={}", utf8_percent_encode(after, SEGMENT));
+    if let Some((cursor, after)) = cursor.zip(after) {
+        _ = write!(address, "&{cursor}={}", utf8_percent_encode(after, SEGMENT));
     }
     let mut request = http::Request::new(Bytes::new());
     let key = endpoint.keys.get(Some(0));
     *request.uri_mut() = endpoint.uri(address, key.as_ref())?;
     let headers = request.headers_mut();
-    if endpoint.kind == Kind::Messages {
-        headers.insert(MESSAGES_VERSION_HEADER, MESSAGES_VERSION);
+    if let Some((name, value)) = binding.version_header {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     introduce(&mut request, &format!("req_{}", Uuid::new_v4().simple()), endpoint, key)?;
@@ -242,11 +215,7 @@ pub(super) fn uri(address: &str) -> Result<Uri, String> {
 
 /// Another gateway uses the paths of the specification, including the version.
 fn version(kind: Kind, protocol: Protocol) -> &'static str {
-    match (kind, protocol) {
-        (Kind::Gatewright, Protocol::Native) => "/v1beta",
-        (Kind::Gatewright, _) => "/v1",
-        _ => "",
-    }
+    if kind == Kind::Gatewright { protocol.binding().version_path } else { "" }
 }
 
 /// Adds the user agent, the id of the client's request, the headers of each request, and the key or the signature: nothing of

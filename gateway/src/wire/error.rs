@@ -6,7 +6,7 @@ use std::fmt;
 use gatewright::ErrorCode;
 use gatewright::limits::{UNSUPPORTED, Violation, Violations};
 use gatewright::operations::{ErrorStyle, Operation};
-use gatewright_protocol::conversation::{Protocol, ProviderExtra};
+use gatewright_protocol::conversation::ProviderExtra;
 use gatewright_simulator::Refusal;
 use gatewright_simulator::budget::BudgetExceeded;
 use gatewright_simulator::client_schema::OutOfBounds;
@@ -158,7 +158,7 @@ impl ApiError {
             ErrorStyle::Standard => (self.code.status, self.standard_body()),
             ErrorStyle::Messages => (self.code.status, self.messages_body()),
         };
-        if let Some(beyond) = self.beyond().filter(|beyond| style_of(beyond.protocol) == style) {
+        if let Some(beyond) = self.beyond().filter(|beyond| beyond.protocol.binding().error_style == style) {
             beyond.write(&mut body);
         }
         let status = self.foreign_status().unwrap_or(status);
@@ -235,15 +235,6 @@ impl ApiError {
     }
 }
 
-fn style_of(protocol: Protocol) -> ErrorStyle {
-    match protocol {
-        // No client speaks converse.
-        Protocol::Chat | Protocol::Responses | Protocol::Converse => ErrorStyle::Standard,
-        Protocol::Messages => ErrorStyle::Messages,
-        Protocol::Native => ErrorStyle::Native,
-    }
-}
-
 /// The field of a violation: the missing one, else the one at its location.
 fn at_fault(violation: &Violation) -> String {
     match &violation.missing {
@@ -312,6 +303,8 @@ pub fn not_implemented(operation: &Operation) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use gatewright_protocol::conversation::Protocol;
+
     use super::*;
 
     #[tokio::test]

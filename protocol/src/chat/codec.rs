@@ -1,15 +1,45 @@
 //! The chat protocol as a codec.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{answer, foreign_blocks, inspect, request_in, request_out, stream_in, stream_out, usage};
-use crate::codec::{
-    CallIdRule, ClientCodec, Codec, CustomToolSupport, JsonObjectRule, ProviderRules, ToolNameRule,
+use super::{
+    answer, deviations, foreign_blocks, grammar, inspect, judge, request_in, request_out, stream_in,
+    stream_out, usage,
 };
-use crate::conversation::{Answer, Conversation, Failure, Protocol, Usage};
-use crate::inspect::{AnswerMembers, EventAction, StreamInspector};
-use crate::{Defaults, EncodedRequest, MalformedDocument, ResponseContext, StreamIn, StreamOut, failure};
+use crate::codec::{
+    AnswerRules, CallIdRule, CitationRule, ClientCodec, Codec, CustomToolSupport, JsonObjectRule, MediaRule,
+    ProviderRules, ToolNameRule,
+};
+use crate::conversation::{Answer, Conversation, Failure, JsonPointer, Protocol, Usage};
+use crate::grammar::{Transcript, TranscriptEvent};
+use crate::http_binding::{Action, HttpBinding, StreamForm};
+use crate::inspect::{AnswerMembers, DONE, EventAction, StreamInspector};
+use crate::judge::Rule;
+use crate::{
+    Defaults, EncodedRequest, MalformedDocument, RequestMembers, ResponseContext, StreamIn, StreamOut,
+    failure,
+};
+
+const BINDING: HttpBinding = HttpBinding {
+    serves_embeddings: true,
+    serves_media: true,
+    id_prefix: "chatcmpl-",
+    request: RequestMembers {
+        max_tokens: &["max_tokens", "max_completion_tokens"],
+        formats: &[&["response_format", "type"]],
+        ..RequestMembers::USUAL
+    },
+    stream: StreamForm {
+        last_data: Some(DONE),
+        usage_on_request: true,
+        finishes_each_choice: true,
+        ..StreamForm::USUAL
+    },
+    ..HttpBinding::USUAL
+};
 
 const RULES: ProviderRules = ProviderRules {
     call_ids: CallIdRule::Chars(40),
@@ -18,14 +48,45 @@ const RULES: ProviderRules = ProviderRules {
     json_objects: JsonObjectRule::Word,
     bounds_cache_marks: false,
     shares_files: true,
+    stop_sequences: true,
+    audio: true,
+    unlabelled_summaries: false,
+    service_tier_at: "/service_tier",
+    cache_write_at: "/usage/prompt_tokens_details/cache_write_tokens",
+};
+
+const ANSWER_RULES: AnswerRules = AnswerRules {
+    names_stop_sequence: false,
+    has_pauses: false,
+    has_usage_details: true,
+    shows_only_summaries: false,
+    finish_words: &["stop", "length", "tool_calls", "function_call", "content_filter"],
+    citations: CitationRule::Any,
+    media: MediaRule::None,
 };
 
 /// See the module.
 pub(crate) struct ChatCodec;
 
 impl Codec for ChatCodec {
+    fn name(&self) -> &'static str {
+        "chat"
+    }
+
+    fn binding(&self) -> &'static HttpBinding {
+        &BINDING
+    }
+
     fn rules(&self) -> &'static ProviderRules {
         &RULES
+    }
+
+    fn path(&self, action: Action, _model: &str) -> Cow<'static, str> {
+        match action {
+            Action::Embed { .. } => "/embeddings".into(),
+            Action::Image => "/images/generations".into(),
+            _ => "/chat/completions".into(),
+        }
     }
 
     fn request_out(&self, conversation: &Conversation, defaults: Defaults) -> EncodedRequest {
@@ -47,9 +108,25 @@ impl Codec for ChatCodec {
     fn failure_in(&self, status: u16, body: &[u8]) -> Failure {
         failure::of_document(Protocol::Chat, status, body)
     }
+
+    fn end_place(&self, choice: &str, _is_sequence: bool) -> JsonPointer {
+        format!("{choice}/finish_reason").into()
+    }
+
+    fn stream_end_place(&self, choice: u32, _is_sequence: bool) -> JsonPointer {
+        format!("/choices/{choice}/finish_reason").into()
+    }
+
+    fn judge_rules(&self) -> &'static [Rule] {
+        judge::RULES
+    }
 }
 
 impl ClientCodec for ChatCodec {
+    fn answer_rules(&self) -> &'static AnswerRules {
+        &ANSWER_RULES
+    }
+
     fn request_in(&self, body: Value, model: &str, stream: bool) -> Result<Conversation, MalformedDocument> {
         request_in::request_in(body, model, stream)
     }
@@ -81,5 +158,21 @@ impl ClientCodec for ChatCodec {
         data: &str,
     ) -> serde_json::Result<EventAction> {
         inspect::event(inspector, name, data)
+    }
+
+    fn deviate(&self, answer: &mut Value) {
+        deviations::answer(answer);
+    }
+
+    fn deviate_event(&self, document: &mut Value) -> bool {
+        deviations::event(document)
+    }
+
+    fn stream_rules(&self) -> &'static [&'static str] {
+        grammar::RULES
+    }
+
+    fn read_stream(&self, events: &[TranscriptEvent], transcript: &mut Transcript) {
+        grammar::read(events, transcript);
     }
 }

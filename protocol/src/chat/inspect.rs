@@ -2,15 +2,19 @@
 
 use bytes::Bytes;
 
-use crate::inspect::{EventAction, StreamChoice, StreamInspector, is_given};
+use crate::inspect::{DONE, EventAction, StreamChoice, StreamInspector, StreamProgress, is_given};
 use crate::lazy_json::{self, members};
 
-/// Reads a chunk. Errors: it isn't an object.
+/// Reads a chunk, or the event that ends the stream. Errors: it is neither.
 pub(super) fn event(
     inspector: &mut StreamInspector,
     name: Option<&str>,
     data: &str,
 ) -> serde_json::Result<EventAction> {
+    if data.trim() == DONE {
+        inspector.progress = inspector.progress.max(StreamProgress::Ended);
+        return Ok(EventAction::Pass);
+    }
     let (mut model, mut usage, mut error, mut choices) = (None, None, None, None);
     members(data, |name, value| match name {
         "model" => model = Some(value),

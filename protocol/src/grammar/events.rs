@@ -5,12 +5,18 @@ use serde_json::Value;
 use super::Transcript;
 
 /// An event of a stream.
-pub(super) struct TranscriptEvent {
-    pub(super) name: Option<String>,
-    pub(super) data: EventData,
+#[derive(Debug)]
+pub struct TranscriptEvent {
+    /// Its `event` line.
+    pub name: Option<String>,
+    /// Its data.
+    pub data: EventData,
 }
 
-pub(super) enum EventData {
+/// The data of an event.
+#[derive(Debug)]
+pub enum EventData {
+    /// A document.
     Object(Value),
     /// `[DONE]`.
     Done,

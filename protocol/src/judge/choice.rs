@@ -8,14 +8,14 @@ use super::Findings;
 use super::words::{items, text};
 
 /// The name of a tool or a choice, which chat puts in a nested object.
-pub(super) fn name_of(tool: &Value) -> Option<&str> {
+pub(crate) fn name_of(tool: &Value) -> Option<&str> {
     let inner = &tool[text(tool, "type")];
     inner["name"].as_str().or_else(|| tool["name"].as_str())
 }
 
 /// Reports two tools with the same name. Sources: "Duplicate function declaration found",
 /// github.com/google-gemini/gemini-cli/pull/22207, github.com/rikkahub/rikkahub/issues/1311.
-pub(super) fn unique<'a>(names: impl Iterator<Item = (String, &'a str)>, findings: &mut Findings) {
+pub(crate) fn unique<'a>(names: impl Iterator<Item = (String, &'a str)>, findings: &mut Findings) {
     let mut known = HashSet::new();
     for (at, name) in names {
         if !known.insert(name) {
@@ -25,7 +25,7 @@ pub(super) fn unique<'a>(names: impl Iterator<Item = (String, &'a str)>, finding
 }
 
 /// Reports a choice of a tool that isn't declared, in chat and responses.
-pub(super) fn of_tools(body: &Value, findings: &mut Findings) {
+pub(crate) fn of_tools(body: &Value, findings: &mut Findings) {
     let has_tools = items(&body["tools"]).next().is_some();
     let choice = &body["tool_choice"];
     if choice.is_null() {

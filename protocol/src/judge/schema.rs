@@ -7,7 +7,7 @@ use super::words::walk;
 
 /// Calls a function with every nested schema, but not with objects that only map names, such as properties, nor with
 /// values such as those of `enum`.
-pub(super) fn each_schema<'a>(schema: &'a Value, at: &str, visit: &mut impl FnMut(&str, &'a Value)) {
+pub(crate) fn each_schema<'a>(schema: &'a Value, at: &str, visit: &mut impl FnMut(&str, &'a Value)) {
     visit(at, schema);
     for (name, value) in schema.as_object().into_iter().flatten() {
         match (name.as_str(), value) {
@@ -43,7 +43,7 @@ fn is_object(schema: &Value) -> bool {
 /// Function arguments of chat and responses are objects whose schema lists their properties. Sources: "object schema
 /// missing properties" in github.com/spring-projects/spring-ai/issues/4776, "schema must be a JSON Schema of 'type:
 /// \"object\"'" in github.com/f/mcptools/issues/89.
-pub(super) fn parameters(schema: &Value, at: &str, findings: &mut Findings) {
+pub(crate) fn parameters(schema: &Value, at: &str, findings: &mut Findings) {
     if schema.is_null() {
         return;
     }
@@ -56,7 +56,7 @@ pub(super) fn parameters(schema: &Value, at: &str, findings: &mut Findings) {
 
 /// Strict schemas of chat and responses: objects are closed, and all their properties are required. Source: "Supported
 /// schemas" in the public guide "Structured outputs", developers.openai.com/api/docs/guides/structured-outputs.
-pub(super) fn strict(schema: &Value, at: &str, findings: &mut Findings) {
+pub(crate) fn strict(schema: &Value, at: &str, findings: &mut Findings) {
     if schema["type"] != "object" {
         findings.say(at, "a strict schema is an object");
     }
@@ -95,7 +95,7 @@ const BOUNDS: [&str; 10] = [
 /// Response formats of the messages protocol: objects are closed, values have no limits, and references aren't external.
 /// Source: "JSON Schema limitations" in the public guide "Structured outputs",
 /// platform.claude.com/docs/en/build-with-claude/structured-outputs; github.com/laravel/ai/issues/715.
-pub(super) fn closed(schema: &Value, at: &str, findings: &mut Findings) {
+pub(crate) fn closed(schema: &Value, at: &str, findings: &mut Findings) {
     each_schema(schema, at, &mut |at, schema| {
         for word in BOUNDS.iter().filter(|word| !schema[**word].is_null()) {
             findings.say(format!("{at}/{word}"), "is not supported");
@@ -133,7 +133,7 @@ const NOT_OF_PROTO: [&str; 14] = [
 ];
 
 /// Schemas in the older form of the native protocol.
-pub(super) fn proto(schema: &Value, at: &str, findings: &mut Findings) {
+pub(crate) fn proto(schema: &Value, at: &str, findings: &mut Findings) {
     each_schema(schema, at, &mut |at, schema| {
         for word in NOT_OF_PROTO.iter().filter(|word| !schema[**word].is_null()) {
             findings.say(format!("{at}/{word}"), "unknown name");
@@ -149,7 +149,7 @@ pub(super) fn proto(schema: &Value, at: &str, findings: &mut Findings) {
 }
 
 /// Whether a value has a field with this name at any depth.
-pub(super) fn has_member(value: &Value, name: &str) -> bool {
+pub(crate) fn has_member(value: &Value, name: &str) -> bool {
     let mut is_there = false;
     walk(value, "", &mut |_, value| {
         is_there |= value.as_object().is_some_and(|members| members.contains_key(name));

@@ -5,17 +5,17 @@ use serde_json::Value;
 use super::Findings;
 
 /// The items of a list with their indices; none if it isn't a list.
-pub(super) fn items(value: &Value) -> impl Iterator<Item = (usize, &Value)> {
+pub(crate) fn items(value: &Value) -> impl Iterator<Item = (usize, &Value)> {
     value.as_array().into_iter().flatten().enumerate()
 }
 
 /// A text field; empty if it isn't text.
-pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
 
 /// Calls a function with every nested value and its place.
-pub(super) fn walk<'a>(value: &'a Value, at: &str, visit: &mut impl FnMut(&str, &'a Value)) {
+pub(crate) fn walk<'a>(value: &'a Value, at: &str, visit: &mut impl FnMut(&str, &'a Value)) {
     visit(at, value);
     match value {
         Value::Object(members) => {
@@ -34,7 +34,7 @@ pub(super) fn walk<'a>(value: &'a Value, at: &str, visit: &mut impl FnMut(&str, 
 }
 
 /// Whether any text within a value contains a word, ignoring case.
-pub(super) fn has_word(value: &Value, word: &str) -> bool {
+pub(crate) fn has_word(value: &Value, word: &str) -> bool {
     let mut is_there = false;
     walk(value, "", &mut |_, value| {
         is_there |= value.as_str().is_some_and(|text| text.to_ascii_lowercase().contains(word));
@@ -43,18 +43,18 @@ pub(super) fn has_word(value: &Value, word: &str) -> bool {
 }
 
 /// Whether a text is a JSON object.
-pub(super) fn is_json_object(text: &str) -> bool {
+pub(crate) fn is_json_object(text: &str) -> bool {
     matches!(serde_json::from_str(text), Ok(Value::Object(_)))
 }
 
 /// Whether a text has at most `longest` ASCII letters, digits, underscores, hyphens, and characters of `more`.
-pub(super) fn is_name(text: &str, longest: usize, more: &str) -> bool {
+pub(crate) fn is_name(text: &str, longest: usize, more: &str) -> bool {
     let is_right = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c) || more.contains(c);
     !text.is_empty() && text.len() <= longest && text.chars().all(is_right)
 }
 
 /// Whether a text is base64, in the standard or the URL-safe alphabet, without line breaks.
-pub(super) fn is_base64(text: &str) -> bool {
+pub(crate) fn is_base64(text: &str) -> bool {
     let digits = text.trim_end_matches('=');
     let is_digit = |c: char| c.is_ascii_alphanumeric() || "+/-_".contains(c);
     !digits.is_empty()
@@ -64,25 +64,25 @@ pub(super) fn is_base64(text: &str) -> bool {
 }
 
 /// The media type and data of a base64 `data:` URL without parameters.
-pub(super) fn data_url(url: &str) -> Option<(&str, &str)> {
+pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }
 
 /// Whether a provider fetches a URL.
-pub(super) fn is_web(url: &str) -> bool {
+pub(crate) fn is_web(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }
 
 /// Whether an image has a web or `data:` URL, as the public image schemas require.
-pub(super) fn is_picture(url: &str) -> bool {
+pub(crate) fn is_picture(url: &str) -> bool {
     is_web(url) || data_url(url).is_some_and(|(kind, data)| PICTURES.contains(&kind) && is_base64(data))
 }
 
 /// Image media types that every provider accepts.
-pub(super) const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+pub(crate) const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// Reports the unknown fields of an object.
-pub(super) fn unknown(object: &Value, at: &str, known: &[&str], findings: &mut Findings) {
+pub(crate) fn unknown(object: &Value, at: &str, known: &[&str], findings: &mut Findings) {
     for name in object.as_object().into_iter().flatten().map(|(name, _)| name) {
         if !known.contains(&name.as_str()) {
             findings.say(format!("{at}/{name}"), "unknown member");
@@ -91,7 +91,7 @@ pub(super) fn unknown(object: &Value, at: &str, known: &[&str], findings: &mut F
 }
 
 /// Reports a number that is out of range.
-pub(super) fn range(body: &Value, at: &str, least: f64, most: f64, findings: &mut Findings) {
+pub(crate) fn range(body: &Value, at: &str, least: f64, most: f64, findings: &mut Findings) {
     let value = body.pointer(at).unwrap_or(&Value::Null);
     if !value.is_null() && value.as_f64().is_none_or(|number| number < least || number > most) {
         let bounds = if most < f64::MAX { format!("{least} to {most}") } else { format!("{least} at least") };
@@ -100,7 +100,7 @@ pub(super) fn range(body: &Value, at: &str, least: f64, most: f64, findings: &mu
 }
 
 /// Reports a text that is too long, in characters.
-pub(super) fn longest(body: &Value, at: &str, most: usize, findings: &mut Findings) {
+pub(crate) fn longest(body: &Value, at: &str, most: usize, findings: &mut Findings) {
     let length = body.pointer(at).and_then(Value::as_str).map_or(0, |text| text.chars().count());
     if length > most {
         findings.say(at, format!("{length} characters, {most} at most"));
@@ -108,7 +108,7 @@ pub(super) fn longest(body: &Value, at: &str, most: usize, findings: &mut Findin
 }
 
 /// Reports a value that isn't among the known ones.
-pub(super) fn one_of(body: &Value, at: &str, words: &[&str], findings: &mut Findings) {
+pub(crate) fn one_of(body: &Value, at: &str, words: &[&str], findings: &mut Findings) {
     let value = body.pointer(at).unwrap_or(&Value::Null);
     if !value.is_null() && value.as_str().is_none_or(|word| !words.contains(&word)) {
         findings.say(at, format!("{value} is none of {words:?}"));
@@ -116,11 +116,11 @@ pub(super) fn one_of(body: &Value, at: &str, words: &[&str], findings: &mut Find
 }
 
 /// Effort levels of chat and responses providers.
-pub(super) const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh"];
+pub(crate) const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh"];
 
 /// Metadata that chat and responses accept: 16 pairs, names of 64 characters, texts of 512. Source: `Metadata` in the
 /// public schema, github.com/openai/openai-openapi.
-pub(super) fn metadata(body: &Value, findings: &mut Findings) {
+pub(crate) fn metadata(body: &Value, findings: &mut Findings) {
     let Some(members) = body["metadata"].as_object() else { return };
     if members.len() > 16 {
         findings.say("/metadata", format!("{} pairs, 16 at most", members.len()));

@@ -8,24 +8,13 @@ use crate::conversation::JsonPointer;
 use crate::json::text;
 use crate::lazy_json::{items, members};
 use crate::members::escaped;
-use crate::{EncodedRequest, MalformedDocument};
+use crate::{EncodedRequest, MalformedDocument, ProviderEmbeddings};
 
 /// Members of the client's request that the native request or its answer expresses; `stream` may only be false.
 const KNOWN: [&str; 5] = ["model", "input", "encoding_format", "dimensions", "stream"];
 
 /// Maximum number of members that are passed on although clients have no member for them.
 const MAX_EXTRA: usize = 256;
-
-/// An answer, of which the vectors stay text.
-#[derive(Debug)]
-pub struct NativeEmbeddings<'a> {
-    /// In the order of the inputs; each is an array of numbers.
-    pub vectors: Vec<&'a RawValue>,
-    /// Tokens of the inputs; not every provider counts them.
-    pub input_tokens: Option<u64>,
-    /// Members of the answer that clients of embeddings have no member for, by their places.
-    pub extra: Vec<(JsonPointer, &'a RawValue)>,
-}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,7 +24,7 @@ struct UsageMetadata {
 
 /// A valid request for the provider's `model`: for a list of inputs that of `batchEmbedContents`, otherwise that of
 /// `embedContent`. Errors: where the request has tokens, which the protocol has no member for.
-pub fn embeddings_request(request: &Value, model: &str) -> Result<EncodedRequest, JsonPointer> {
+pub(super) fn request(request: &Value, model: &str) -> Result<EncodedRequest, JsonPointer> {
     let dimensions = Some(&request["dimensions"]).filter(|dimensions| !dimensions.is_null());
     let of = |input: &Value| {
         let mut body = Map::new();
@@ -61,9 +50,9 @@ pub fn embeddings_request(request: &Value, model: &str) -> Result<EncodedRequest
 }
 
 /// Reads an answer, of either form. Errors: it has no vectors, or a list of more than `max`.
-pub fn embeddings_answer(document: &str, max: usize) -> Result<NativeEmbeddings<'_>, MalformedDocument> {
+pub(super) fn answer(document: &str, max: usize) -> Result<ProviderEmbeddings<'_>, MalformedDocument> {
     let malformed = |what: &str| MalformedDocument(what.to_owned());
-    let mut answer = NativeEmbeddings { vectors: Vec::new(), input_tokens: None, extra: Vec::new() };
+    let mut answer = ProviderEmbeddings { vectors: Vec::new(), input_tokens: None, extra: Vec::new() };
     let (mut single, mut list) = (None, None);
     members(document, |name, value| match name {
         "embedding" => single = Some(value),
@@ -88,7 +77,7 @@ pub fn embeddings_answer(document: &str, max: usize) -> Result<NativeEmbeddings<
     if answer.vectors.is_empty() { Err(malformed("has no embeddings")) } else { Ok(answer) }
 }
 
-impl<'a> NativeEmbeddings<'a> {
+impl<'a> ProviderEmbeddings<'a> {
     /// Adds the vector of an object.
     fn vector(&mut self, at: &str, object: &'a RawValue) -> Result<(), MalformedDocument> {
         let mut values = None;
@@ -124,31 +113,31 @@ mod tests {
     #[test]
     fn text_is_one_content_and_list_is_a_batch() {
         let request = json!({ "model": "mine", "input": "a", "dimensions": 8, "encoding_format": "base64" });
-        let written = embeddings_request(&request, "theirs").expect("texts");
+        let written = super::request(&request, "theirs").expect("texts");
         let content = |text: &str| json!({ "model": "models/theirs", "content": { "parts": [{ "text": text }] }, "outputDimensionality": 8 });
         assert_eq!((&written.body, written.dropped.len()), (&content("a"), 0));
         let request = json!({ "model": "mine", "input": ["a", "b"], "dimensions": 8 });
-        let written = embeddings_request(&request, "theirs").expect("texts");
+        let written = super::request(&request, "theirs").expect("texts");
         assert_eq!(written.body, json!({ "requests": [content("a"), content("b")] }));
     }
 
     #[test]
     fn tokens_are_refused_and_further_members_reported() {
         for tokens in [json!([1, 2]), json!([[1], [2]])] {
-            let refused = embeddings_request(&json!({ "model": "m", "input": tokens }), "m");
+            let refused = super::request(&json!({ "model": "m", "input": tokens }), "m");
             assert_eq!(refused.err().as_deref(), Some("/input"));
         }
         let request = json!({ "model": "m", "input": "a", "user": "u", "a/b": 1, "dimensions": null });
-        let written = embeddings_request(&request, "m").expect("a text");
+        let written = super::request(&request, "m").expect("a text");
         assert_eq!(written.dropped, ["/user", "/a~1b"]);
         assert_eq!(written.body.get("outputDimensionality"), None);
     }
 
     #[test]
     fn answers_of_both_forms_are_read() {
-        let one = embeddings_answer(r#"{"embedding":{"values":[0.1, -2e-3]}}"#, 1).expect("a vector");
+        let one = super::answer(r#"{"embedding":{"values":[0.1, -2e-3]}}"#, 1).expect("a vector");
         assert_eq!((one.vectors[0].get(), one.input_tokens), ("[0.1, -2e-3]", None));
-        let two = embeddings_answer(
+        let two = super::answer(
             r#"{"embeddings":[{"values":[1],"statistics":{"truncated":true}},{"values":[2]}],
                 "usageMetadata":{"promptTokenCount":7},"billed":1}"#,
             2,
@@ -163,9 +152,9 @@ mod tests {
     fn duplicate_and_excess_members_do_not_pile_up() {
         let flood: Vec<String> = (0..MAX_EXTRA + 50).map(|number| format!(r#""x{number}":0"#)).collect();
         let document = format!(r#"{{{},"x0":1,"embedding":{{"values":[1]}}}}"#, flood.join(","));
-        let answer = embeddings_answer(&document, 1).expect("a vector");
+        let answer = super::answer(&document, 1).expect("a vector");
         assert_eq!((answer.extra.len(), answer.extra[0].1.get()), (MAX_EXTRA, "1"));
-        assert!(embeddings_answer(r#"{"embeddings":[{"values":[1]},{"values":[2]}]}"#, 1).is_err());
+        assert!(super::answer(r#"{"embeddings":[{"values":[1]},{"values":[2]}]}"#, 1).is_err());
     }
 
     #[test]
@@ -178,7 +167,7 @@ mod tests {
             r#"{"embeddings":[{}]}"#,
             r#"{"embedding":{"values":1}}"#,
         ] {
-            assert!(embeddings_answer(document, 1).is_err(), "{document}");
+            assert!(super::answer(document, 1).is_err(), "{document}");
         }
     }
 }

@@ -28,6 +28,7 @@ pub(super) fn answers(protocol: Protocol, made: Made) -> BoxedStrategy<Value> {
         Protocol::Messages => made::messages(made),
         Protocol::Native => made::native(made),
         Protocol::Converse => made::converse(made),
+        Protocol::External(_) => unreachable!("these are the protocols of this crate"),
     }
 }
 

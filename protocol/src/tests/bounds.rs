@@ -40,7 +40,7 @@ fn cited(protocol: Protocol, answer: Value) -> usize {
         }
         Protocol::Chat => count(&written["choices"][0]["message"]["annotations"]),
         Protocol::Native => count(&written["candidates"][0]["groundingMetadata"]["groundingChunks"]),
-        Protocol::Converse => unreachable!("no client speaks it"),
+        Protocol::Converse | Protocol::External(_) => unreachable!("no client speaks it"),
     }
 }
 

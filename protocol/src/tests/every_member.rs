@@ -16,7 +16,7 @@ fn schemas_of(protocol: Protocol) -> (&'static str, &'static str) {
         Protocol::Responses => ("ResponseRequest", "Response"),
         Protocol::Messages => ("MessageRequest", "Message"),
         Protocol::Native => ("GenerateContentRequest", "GenerateContentResponse"),
-        Protocol::Converse => unreachable!("no client speaks it"),
+        Protocol::Converse | Protocol::External(_) => unreachable!("no client speaks it"),
     }
 }
 
@@ -39,7 +39,7 @@ fn context(protocol: Protocol) -> Value {
             "contents": [{ "parts": [{ "text": "x" }] }],
             "tools": [{ "functionDeclarations": [{ "name": "f", "parametersJsonSchema": schema }] }],
         }),
-        Protocol::Converse => unreachable!("no client speaks it"),
+        Protocol::Converse | Protocol::External(_) => unreachable!("no client speaks it"),
     }
 }
 

@@ -359,6 +359,7 @@ fn unsaid(conversation: &Conversation, protocol: Protocol) -> Vec<JsonPointer> {
         // Its providers accept five.
         Protocol::Native => of_stop(|index, _| index >= 5),
         Protocol::Converse => of_stop(|_, text| text.trim().is_empty()),
+        Protocol::External(_) => unreachable!("these are the protocols of this crate"),
     }
 }
 

@@ -239,6 +239,7 @@ fn unknown_finish_reason_is_reported_in_translated_streams() {
                 json!([{ "data": { "type": "response.incomplete", "response": response } }])
             }
             Protocol::Converse => json!([{ "event": "messageStop", "data": { name: word } }]),
+            Protocol::External(_) => unreachable!("these are the protocols of this crate"),
         };
         for (target, other) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
             assert_eq!(told(source, target, &events)[at], word, "{source:?} to {other}");

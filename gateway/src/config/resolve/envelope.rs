@@ -48,7 +48,7 @@ impl ConfigResolver<'_> {
             };
             self.wrong(at.to("omit_body").to(index), message);
         }
-        if *betas_in_body && kind != Kind::Messages {
+        if *betas_in_body && kind.main_protocol().binding().beta_header.is_none() {
             self.wrong(at.to("betas_in_body"), "only the kind messages has beta features: remove the key");
         }
     }
@@ -68,7 +68,8 @@ impl ConfigResolver<'_> {
                 );
             }
         }
-        if matches!(kind, Kind::Native | Kind::Converse) && paths.answer.is_some() && paths.stream.is_none() {
+        let model_in_path = kind.main_protocol().binding().model_in_path;
+        if model_in_path && paths.answer.is_some() && paths.stream.is_none() {
             let message =
                 "the key stream is missing: for this kind, streams have a different path than answer";
             self.wrong(at.clone(), message);

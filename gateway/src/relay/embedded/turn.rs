@@ -6,7 +6,7 @@ use bytes::Bytes;
 use gatewright::redact::Redactor;
 use gatewright::{ErrorCode, limits};
 use gatewright_protocol::conversation::{Answer, Conversation, Delta, Protocol};
-use gatewright_protocol::{ResponseContext, has_functions, pieces, tree};
+use gatewright_protocol::{Action, ResponseContext, has_functions, pieces, tree};
 use gatewright_simulator::budget::{Budget, BudgetExceeded};
 use gatewright_simulator::{Refusal, SimulatedAnswer};
 use memchr::memmem;
@@ -18,11 +18,9 @@ use crate::relay::RequestContext;
 use crate::relay::compaction::{self, CompactionTrigger, compacted};
 use crate::relay::conversation_state::expanded;
 use crate::relay::failure::AttemptFailure;
-use crate::relay::prepare::token_count;
 use crate::relay::translate_request::{RequestTranslation, response_context};
 use crate::store::PendingStore;
 use crate::stored_responses::{InputItems, StoredConversation, conversation};
-use crate::upstream::Action;
 use crate::wire::{ApiError, Call, Response, json_response, sse};
 
 /// Number of copies of the echoed request fields in memory at once: in the three events of a stream that contain the
@@ -30,8 +28,6 @@ use crate::wire::{ApiError, Call, Response, json_response, sse};
 const ECHOES_AT_ONCE: usize = 4;
 /// Number of copies of a text's log probabilities in a stored response and in the last four events of a stream, besides one.
 const MORE_LOGPROBS: usize = 4;
-/// The member of a request to count that contains a whole request (native).
-const COUNTED_REQUEST: &str = "generateContentRequest";
 
 /// A request to the embedded provider, and what its answer echoes.
 pub(super) struct EmbeddedRequest {
@@ -61,16 +57,16 @@ impl EmbeddedRequest {
     pub(super) fn answer(mut self, budget: &Budget) -> Result<Response, ApiError> {
         let body = self.call.checked_body()?;
         models::text_model(models::named(&self.call, &body), self.call.operation)?;
-        match (self.action, self.protocol) {
-            (Action::CountTokens, _) => self.count_tokens(body, budget),
-            (_, Protocol::Responses) => self.respond(body, budget),
-            _ => {
-                let conversation = self.read(body)?;
-                self.context.has_functions = has_functions(&conversation);
-                let answer = gatewright_simulator::answer(conversation, budget)?;
-                Ok(self.write(EmbeddedAnswer::Turn(answer)))
-            }
+        if self.action == Action::CountTokens {
+            return self.count_tokens(body, budget);
         }
+        if self.protocol.binding().stores_responses {
+            return self.respond(body, budget);
+        }
+        let conversation = self.read(body)?;
+        self.context.has_functions = has_functions(&conversation);
+        let answer = gatewright_simulator::answer(conversation, budget)?;
+        Ok(self.write(EmbeddedAnswer::Turn(answer)))
     }
 
     fn is_stream(&self) -> bool {
@@ -83,9 +79,13 @@ impl EmbeddedRequest {
     }
 
     fn count_tokens(&self, mut body: Value, budget: &Budget) -> Result<Response, ApiError> {
-        let inner = body[COUNTED_REQUEST].take();
-        let (request, place) =
-            if inner.is_object() { (inner, format!("/{COUNTED_REQUEST}")) } else { (body, String::new()) };
+        let (mut request, mut place) = (Value::Null, String::new());
+        if let Some(name) = self.protocol.binding().counted_request {
+            (request, place) = (body[name].take(), format!("/{name}"));
+        }
+        if !request.is_object() {
+            (request, place) = (body, String::new());
+        }
         let tokens = gatewright_simulator::count_tokens(self.read(request)?, budget);
         let tokens = tokens.map_err(|refusal| match refusal {
             Refusal::Schema(mut refused) => {
@@ -97,7 +97,7 @@ impl EmbeddedRequest {
             }
             Refusal::Budget(exceeded) => Refusal::Budget(exceeded),
         })?;
-        Ok(json_response(&token_count(self.protocol, tokens)))
+        Ok(json_response(&self.protocol.token_count(tokens)))
     }
 
     /// Answers a request of the responses protocol, which may continue a stored response, and whose own is stored.
@@ -177,8 +177,9 @@ impl EmbeddedRequest {
             writer.delta(delta, &mut events);
             each(Bytes::copy_from_slice(&events))
         });
-        // The chat codec writes it itself: other providers' streams of that protocol have it, too.
-        let last = self.call.operation.terminator.filter(|_| self.protocol != Protocol::Chat);
+        // A codec writes it itself if every stream of its protocol has it.
+        let is_written = self.protocol.binding().stream.last_data.is_some();
+        let last = self.call.operation.terminator.filter(|_| !is_written);
         let last = last.map(|word| Bytes::from(format!("data: {word}\n\n")));
         sse::respond(pieces.chain(last), self.app.config.event_delay)
     }

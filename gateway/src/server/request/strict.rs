@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use gatewright::ErrorCode;
-use gatewright::operations::{self, Operation};
+use gatewright::operations::Operation;
 use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::judge::judge;
 
@@ -13,13 +13,7 @@ use crate::wire::ApiError;
 /// # Errors
 /// If a rule rejects it.
 pub(super) fn check(operation: &Operation, body: &Bytes) -> Result<(), ApiError> {
-    let protocol = match operation.protocol {
-        operations::Protocol::Chat => Protocol::Chat,
-        operations::Protocol::Responses => Protocol::Responses,
-        operations::Protocol::Messages => Protocol::Messages,
-        operations::Protocol::Native => Protocol::Native,
-        _ => return Ok(()),
-    };
+    let Some(protocol) = Protocol::of_operation(operation.protocol) else { return Ok(()) };
     if operation.models.is_none() {
         return Ok(());
     }

@@ -50,7 +50,7 @@ pub(super) fn write(protocol: Protocol, plan: &Plan) -> Legal {
         Protocol::Responses => responses::write(plan, &mut writer),
         Protocol::Messages => messages::write(plan, &mut writer),
         Protocol::Native => native::write(plan, &mut writer),
-        Protocol::Converse => unreachable!("no client speaks it"),
+        Protocol::Converse | Protocol::External(_) => unreachable!("no client speaks it"),
     };
     Legal { body, said: writer.said }
 }
@@ -84,7 +84,7 @@ impl Writer {
             Protocol::Chat => (40, false),
             Protocol::Responses => (64, true),
             Protocol::Messages => (100, true),
-            Protocol::Native | Protocol::Converse => (100, false),
+            Protocol::Native | Protocol::Converse | Protocol::External(_) => (100, false),
         };
         let is_right =
             |c: &char| self.protocol != Protocol::Messages || c.is_ascii_alphanumeric() || "_-".contains(*c);
@@ -142,7 +142,7 @@ fn legal_name(protocol: Protocol, raw: &str) -> String {
     let (longest, more) = match protocol {
         Protocol::Chat => (64, ""),
         Protocol::Responses | Protocol::Messages => (128, ""),
-        Protocol::Native | Protocol::Converse => (64, ".:"),
+        Protocol::Native | Protocol::Converse | Protocol::External(_) => (64, ".:"),
     };
     let is_right = |c: &char| c.is_ascii_alphanumeric() || "_-".contains(*c) || more.contains(*c);
     let mut name: String = raw.chars().filter(is_right).take(longest).collect();

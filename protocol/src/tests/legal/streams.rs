@@ -191,6 +191,7 @@ pub(super) fn write(protocol: Protocol, answer: &Answer) -> Vec<Event> {
         Protocol::Messages => others::messages(answer),
         Protocol::Native => others::native(answer),
         Protocol::Converse => converse::write(answer),
+        Protocol::External(_) => unreachable!("these are the protocols of this crate"),
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn tidy(protocol: Protocol, mut document: Value) -> Value {
                 }
             }
         }
-        Protocol::Messages | Protocol::Converse => {}
+        Protocol::Messages | Protocol::Converse | Protocol::External(_) => {}
     }
     document
 }
@@ -48,6 +48,7 @@ pub(super) fn events(protocol: Protocol, document: &Value, size: usize) -> Value
         Protocol::Messages => messages(document, size),
         Protocol::Native => native(document, size),
         Protocol::Converse => converse(document, size),
+        Protocol::External(_) => unreachable!("these are the protocols of this crate"),
     }
     .into()
 }

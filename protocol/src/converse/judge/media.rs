@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::Findings;
-use super::super::words::{is_base64, items, text, unknown};
 use super::{blocks, messages, result_blocks};
+use crate::judge::Findings;
+use crate::judge::words::{is_base64, items, text, unknown};
 
 /// The kinds of media, and their formats. Source: `ImageFormat`, `DocumentFormat`, `VideoFormat` and `AudioFormat` of the
 /// model.

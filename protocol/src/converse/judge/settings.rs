@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::super::words::{items, one_of, range, text, unknown};
-use super::super::{Findings, choice, schema};
 use super::of_kind;
+use crate::judge::words::{items, one_of, range, text, unknown};
+use crate::judge::{Findings, choice, schema};
 
 /// The declared tools.
 pub(super) fn tools(body: &Value) -> impl Iterator<Item = (String, &Value)> {

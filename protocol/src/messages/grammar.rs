@@ -4,10 +4,8 @@
 
 use serde_json::Value;
 
-use super::events::{EventData, TranscriptEvent};
-use super::{ReceivedCall, Transcript};
+use crate::grammar::{EventData, ReceivedCall, Transcript, TranscriptEvent};
 
-#[cfg(test)]
 pub(super) const RULES: &[&str] = &[
     "events_are_json",
     "names_are_types",

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::words::{is_name, items, text, walk};
-use super::{Findings, Rule};
+use crate::judge::words::{is_name, items, text, walk};
+use crate::judge::{Findings, Rule};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new("messages_are_there", messages_are_there),

@@ -8,8 +8,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::words::{is_base64, is_name, items, text, unknown};
-use super::{Findings, Rule};
+use crate::judge::words::{is_base64, is_name, items, text, unknown};
+use crate::judge::{Findings, Rule};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new("messages_are_there", messages_are_there),

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::words::{
+use crate::judge::words::{
     EFFORTS, data_url, has_word, is_base64, is_json_object, is_name, is_picture, is_web, items, longest,
     metadata, one_of, range, text, unknown,
 };
-use super::{Findings, Rule, choice, schema};
+use crate::judge::{Findings, Rule, choice, schema};
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new("input_is_there", input_is_there),

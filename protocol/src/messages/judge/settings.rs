@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::super::words::{items, longest, one_of, range, text, unknown};
-use super::super::{Findings, choice, schema};
+use crate::judge::words::{items, longest, one_of, range, text, unknown};
+use crate::judge::{Findings, choice, schema};
 
 /// Two tools with the same name: see `choice::unique`.
 pub(super) fn names_of_tools_are_unique(body: &Value, findings: &mut Findings) {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::super::Findings;
-use super::super::words::{PICTURES, is_base64, is_web, text, walk};
+use crate::judge::Findings;
+use crate::judge::words::{PICTURES, is_base64, is_web, text, walk};
 
 /// Images of four media types, documents in PDF or plain text, each as base64 without line breaks, at a URL, or by id.
 /// Sources: "messages.0.content.0.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif'

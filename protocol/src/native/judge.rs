@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::words::{is_base64, is_name, items, one_of, range, text, unknown, walk};
-use super::{Findings, Rule, choice, schema};
+use crate::judge::words::{is_base64, is_name, items, one_of, range, text, unknown, walk};
+use crate::judge::{Findings, Rule, choice, schema};
 use crate::members::camel;
 
 pub(super) const RULES: &[Rule] = &[

@@ -184,6 +184,8 @@ const REPORT: &[&str] = &[
 /// specification, these commands.
 const TABLE: &[(&str, &[&str])] = &[
     (".ci/", &["rust", "workflows"]),
+    (".ci/archive", &["workflows", "package"]),
+    (".ci/install-script", &["workflows", "package"]),
     (".github/", &["rust", "workflows"]),
     (".gitignore", &[]),
     ("ARCHITECTURE.md", &["rust", "book"]),
@@ -213,6 +215,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("core/ARCHITECTURE.md", &["rust", "book"]),
     ("core/tests/", RUST_TESTS),
     ("deploy/", &["rust", "nodes", "deploy", "book"]),
+    ("deploy/install.sh", &["workflows", "package"]),
     ("docs/", &["codegen", "rust", "doc", "readme", "guides", "rust-guides", "book", "client-pages"]),
     ("docs/benchmarks.md", &["rust", "readme", "book"]),
     ("docs/decisions/", &["rust", "readme", "book"]),
@@ -346,6 +349,7 @@ mod tests {
             ("tests/torture/src/world.rs", "torture", "guides"),
             ("tests/stores/src/lib.rs", "torture", "python"),
             ("server/Cargo.toml", "package", "guides"),
+            ("deploy/install.sh", "package", "nodes"),
             ("cli/src/serve.rs", "guides", "other-api"),
         ] {
             let steps = steps_of(&[path], &all);

@@ -28,7 +28,7 @@ pub(super) fn pack(program: &Path, native: &Path, target: &str, into: &Path) -> 
 
 /// Installs the archive of the debug build as the script does, and lets the script refuse all others.
 pub(super) fn check_script(place: &Path) -> Result<()> {
-    let place = place.join("install-script");
+    artefacts::build_programs(&[artefacts::PROGRAM])?;
     let release = place.join("release");
     let target = host()?;
     pack(&artefacts::program(), &artefacts::program(), &target, &release)?;

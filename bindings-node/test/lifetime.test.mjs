@@ -3,21 +3,20 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 
 import { Client } from "gatewright";
 
+import { enginePath, PACKAGE } from "./support/package.mjs";
 import { notOnDeno, runModule } from "./support/process.mjs";
 import { answerWith, beginEvents, chunk, closedByClient, sendEvents, serve } from "./support/server.mjs";
 
 const PROMPT = { model: "model-sol", messages: [{ role: "user", content: "Hi" }] };
 const STREAMED = { ...PROMPT, stream: true };
-const PACKAGE = dirname(createRequire(import.meta.url).resolve("gatewright/package.json"));
 
 /** A server that starts every stream with one chunk and leaves it open. */
 async function endless(t) {
@@ -219,8 +218,8 @@ test("two copies of the package in one process do not disturb each other", async
   for (const name of ["dist", "package.json"]) {
     cpSync(join(PACKAGE, name), join(folder, "copy", name), { recursive: true });
   }
-  const { engineFile } = createRequire(import.meta.url)(join(PACKAGE, "dist/platform.js"));
-  cpSync(join(PACKAGE, engineFile()), join(folder, "copy", engineFile()));
+  const engine = enginePath();
+  cpSync(engine, join(folder, "copy", basename(engine)));
   await endsWith(
     "false one one\n",
     `import { createRequire } from "node:module";

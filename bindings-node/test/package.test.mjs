@@ -6,14 +6,14 @@ import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import * as esm from "gatewright";
+import { enginePath, PACKAGE as ROOT } from "./support/package.mjs";
 import { notOnDeno } from "./support/process.mjs";
 
 const require = createRequire(import.meta.url);
-const ROOT = dirname(require.resolve("gatewright/package.json"));
 const PROGRAM = join(ROOT, "bin/gatewright.js");
 
 const SIGNALS = notOnDeno("a signal ends Deno before the program");
@@ -97,7 +97,7 @@ function installEngine(folder, version) {
   const { engineFile, enginePackage, platformName } = require(join(ROOT, "dist/platform.js"));
   const place = join(folder, "node_modules", enginePackage(platformName()));
   mkdirSync(place, { recursive: true });
-  cpSync(join(ROOT, engineFile()), join(place, engineFile()));
+  cpSync(enginePath(), join(place, engineFile()));
   const manifest = { name: enginePackage(platformName()), version, main: engineFile() };
   writeFileSync(join(place, "package.json"), JSON.stringify(manifest));
   return manifest;
@@ -160,7 +160,6 @@ test("a bundle for browsers says that the package is not for browsers", () => {
 
 test("the engine's file is found without a slow process report", (t) => {
   const report = t.mock.method(process.report, "getReport");
-  const { engineFile } = require(join(ROOT, "dist/platform.js"));
-  assert.ok(existsSync(join(ROOT, engineFile())));
+  assert.ok(existsSync(enginePath()));
   if (process.versions.bun === undefined) assert.equal(report.mock.callCount(), 0);
 });

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import gatewright
 import pytest
 from conftest import VECTORS, Connection, Gateway
 
@@ -420,6 +421,23 @@ print(sorted(name for name in set(sys.modules) - before if not name.startswith("
         assert f"'{heavy}'" not in imported
 
 
+def test_a_python_that_runs_without_its_lock_is_told_what_to_do() -> None:
+    # What a free-threaded Python answers after the import has turned the lock on, or was forbidden to.
+    for enabled in (True, False):
+        program = f"""
+import sys
+sys._is_gil_enabled = lambda: {enabled}
+try:
+    import gatewright
+    print("imported")
+except ImportError as error:
+    print(error)
+"""
+        said = run(program)
+        assert ("imported" in said) is enabled
+        assert ("remove PYTHON_GIL=0 or -X gil=0" in said) is not enabled
+
+
 def test_importing_takes_less_than_30_ms_in_addition_to_python() -> None:
     def best(program: str) -> float:
         times = []
@@ -429,7 +447,7 @@ def test_importing_takes_less_than_30_ms_in_addition_to_python() -> None:
             times.append(time.perf_counter() - started)
         return min(times)
 
-    path = str(Path(__file__).resolve().parents[1] / "python")
+    path = str(Path(gatewright.__file__).parents[1])
     enter = f"import sys; sys.path.insert(0, {path!r})"
     assert best(f"{enter}; import gatewright") - best(enter) < 0.030
 

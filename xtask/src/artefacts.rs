@@ -134,6 +134,11 @@ pub(crate) fn install_packaging_tools() -> Result<()> {
     install_locked(&[PYTHON_TOOLS])
 }
 
+/// What the tests of the Python package need, in another venv.
+pub(crate) fn install_python_test_tools(venv: &Path) -> Result<()> {
+    install(venv, &[root().join(PYTHON_TOOLS)], &["--require-hashes"])
+}
+
 const PYTHON_TOOLS: &str = "bindings-python/requirements-dev.txt";
 
 fn install_locked(requirements: &[&str]) -> Result<()> {

@@ -34,6 +34,7 @@ const AFTER_BUILD: &[&str] = &[
     "deploy",
     "soak",
     "package",
+    "install-script",
     "promise",
 ];
 
@@ -117,6 +118,7 @@ const PROGRAM: &[&str] = &[
     "soak",
     "deny",
     "package",
+    "install-script",
     "promise",
 ];
 
@@ -184,6 +186,8 @@ const REPORT: &[&str] = &[
 /// specification, these commands.
 const TABLE: &[(&str, &[&str])] = &[
     (".ci/", &["rust", "workflows"]),
+    (".ci/archive", &["workflows", "install-script"]),
+    (".ci/install-script", &["workflows", "install-script"]),
     (".github/", &["rust", "workflows"]),
     (".gitignore", &[]),
     ("ARCHITECTURE.md", &["rust", "book"]),
@@ -213,6 +217,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("core/ARCHITECTURE.md", &["rust", "book"]),
     ("core/tests/", RUST_TESTS),
     ("deploy/", &["rust", "nodes", "deploy", "book"]),
+    ("deploy/install.sh", &["workflows", "install-script"]),
     ("docs/", &["codegen", "rust", "doc", "readme", "guides", "rust-guides", "book", "client-pages"]),
     ("docs/benchmarks.md", &["rust", "readme", "book"]),
     ("docs/decisions/", &["rust", "readme", "book"]),
@@ -346,6 +351,7 @@ mod tests {
             ("tests/torture/src/world.rs", "torture", "guides"),
             ("tests/stores/src/lib.rs", "torture", "python"),
             ("server/Cargo.toml", "package", "guides"),
+            ("deploy/install.sh", "install-script", "nodes"),
             ("cli/src/serve.rs", "guides", "other-api"),
         ] {
             let steps = steps_of(&[path], &all);
@@ -371,7 +377,18 @@ mod tests {
         };
         assert_eq!(
             spared("gateway/src/relay.rs"),
-            ["tools", "spec", "workflows", "readme", "features", "other-api", "book", "peers", "distributed"]
+            [
+                "tools",
+                "spec",
+                "workflows",
+                "readme",
+                "features",
+                "other-api",
+                "book",
+                "peers",
+                "distributed",
+                "install-script",
+            ]
         );
         assert_eq!(
             spared("report/src/page.rs"),
@@ -388,6 +405,7 @@ mod tests {
                 "clients",
                 "client-pages",
                 "videos",
+                "install-script",
                 "migration",
                 "requests",
                 "soak",

@@ -113,6 +113,13 @@ enum Command {
         #[arg(long, value_name = "BASE", num_args = 0..=1, default_missing_value = "origin/main")]
         #[arg(conflicts_with_all = ["steps", "changed"])]
         fast: Option<String>,
+        /// The suites of the clients on the packages in a folder, such as dist/, installed as users install them, instead of on debug builds.
+        /// STEP is then python, node, runtimes or soak; without it, all of them run
+        #[arg(long, value_name = "DIR", conflicts_with_all = ["changed", "fast", "keep_going"])]
+        packages: Option<PathBuf>,
+        /// Interpreter for the wheels of --packages
+        #[arg(long, value_name = "PROGRAM", requires = "packages", default_value = "python3")]
+        python: String,
         /// Run all steps, also after one has failed
         #[arg(long)]
         keep_going: bool,
@@ -208,7 +215,10 @@ fn main() -> ExitCode {
         Command::Setup => setup::run_setup(),
         Command::Test { changed: Some(base), keep_going, .. } => test::run_changed(&base, keep_going),
         Command::Test { fast: Some(base), .. } => test::run_fast(&base),
-        Command::Test { steps, changed: None, fast: None, keep_going } => test::run_tests(&steps, keep_going),
+        Command::Test { packages: Some(dist), python, steps, .. } => {
+            package::run_suites(&dist, &python, &steps)
+        }
+        Command::Test { steps, keep_going, .. } => test::run_tests(&steps, keep_going),
         Command::Fuzz { target, seconds } => fuzz::run_fuzz(target.as_deref(), seconds),
         Command::Soak { requests, events, language } => soak::run_soak(requests, events, language.as_deref()),
         Command::Bench { subject, settings } => bench::run_bench(subject, &settings, pgo::program),

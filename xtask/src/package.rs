@@ -1,11 +1,13 @@
-//! `cargo xtask package`: what the registries get. The wheel and the npm tarballs for a target, or the source distribution
-//! and the crates; and the test that installs them into clean environments.
+//! `cargo xtask package`: what registries and releases get. The wheels, npm tarballs and archive for a target, or the source
+//! distribution and the crates; the test that installs them into clean environments, and the suites on what is in `dist/`.
 
+mod archive;
 mod as_documented;
 mod crates;
 mod included;
 mod node;
 mod python;
+mod suites;
 mod zig;
 
 use std::path::{Path, PathBuf};
@@ -16,6 +18,7 @@ use crate::artefacts::{self, Examples, SERVER, create_venv, install_python_tools
 use crate::building;
 use crate::pgo;
 use crate::process::{cargo, command, files_of, host, output, root, run, step, tests_at_once};
+pub(crate) use suites::run_suites;
 use zig::Zig;
 
 /// How packages are compiled (decision 0084).
@@ -54,7 +57,7 @@ impl Form {
     }
 }
 
-/// Writes `dist/*.whl` and `dist/*.tgz` for a target.
+/// Writes `dist/*.whl` and `dist/*.tgz` for a target and, if they are to be published, the archive of the program.
 pub(crate) fn run_package(target: Option<&str>, form: Form) -> Result<()> {
     match form {
         Form::Local => artefacts::install_packaging_tools()?,
@@ -141,6 +144,11 @@ pub(crate) fn check_installed() -> Result<()> {
     step("use the wheel without the gateway, alone and with the server", || use_lean_wheel(&place))?;
     step("use the tarballs without the gateway, alone and with the server", || use_lean_tarballs(&place))?;
     step("install as the README and the tutorial tell", || as_documented::install(&place))
+}
+
+/// Installs an archive of the debug build with the install script.
+pub(crate) fn check_install_script() -> Result<()> {
+    archive::check_script(&empty_folder("install-script")?)
 }
 
 fn use_wheel(place: &Path) -> Result<()> {
@@ -275,10 +283,15 @@ fn build_packages(target: Option<&str>, form: Form, into: &Path) -> Result<()> {
     let built = format!("{}/{profile}", zig.target);
     let programs = artefacts::target().join(&built);
     step("package the server's wheel", || package_wheel(python::SERVER, &flags))?;
-    if zig.target == host()? {
+    let native = if zig.target == host()? {
         step("write the manual", || write_manual(&programs.join(SERVER)))?;
+        programs.join(SERVER)
     } else {
         write_manual_as_tested()?;
+        artefacts::program()
+    };
+    if form != Form::Local {
+        step("pack the archive", || archive::pack(&programs.join(SERVER), &native, &zig.target, into))?;
     }
     step("package the wheel", || package_wheel(python::CLIENT, &[]))?;
     step("package the tarballs", || {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::artefacts::{node_package, npm_ci, program};
-use crate::process::{files_of, output, root, run, step, tests_at_once};
+use crate::artefacts::{npm_ci, program};
+use crate::process::{command, files_of, output, root, run, step, tests_at_once};
 
 /// Maximum time of a single test on Bun. Its default of 5 s is less than the time to compile an example.
 const BUN_TEST_TIMEOUT_MS: &str = "60000";
@@ -15,18 +15,32 @@ const BUN_TEST_TIMEOUT_MS: &str = "60000";
 const DENO_TEST: [&str; 6] =
     ["test", "--allow-all", "--no-check", "--no-lock", "--node-modules-dir=none", "--reporter=dot"];
 
-/// Runs all tests of the Node package on each of the runtimes.
+/// Runs all tests of the Node package of this checkout on each of the runtimes.
 pub(crate) fn test_node_package() -> Result<()> {
+    let package = root().join("bindings-node");
+    test_package(&package, &program(), &files_of(&package.join("test"), "mjs")?)
+}
+
+/// Runs tests of a Node package on each of the runtimes. `package`: the folder with the folder of the tests; `gateway`: the program that
+/// they start.
+pub(crate) fn test_package(package: &Path, gateway: &Path, tests: &[PathBuf]) -> Result<()> {
     npm_ci(&root().join("tests/runtimes"))?;
     let [node_22, node_24, bun, deno] = binaries()?;
-    // Each by name: `node --test` of release 22 takes no folder.
-    let tests = files_of(&root().join("bindings-node/test"), "mjs")?;
     let deadline = "--import=./test/support/deadline.mjs";
     let node_test = [deadline, "--test", "--test-reporter=dot", "--test-concurrency", &tests_at_once()?];
-    on(&node_22, &node_test, &tests)?;
-    on(&node_24, &node_test, &tests)?;
-    on(&bun, &["test", "--timeout", BUN_TEST_TIMEOUT_MS, "--only-failures"], &tests)?;
-    on(&deno, &DENO_TEST, &tests)
+    let on = |runtime: &Path, arguments: &[&str]| {
+        let version = output(command(runtime).arg("--version"))?;
+        let name = runtime.file_name().unwrap_or_default().to_string_lossy();
+        step(&format!("{name} {}", version.trim()), || {
+            let mut test = command(runtime);
+            // Each by name: `node --test` of release 22 takes no folder.
+            run(test.current_dir(package).env("GATEWRIGHT_BIN", gateway).args(arguments).args(tests))
+        })
+    };
+    on(&node_22, &node_test)?;
+    on(&node_24, &node_test)?;
+    on(&bun, &["test", "--timeout", BUN_TEST_TIMEOUT_MS, "--only-failures"])?;
+    on(&deno, &DENO_TEST)
 }
 
 /// The programs of the runtimes, where npm installs them on this kind of machine.
@@ -46,15 +60,4 @@ fn binaries() -> Result<[PathBuf; 4]> {
         below.join(format!("@oven/bun-{bun}/bin/bun")),
         below.join(format!("@deno/{deno}/deno")),
     ])
-}
-
-fn on(runtime: &Path, arguments: &[&str], tests: &[PathBuf]) -> Result<()> {
-    let version = output(node_package(&runtime.to_string_lossy()).arg("--version"))?;
-    let name = runtime.file_name().unwrap_or_default().to_string_lossy();
-    step(&format!("{name} {}", version.trim()), || {
-        run(node_package(&runtime.to_string_lossy())
-            .env("GATEWRIGHT_BIN", program())
-            .args(arguments)
-            .args(tests))
-    })
 }

@@ -6,12 +6,13 @@ mod memory;
 mod server;
 
 use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::artefacts::{self, Examples, python};
+use crate::artefacts::{self, Examples};
 use crate::process::{command, root, step};
 use memory::Curve;
 use server::SoakServer;
@@ -29,31 +30,80 @@ const SHORT_REQUESTS: u64 = 4_000;
 const SHORT_EVENTS: u64 = 400_000;
 const SHORT_BOUND_MIB: u64 = 16;
 
+/// What runs the programs of Python and Node, with the packages that it finds.
+pub(crate) struct Programs {
+    /// The interpreter.
+    pub(crate) python: PathBuf,
+    /// The script, which imports the package that lies around it.
+    pub(crate) node: PathBuf,
+}
+
+impl Programs {
+    /// Those of this checkout.
+    fn of_checkout() -> Self {
+        let node = root().join("tests/soak/soak.mjs");
+        Self { python: artefacts::venv(&root()).join("bin/python"), node }
+    }
+
+    fn of(&self, language: &str) -> Command {
+        match language {
+            "rust" => artefacts::example("soak"),
+            "python" => {
+                let mut python = command(&self.python);
+                python.arg(root().join("tests/soak/soak.py"));
+                python
+            }
+            _ => {
+                let mut node = command("node");
+                // Each measurement follows a garbage collection, so it only counts memory in use.
+                node.arg("--expose-gc").arg(&self.node);
+                node
+            }
+        }
+    }
+}
+
+/// How much a run does, and what is allowed to grow.
+struct Extent {
+    requests: u64,
+    events: u64,
+    bound_mib: u64,
+}
+
+const SHORT: Extent = Extent { requests: SHORT_REQUESTS, events: SHORT_EVENTS, bound_mib: SHORT_BOUND_MIB };
+
 /// The run that is part of `cargo xtask test`, with the artifacts of `cargo xtask test build`.
 pub(crate) fn run_short() -> Result<()> {
-    soak(SHORT_REQUESTS, SHORT_EVENTS, None, SHORT_BOUND_MIB)
+    run_short_on(&Programs::of_checkout(), &LANGUAGES)
+}
+
+/// The same, in some languages with other packages than the checkout's.
+pub(crate) fn run_short_on(programs: &Programs, languages: &[&str]) -> Result<()> {
+    soak(programs, languages, &SHORT)
 }
 
 /// A run of any length.
 pub(crate) fn run_soak(requests: u64, events: u64, language: Option<&str>) -> Result<()> {
-    soak(requests, events, language, BOUND_MIB)
-}
-
-/// Runs the program of each language, or of one. Fails if the memory of any grows past the bound.
-fn soak(requests: u64, events: u64, language: Option<&str>, bound_mib: u64) -> Result<()> {
     let chosen: Vec<&str> =
         LANGUAGES.into_iter().filter(|name| language.is_none_or(|only| only == *name)).collect();
     if chosen.is_empty() {
         bail!("there is no language {:?}; there are {}", language.unwrap_or_default(), LANGUAGES.join(", "));
     }
-    if chosen.contains(&"rust") {
+    soak(&Programs::of_checkout(), &chosen, &Extent { requests, events, bound_mib: BOUND_MIB })
+}
+
+/// Runs the program of each language. Fails if the memory of any grows past the bound.
+fn soak(programs: &Programs, languages: &[&str], extent: &Extent) -> Result<()> {
+    if languages.contains(&"rust") {
         artefacts::build_engines(Examples::One("soak"))?;
     }
+    let Extent { requests, events, bound_mib } = extent;
     let server = SoakServer::start()?;
     let mut grown = Vec::new();
-    for language in chosen {
+    for language in languages {
         let title = format!("soak {language}: {requests} requests, {events} stream events");
-        for curve in step(&title, || watch(language, requests, events, bound_mib, &server))? {
+        let program = programs.of(language);
+        for curve in step(&title, || watch(language, program, extent, &server))? {
             eprintln!("    {curve}");
             if !curve.is_flat() {
                 grown.push(format!("{language}, {}", curve.phase()));
@@ -67,15 +117,9 @@ fn soak(requests: u64, events: u64, language: Option<&str>, bound_mib: u64) -> R
 }
 
 /// Starts the program of a language, and records its memory at each line that it prints: `PHASE DONE`.
-fn watch(
-    language: &str,
-    requests: u64,
-    events: u64,
-    bound_mib: u64,
-    server: &SoakServer,
-) -> Result<Vec<Curve>> {
-    let mut child = program(language)
-        .args([requests.to_string(), events.to_string()])
+fn watch(language: &str, mut program: Command, extent: &Extent, server: &SoakServer) -> Result<Vec<Curve>> {
+    let mut child = program
+        .args([extent.requests.to_string(), extent.events.to_string()])
         .env("GATEWRIGHT_BASE_URL", server.address())
         .env("GATEWRIGHT_API_KEY", "soak")
         .stdin(Stdio::null())
@@ -89,7 +133,7 @@ fn watch(
         let (phase, done) =
             line.rsplit_once(' ').with_context(|| format!("not a line of progress: {line:?}"))?;
         if curves.last().is_none_or(|curve| curve.phase() != phase) {
-            curves.push(Curve::new(phase, bound_mib, started.elapsed()));
+            curves.push(Curve::new(phase, extent.bound_mib, started.elapsed()));
         }
         let curve = curves.last_mut().expect("one was pushed");
         curve.add(done.parse()?, memory::resident_bytes(child.id())?, started.elapsed());
@@ -102,22 +146,4 @@ fn watch(
         bail!("the soak program of {language} reported no progress");
     }
     Ok(curves)
-}
-
-fn program(language: &str) -> Command {
-    let sources = root().join("tests/soak");
-    match language {
-        "rust" => artefacts::example("soak"),
-        "python" => {
-            let mut python = python();
-            python.arg(sources.join("soak.py"));
-            python
-        }
-        _ => {
-            let mut node = command("node");
-            // Each measurement follows a garbage collection, so it only counts memory in use.
-            node.arg("--expose-gc").arg(sources.join("soak.mjs"));
-            node
-        }
-    }
 }

@@ -152,6 +152,12 @@ const STEPS: &[Step] = &[
     ),
     step_of("videos", "what the gateway calls a video plays", Needs::Build, play_videos),
     step_of("story", "three languages tell the same story", Needs::Build, demo::compare_stories),
+    step_of(
+        "install-script",
+        "the install script installs what a release has, and nothing else",
+        Needs::Build,
+        package::check_install_script,
+    ),
     step_of("pages", "pages of reports lie well in a browser", Needs::Build, pages::test_pages),
     step_of(
         "migration",

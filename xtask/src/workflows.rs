@@ -276,6 +276,44 @@ mod tests {
     }
 
     #[test]
+    fn suites_run_on_what_is_published_with_every_supported_python() {
+        let release = read(RELEASE);
+        let release = serde_json::to_string(&release["jobs"]["engine"]).expect("JSON");
+        let nightly = scripts_of(&read(".github/workflows/nightly.yml")).join("\n");
+        for scripts in [&release, &nightly] {
+            assert!(scripts.contains("cargo xtask test --packages dist"), "{scripts}");
+        }
+        let project = fs::read_to_string(root().join("bindings-python/pyproject.toml")).expect("the file");
+        let supported: Vec<&str> = project
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("\"Programming Language :: Python :: 3."))
+            .filter_map(|rest| rest.strip_suffix("\","))
+            .collect();
+        assert!(supported.len() >= 5, "{supported:?}");
+        let tests = fs::read_to_string(root().join(".github/workflows/test.yml")).expect("the file");
+        for minor in supported {
+            let version = format!("3.{minor}");
+            assert!(release.contains(&version), "the release tests no wheel on Python {version}");
+            assert!(tests.contains(&version), "changes are not tested on Python {version}");
+        }
+    }
+
+    #[test]
+    fn image_is_published_as_it_was_tested() {
+        let release = read(RELEASE);
+        let image = serde_json::json!({ "jobs": { "image": release["jobs"]["image"] } });
+        let built = scripts_of(&image).join("\n");
+        let (tests, saves) = (built.find("cargo xtask test container"), built.find("podman save"));
+        assert!(tests.is_some() && tests < saves, "{built}");
+        let container = &release["jobs"]["container"];
+        let steps = container["steps"].as_array().expect("steps");
+        let attested =
+            steps.iter().filter(|step| step["with"]["subject-digest"] == "${{ steps.push.outputs.digest }}");
+        assert_eq!(attested.count(), 2, "its provenance, and its bill of materials");
+        assert_eq!(container["if"], release["jobs"]["crates"]["if"], "only a tag publishes");
+    }
+
+    #[test]
     fn packages_are_installed_and_used_on_their_build_machine() {
         let release = read(RELEASE);
         let steps = release["jobs"]["engine"]["steps"].as_array().expect("steps");

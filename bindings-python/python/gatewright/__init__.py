@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from gatewright._client import AsyncClient, Client
 from gatewright._engine import NOT_GIVEN, NotGiven, RawEvent, Record, ResponseInfo, __version__
 from gatewright._options import CallOptions, SaveOptions, WaitOptions
@@ -19,6 +21,14 @@ from gatewright._streams import AsyncStream, Stream
 from gatewright.generated import errors, streams
 from gatewright.generated.errors import *
 from gatewright.generated.streams import *
+
+# A free-threaded Python turns its lock on when it loads the engine, unless its user forbids that. The engine
+# has never been tested without the lock.
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    raise ImportError(
+        "gatewright needs the global interpreter lock, which this free-threaded Python runs without: "
+        "remove PYTHON_GIL=0 or -X gil=0, so that the import turns the lock on, or use a Python that has it"
+    )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

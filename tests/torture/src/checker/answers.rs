@@ -14,7 +14,7 @@ const KNOWN: u64 = 2 * SECOND;
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let given = given(record);
     let mut stored: HashMap<u64, Vec<&Call<'_>>> = HashMap::new();
-    for call in &record.calls {
+    for call in record.calls() {
         let (Operation::Chat { intent, .. }
         | Operation::Respond { intent, .. }
         | Operation::Retrieve { intent, .. }) = call.operation
@@ -40,7 +40,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
             }
         }
     }
-    for call in &record.calls {
+    for call in record.calls() {
         let Operation::Retrieve { intent, id } = call.operation else { continue };
         let is_reported = |other: &&&Call<'_>| other.reported_id() == Some(id);
         let creations = stored.get(intent).map(Vec::as_slice).unwrap_or_default();
@@ -55,7 +55,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
 /// When the upstream first gave a complete response to each intent.
 fn given(record: &Record<'_>) -> HashMap<u64, u64> {
     let mut given = HashMap::new();
-    for line in record.lines {
+    for (_, line) in record.lines() {
         if let Event::Upstream { intent, whole: true, .. } = line.event {
             given.entry(intent).or_insert(line.at);
         }

@@ -11,7 +11,7 @@ const KNOWN: u64 = 2 * SECOND;
 
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let (mut made, mut revoking, mut revoked) = (HashMap::new(), HashMap::new(), HashMap::new());
-    for call in &record.calls {
+    for call in record.calls() {
         match call.operation {
             Operation::CreateKey { name, .. } if call.succeeded() => _ = made.insert(name.as_str(), call),
             Operation::RevokeKey { name } => {
@@ -23,7 +23,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
             _ => {}
         }
     }
-    for call in &record.calls {
+    for call in record.calls() {
         if let Some(revocation) = revoked.get(call.key) {
             refused(record, revocation, call, violations);
         }

@@ -98,6 +98,6 @@ fn may_be_unknown(record: &Record<'_>, maker: &Call<'_>, call: &Call<'_>) -> boo
                 .is_some_and(|begun| call.began <= begun.saturating_add(RECONNECTING + KNOWN))
             || record
                 .store_was_back(maker.node, made.at, call.began)
-                .is_some_and(|back| call.began <= back + KNOWN)
+                .is_some_and(|back| call.began <= back.saturating_add(KNOWN))
             || record.is_troubled(made.at, call.began, hung))
 }

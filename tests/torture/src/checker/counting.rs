@@ -81,10 +81,14 @@ fn up_to(moments: &[u64], moment: u64) -> usize {
 fn hindered(record: &Record<'_>, node: usize) -> Vec<(u64, u64)> {
     let hindering =
         record.troubles().filter(|one| is_without_counters(node, one.fault) || is_of_node(one.fault, node));
-    let (mut back, mut pause) = (0, FIRST_PAUSE);
+    let (mut back, mut pause) = (0_u64, FIRST_PAUSE);
     let each = hindering.map(|one| {
         // The pauses grow with each loss: the connection began at some time before `back`.
-        pause = if one.from < back + LASTING { (pause * 2).min(LONGEST_PAUSE) } else { FIRST_PAUSE };
+        pause = if one.from < back.saturating_add(LASTING) {
+            (pause * 2).min(LONGEST_PAUSE)
+        } else {
+            FIRST_PAUSE
+        };
         back = back.max(one.to.saturating_add(pause + RECONNECTING));
         (one.from, back)
     });

@@ -258,6 +258,20 @@ mod tests {
     }
 
     #[test]
+    fn nightly_workflow_tortures_the_published_build_for_an_hour() {
+        let nightly = scripts_of(&read(".github/workflows/nightly.yml"));
+        let build = "cargo build --locked --profile dist -p gatewright-server";
+        let built = nightly.iter().position(|script| script == build).expect(build);
+        let words = nightly[built..].iter().find_map(|script| script.strip_prefix("cargo xtask torture "));
+        let words: Vec<&str> = words.expect("a run after the build").split(' ').collect();
+        let value = |flag: &str| words.iter().skip_while(|word| **word != flag).nth(1).copied();
+        let seconds = |flag: &str| value(flag).and_then(|seconds| seconds.parse::<u64>().ok()).unwrap_or(0);
+        assert!(seconds("--seconds") >= 3_600, "{words:?}");
+        assert!(seconds("--absent") >= 180, "{words:?}");
+        assert_eq!(value("--program"), Some("target/dist/gatewright-server"));
+    }
+
+    #[test]
     fn dependabot_covers_every_workspace_and_ecosystem() {
         let dependabot = read(DEPENDABOT);
         let updates = dependabot["updates"].as_array().expect("updates");

@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -18,6 +18,7 @@ use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{Body, HttpError};
 use s3s_fs::FileSystem;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
 
 /// Threads that serve it.
 const THREADS: usize = 2;
@@ -32,9 +33,22 @@ pub struct Bucket {
     runtime: Option<Runtime>,
 }
 
-#[derive(Debug, Default)]
+/// What a bucket does with requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BucketMode {
+    /// It answers them.
+    Works,
+    /// It rejects all of them, like an overloaded service.
+    Refuses,
+    /// It breaks each connection at its first request, like a host that is gone behind a proxy that is not.
+    Breaks,
+    /// It answers none until its mode changes, and those that still wait then.
+    Hangs,
+}
+
+#[derive(Debug)]
 struct State {
-    refuses: AtomicBool,
+    mode: watch::Sender<BucketMode>,
     answered: AtomicU64,
 }
 
@@ -61,7 +75,8 @@ impl Bucket {
         listener.set_nonblocking(true).expect("a socket");
         let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
         let runtime = runtime.expect("threads");
-        let state = Arc::new(State::default());
+        let state =
+            Arc::new(State { mode: watch::Sender::new(BucketMode::Works), answered: AtomicU64::new(0) });
         runtime.spawn(serve(listener, builder.build(), Arc::clone(&state)));
         Self { objects, port, state, runtime: Some(runtime) }
     }
@@ -93,9 +108,9 @@ impl Bucket {
         found
     }
 
-    /// Sets whether it rejects every request from now on, like an overloaded service. It never does so by itself.
-    pub fn refuse(&self, refuses: bool) {
-        self.state.refuses.store(refuses, Ordering::Relaxed);
+    /// Sets what it does with requests from now on. It never fails by itself.
+    pub fn set(&self, mode: BucketMode) {
+        self.state.mode.send_replace(mode);
     }
 
     /// How many requests it has answered.
@@ -131,11 +146,20 @@ async fn answer(
     state: &State,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, HttpError> {
-    if state.refuses.load(Ordering::Relaxed) {
-        let body = "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>";
-        let mut refusal = Response::new(Body::from(body.to_owned()));
-        *refusal.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-        return Ok(refusal);
+    let mut mode = state.mode.subscribe();
+    let mode =
+        mode.wait_for(|mode| *mode != BucketMode::Hangs).await.map_or(BucketMode::Breaks, |mode| *mode);
+    match mode {
+        BucketMode::Works | BucketMode::Hangs => {}
+        BucketMode::Refuses => {
+            let body =
+                "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>";
+            let mut refusal = Response::new(Body::from(body.to_owned()));
+            *refusal.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            return Ok(refusal);
+        }
+        // An error ends the connection without an answer.
+        BucketMode::Breaks => return Err(HttpError::new("the bucket is away".into())),
     }
     state.answered.fetch_add(1, Ordering::Relaxed);
     service.call(request.map(Body::from)).await

@@ -7,7 +7,7 @@ mod postgres;
 mod redis;
 mod unprivileged;
 
-pub use self::bucket::Bucket;
+pub use self::bucket::{Bucket, BucketMode};
 pub use self::network::{Death, Network, Way};
 pub use self::postgres::Postgres;
 pub use self::redis::Redis;

@@ -4,6 +4,7 @@
 //! be in either order, and of two that don't overlap, the first one is the earlier.
 
 mod answers;
+mod counting;
 mod keys;
 mod limits;
 mod notifications;
@@ -11,7 +12,9 @@ mod reasons;
 mod record;
 mod repeats;
 mod service;
+mod spans;
 mod tasks;
+mod troubles;
 mod usage;
 mod videos;
 mod work;
@@ -56,6 +59,8 @@ impl fmt::Display for Violation {
 pub(crate) struct Verdict {
     pub(crate) violations: Vec<Violation>,
     pub(crate) answered: Answered,
+    /// How many calls, lines and faults the rules looked at.
+    pub(crate) looked_at: u64,
 }
 
 /// Requests with a complete response, all of which count.
@@ -81,5 +86,5 @@ pub(crate) fn check(lines: &[Line], promises: Promises) -> Verdict {
     work::check(&record, &mut violations);
     service::check(&record, &mut violations);
     let answered = usage::check(&record, &mut violations);
-    Verdict { violations, answered }
+    Verdict { violations, answered, looked_at: record.looked_at() }
 }

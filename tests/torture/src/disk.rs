@@ -5,11 +5,14 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-/// Its size, as `mount` reads it.
-const SIZE: &str = "48m";
+/// How much it holds at first, in MiB.
+const LEAST: u64 = 48;
+/// For how many seconds of a run a MiB more is enough: files live for an hour, and the disk is to be full only while a fault lasts.
+const SECONDS_PER_MIB: u64 = 2;
 /// The file that fills the disk.
 const BALLAST: &str = "ballast";
 
@@ -21,11 +24,12 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Mounts a disk over a folder. Errors: this machine does not permit it.
-    pub(crate) fn mount(folder: &Path) -> Result<Self> {
+    /// Mounts a disk over a folder, with room for the files of a run of this length. Errors: this machine does not permit it.
+    pub(crate) fn mount(folder: &Path, time: Duration) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
+        let size = LEAST + time.as_secs() / SECONDS_PER_MIB;
         let hold =
-            format!("mount -t tmpfs -o size={SIZE} tmpfs \"$0\" && echo mounted && exec sleep infinity");
+            format!("mount -t tmpfs -o size={size}m tmpfs \"$0\" && echo mounted && exec sleep infinity");
         let mut holder = Command::new("unshare")
             .args(["--user", "--map-root-user", "--mount", "--", "setpriv", "--pdeathsig", "KILL", "--"])
             .args(["sh", "-c", &hold])

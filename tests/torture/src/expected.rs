@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use sha2::{Digest as _, Sha256};
+use ring::digest::SHA256;
 
 /// The models of texts and of videos.
 pub(crate) const TEXT: &str = "text";
@@ -65,7 +65,7 @@ pub(crate) fn video(intent: u64) -> Vec<u8> {
 /// The digest of a file.
 pub(crate) fn digest(file: &[u8]) -> String {
     let mut digits = String::new();
-    for byte in Sha256::digest(file) {
+    for byte in ring::digest::digest(&SHA256, file).as_ref() {
         _ = write!(digits, "{byte:02x}");
     }
     digits

@@ -18,6 +18,15 @@ const PAUSE_OF_CUTS_MS: std::ops::Range<u64> = 4_000..9_000;
 /// The counters and the bucket are absent in one round of this many, not in the first: in a long run, there is time to recover.
 const ROUNDS_OF_ABSENCES: usize = 12;
 
+/// What is absent then, in each way.
+const ABSENCES: [Fault; 5] = [
+    Fault::Counters { hang: false },
+    Fault::Counters { hang: true },
+    Fault::Bucket,
+    Fault::BucketAway { hang: false },
+    Fault::BucketAway { hang: true },
+];
+
 /// A fault that begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
@@ -111,8 +120,7 @@ fn of_others(round: usize, absent: Option<Duration>) -> Faults {
     ];
     let absences = absent.filter(|_| round % ROUNDS_OF_ABSENCES == 1).into_iter().flat_map(|absent| {
         let absent_ms = u64::try_from(absent.as_millis()).unwrap_or(u64::MAX - 1);
-        let faults = [Fault::Counters { hang: false }, Fault::Counters { hang: true }, Fault::Bucket];
-        faults.map(|fault| (fault, absent_ms..absent_ms + 1))
+        ABSENCES.map(|fault| (fault, absent_ms..absent_ms + 1))
     });
     faults.into_iter().chain(absences).map(|(fault, lasts)| (vec![fault], lasts)).collect()
 }
@@ -209,7 +217,7 @@ mod tests {
         let absent = Duration::from_mins(3);
         for seed in 0..10 {
             let steps = plan(seed, Duration::from_hours(1), Some(absent));
-            for fault in [Fault::Counters { hang: false }, Fault::Counters { hang: true }, Fault::Bucket] {
+            for fault in ABSENCES {
                 let ends = |begun: &Step| {
                     steps.iter().find(|step| step.fault == fault && !step.begins && step.at > begun.at)
                 };

@@ -76,7 +76,7 @@ pub(crate) fn measure(program: &Path) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("gw-figures-").tempdir()?;
     let history = Arc::new(History::create(&folder.path().join("history.jsonl"))?);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let mut world = World::start(program, folder.path(), &history, &runtime, false)?;
+    let mut world = World::start(program, folder.path(), TIME, &history, &runtime, false)?;
     let clients = Arc::new(Clients::new(history, world.urls(), KEY, ADMIN_KEY)?);
     let bench = Bench { world: &world, clients, runtime: &runtime };
     // Connections and caches first.

@@ -175,6 +175,8 @@ pub(crate) enum Fault {
     Counters { hang: bool },
     /// The bucket rejects requests.
     Bucket,
+    /// The bucket is away: it breaks each connection, or it hangs.
+    BucketAway { hang: bool },
     /// The disk of the node with a folder is full.
     Disk,
     /// Receivers of notifications reject them.
@@ -223,11 +225,11 @@ impl History {
         written.lines.push(line);
     }
 
-    /// The lines so far, which are on the disk by then.
-    pub(crate) fn lines(&self) -> Vec<Line> {
+    /// The lines so far, which are on the disk by then. An hour has a million of them: there is no second copy.
+    pub(crate) fn take(&self) -> Vec<Line> {
         let mut written = self.lock();
         written.file.flush().expect("the history can be written");
-        written.lines.clone()
+        std::mem::take(&mut written.lines)
     }
 
     fn lock(&self) -> MutexGuard<'_, Written> {

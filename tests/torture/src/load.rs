@@ -33,6 +33,8 @@ pub(crate) const BACK: Duration = Duration::from_secs(8);
 /// The minimum time that files exist, from the response to the submission: an hour after their video ended. A minute less,
 /// because an earlier response to it may have been lost.
 pub(crate) const FILES_LAST: Duration = Duration::from_mins(59);
+/// The minimum time that the response to an idempotency key is returned again, from its first request: an hour after it was stored.
+const ANSWERS_LAST: Duration = FILES_LAST;
 /// How often each node is then asked for everything.
 const ROUNDS: u64 = 3;
 /// How long the store must report the same counts until they are final.
@@ -69,6 +71,11 @@ impl Accepted {
     fn is_completed(&self) -> bool {
         self.task["status"] == "completed"
     }
+
+    /// Whether its file must still be served.
+    fn has_its_file(&self) -> bool {
+        self.since.elapsed() < FILES_LAST
+    }
 }
 
 /// A text that is requested with an idempotency key.
@@ -78,6 +85,15 @@ struct Keyed {
     is_alone: bool,
     /// Whether it is a response, which is stored.
     is_stored: bool,
+    /// When it was requested first.
+    since: Instant,
+}
+
+impl Keyed {
+    /// Whether its response must still be returned again.
+    fn lasts(&self) -> bool {
+        self.since.elapsed() < ANSWERS_LAST
+    }
 }
 
 /// A response that was reported, and is stored.
@@ -153,7 +169,7 @@ impl Load {
         }
         // And serves the same.
         let tasks = self.tasks().clone();
-        let lasting = tasks.iter().filter(|task| task.is_completed() && task.since.elapsed() < FILES_LAST);
+        let lasting = tasks.iter().filter(|task| task.is_completed() && task.has_its_file());
         for some in lasting.collect::<Vec<_>>().chunks(AT_ONCE) {
             let fetches =
                 some.iter().flat_map(|task| nodes_of(task.is_alone).map(|node| self.fetch(node, task)));
@@ -206,7 +222,7 @@ impl Load {
     fn waiting(&self) -> Vec<Accepted> {
         let tasks = self.tasks();
         let waiting = tasks.iter().filter(|task| {
-            let is_read = task.fetched || !task.is_completed();
+            let is_read = task.fetched || !task.is_completed() || !task.has_its_file();
             !task.is_over() || !is_read || (task.notifies && !self.receiver.was_notified(&task.id))
         });
         waiting.cloned().collect()
@@ -215,7 +231,7 @@ impl Load {
     async fn finish(&self, node: usize, task: &Accepted) {
         if !task.is_over() {
             self.look_up(node, task).await;
-        } else if !task.fetched && task.is_completed() {
+        } else if !task.fetched && task.is_completed() && task.has_its_file() {
             self.fetch(node, task).await;
         }
     }
@@ -231,7 +247,8 @@ impl Load {
                 32..37 => _ = self.respond(node, self.clients.intent(), is_alone, None).await,
                 37..49 => self.ask_once(&mut random, node, is_alone).await,
                 49..53 => {
-                    let keyed = any(&self.keyed(), &mut random, |keyed| keyed.is_alone == is_alone);
+                    let keyed =
+                        any(&self.keyed(), &mut random, |keyed| keyed.is_alone == is_alone && keyed.lasts());
                     if let Some(keyed) = keyed {
                         self.repeat(node, keyed).await;
                     }
@@ -270,7 +287,8 @@ impl Load {
 
     /// Requests a text with an idempotency key, and again if the outcome is unknown. Others repeat it later.
     async fn ask_once(&self, random: &mut StdRng, mut node: usize, is_alone: bool) {
-        let keyed = Keyed { intent: self.clients.intent(), is_alone, is_stored: random.random_bool(0.3) };
+        let (intent, is_stored) = (self.clients.intent(), random.random_bool(0.3));
+        let keyed = Keyed { intent, is_alone, is_stored, since: Instant::now() };
         self.keyed().push(keyed);
         for _ in 0..=REPEATS {
             match self.repeat(node, keyed).await {
@@ -285,7 +303,7 @@ impl Load {
     }
 
     async fn repeat(&self, node: usize, keyed: Keyed) -> Outcome {
-        let Keyed { intent, is_alone, is_stored } = keyed;
+        let Keyed { intent, is_alone, is_stored, .. } = keyed;
         let once = once(intent);
         if is_stored {
             return self.respond(node, intent, is_alone, Some(&once)).await;
@@ -297,8 +315,9 @@ impl Load {
     async fn repeat_all(&self, random: &mut StdRng) {
         let keyed = self.keyed().clone();
         for some in keyed.chunks(AT_ONCE) {
-            let nodes: Vec<usize> = some.iter().map(|one| node_of(one.is_alone, random)).collect();
-            join_all(some.iter().zip(nodes).map(|(one, node)| self.repeat(node, *one))).await;
+            let lasting: Vec<&Keyed> = some.iter().filter(|one| one.lasts()).collect();
+            let nodes: Vec<usize> = lasting.iter().map(|one| node_of(one.is_alone, random)).collect();
+            join_all(lasting.iter().zip(nodes).map(|(one, node)| self.repeat(node, **one))).await;
         }
     }
 

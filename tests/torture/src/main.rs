@@ -14,6 +14,7 @@ mod load;
 mod networks;
 mod node;
 mod receiver;
+mod summary;
 mod upstream;
 mod world;
 
@@ -31,6 +32,7 @@ use crate::clients::Clients;
 use crate::faults::Step;
 use crate::history::{Event, History, Line};
 use crate::load::Load;
+use crate::summary::Summary;
 use crate::world::{ADMIN_KEY, KEY, World};
 
 /// What the gateways promise today.
@@ -124,7 +126,7 @@ fn run(program: &Path, plan: &[Step], time: Duration, seed: u64, folder: &Path) 
 fn torture(program: &Path, folder: &Path, plan: &[Step], time: Duration, seed: u64) -> Result<()> {
     let history = Arc::new(History::create(&folder.join("history.jsonl"))?);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let mut world = World::start(program, folder, &history, &runtime, true)?;
+    let mut world = World::start(program, folder, time, &history, &runtime, true)?;
     let clients = Clients::new(Arc::clone(&history), world.urls(), KEY, ADMIN_KEY)?;
     let load = Load::new(clients, Arc::clone(&world.receiver), world.hook.clone(), seed);
     let working = runtime.block_on(async { load.start() });
@@ -140,9 +142,10 @@ fn torture(program: &Path, folder: &Path, plan: &[Step], time: Duration, seed: u
     eprintln!("{:7.1} s  quiet", begun.elapsed().as_secs_f64());
     let settled = runtime.block_on(load.settle(working));
     let well = world.is_well().and_then(|()| world.stop()).and_then(|()| world.check_stores());
-    let lines = history.lines();
+    let lines = history.take();
     eprintln!("{:7.1} s  over: {:?}", begun.elapsed().as_secs_f64(), load.ends());
     eprintln!("{} requests to the bucket, {} lines of history", world.bucket_answered(), lines.len());
+    eprintln!("peak memory of the nodes: {:?} MiB", world.peaks_of_memory());
     show(&lines, &checker::check(&lines, PROMISES))?;
     settled.and(well)
 }
@@ -153,6 +156,8 @@ fn verb(begins: bool) -> &'static str {
 
 /// Shows a verdict. Errors: there is a violation.
 fn show(lines: &[Line], verdict: &Verdict) -> Result<()> {
+    eprintln!("{}", Summary::of(lines));
+    eprintln!("the checker looked at {} things", verdict.looked_at);
     eprintln!(
         "usage: {} requests answered, {} of them when the store did not have it yet and their gateway ended",
         verdict.answered.requests, verdict.answered.endangered

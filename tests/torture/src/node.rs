@@ -27,6 +27,8 @@ pub(crate) struct Node {
     before: Vec<String>,
     pub(crate) url: String,
     child: Option<Child>,
+    /// The most memory that one of its processes had before it was killed or stopped, in KiB.
+    pub(crate) peak_of_memory: u64,
 }
 
 impl Node {
@@ -44,7 +46,8 @@ impl Node {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         std::fs::write(folder.join("gatewright.toml"), config(&address))?;
         let url = format!("http://{address}");
-        let node = Self { number, program: program.to_owned(), folder, variables, before, url, child: None };
+        let (program, child, peak_of_memory) = (program.to_owned(), None, 0);
+        let node = Self { number, program, folder, variables, before, url, child, peak_of_memory };
         node.set_clock(0)?;
         Ok(node)
     }
@@ -98,6 +101,7 @@ impl Node {
 
     /// Kills it.
     pub(crate) fn kill(&mut self) -> Result<()> {
+        self.note_memory();
         if let Some(mut child) = self.child.take() {
             child.kill()?;
             child.wait()?;
@@ -107,6 +111,7 @@ impl Node {
 
     /// Asks it to shut down, and waits. Errors: it doesn't, or it failed.
     pub(crate) fn stop(&mut self) -> Result<()> {
+        self.note_memory();
         self.signal(Signal::TERM)?;
         let Some(mut child) = self.child.take() else { return Ok(()) };
         let begun = Instant::now();
@@ -159,6 +164,15 @@ impl Node {
         let ticks: Vec<u64> = fields.split(' ').skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
         let per_second = rustix::param::clock_ticks_per_second();
         Ok(Duration::from_millis(ticks.iter().sum::<u64>() * 1000 / per_second))
+    }
+
+    /// Notes how much memory its process has had at most.
+    fn note_memory(&mut self) {
+        let Some(id) = self.child.as_ref().map(Child::id) else { return };
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|peak| peak.split_whitespace().next()?.parse().ok());
+        self.peak_of_memory = self.peak_of_memory.max(peak.unwrap_or_default());
     }
 
     fn clock(&self) -> PathBuf {

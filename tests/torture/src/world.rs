@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use gatewright::webhook::Secret;
-use gatewright_test_stores::{Bucket, Postgres, Redis};
+use gatewright_test_stores::{Bucket, BucketMode, Postgres, Redis};
 use tokio::runtime::Runtime;
 
 use crate::disk::Disk;
@@ -51,16 +51,17 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Starts everything. `with_networks`: those that can be cut.
+    /// Starts everything, for a run of this length. `with_networks`: those that can be cut.
     pub(crate) fn start(
         program: &Path,
         folder: &Path,
+        time: Duration,
         history: &Arc<History>,
         runtime: &Runtime,
         with_networks: bool,
     ) -> Result<Self> {
         let (postgres, redis) = (Postgres::start(), Redis::start());
-        let disk = Disk::mount(&folder.join(DISK))?;
+        let disk = Disk::mount(&folder.join(DISK), time)?;
         let bucket = Bucket::start(&folder.join("bucket"));
         let port = bucket.port();
         let provider = runtime.block_on(upstream::start(Arc::clone(history)))?;
@@ -92,11 +93,10 @@ impl World {
             let store = if number == ALONE {
                 format!("[store]\ndata = \"{}\"\n", data.display())
             } else {
-                // Room for the files of an hour of the fastest upstream. On a busy machine the counters take more than the usual
-                // 50 ms, and gateways would apply limits on their own although no fault occurred.
+                // On a busy machine the counters take more than the usual 50 ms, and gateways would apply limits on their own
+                // although no fault occurred.
                 format!(
-                    "[limits]\nmax_files = \"16GiB\"\n\
-                     [store]\nurl = {{ env = \"TORTURE_STORE\" }}\npepper = {{ env = \"TORTURE_PEPPER\" }}\n\
+                    "[store]\nurl = {{ env = \"TORTURE_STORE\" }}\npepper = {{ env = \"TORTURE_PEPPER\" }}\n\
                      data = \"data\"\n\
                      [counters]\nurl = {{ env = \"TORTURE_COUNTERS\" }}\ntimeout = \"2s\"\n\
                      [files]\nurl = \"s3://{}/files\"\nendpoint = \"http://127.0.0.1:{}\"\n\
@@ -129,6 +129,11 @@ impl World {
         self.bucket.answered()
     }
 
+    /// The most memory that a process of each node had, in MiB.
+    pub(crate) fn peaks_of_memory(&self) -> Vec<u64> {
+        self.nodes.iter().map(|node| node.peak_of_memory / 1024).collect()
+    }
+
     /// The counters' statistics of the scripts that they ran: calls and microseconds of CPU time, in their format.
     pub(crate) fn scripts_run(&self) -> String {
         let statistics = self.redis.command("INFO commandstats");
@@ -157,7 +162,10 @@ impl World {
             (Fault::Counters { hang: false }, false) => self.redis.resume(),
             (Fault::Counters { hang: true }, true) => self.redis.hang(),
             (Fault::Counters { hang: true }, false) => self.redis.go_on(),
-            (Fault::Bucket, _) => self.bucket.refuse(begins),
+            (Fault::Bucket, true) => self.bucket.set(BucketMode::Refuses),
+            (Fault::BucketAway { hang: false }, true) => self.bucket.set(BucketMode::Breaks),
+            (Fault::BucketAway { hang: true }, true) => self.bucket.set(BucketMode::Hangs),
+            (Fault::Bucket | Fault::BucketAway { .. }, false) => self.bucket.set(BucketMode::Works),
             (Fault::Disk, true) => self.disk.fill()?,
             (Fault::Disk, false) => self.disk.clear()?,
             (Fault::Receiver, _) => self.receiver.refuse(begins),
@@ -202,8 +210,11 @@ impl World {
 fn configuration(address: &str, store: &str, provider: &str) -> String {
     let (input, output) = expected::PRICES;
     let target = format!("{{ upstream = \"provider\", price = {{ input = {input}, output = {output} }} }}");
+    // Room for the files and the answers of an hour of the fastest upstream. Videos pile up while the bucket is absent: what is full
+    // then is the gateway (503), not the share of a key (429).
     format!(
-        "[server]\nlisten = \"{address}\"\nshutdown_grace = \"3s\"\n\
+        "[limits]\nmax_files = \"16GiB\"\nmax_idempotent_answers = 1000000\nmax_percent_per_key = 100\n\
+         [server]\nlisten = \"{address}\"\nshutdown_grace = \"3s\"\n\
          [access]\nkey = {{ env = \"TORTURE_KEY\" }}\nadmin_key = {{ env = \"TORTURE_ADMIN_KEY\" }}\n\
          {store}\
          [webhooks]\nsecret = {{ env = \"TORTURE_WEBHOOKS\" }}\n\

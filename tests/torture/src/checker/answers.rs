@@ -14,7 +14,7 @@ const KNOWN: u64 = 2 * SECOND;
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let given = given(record);
     let mut stored: HashMap<u64, Vec<&Call<'_>>> = HashMap::new();
-    for call in &record.calls {
+    for call in record.calls() {
         let (Operation::Chat { intent, .. }
         | Operation::Respond { intent, .. }
         | Operation::Retrieve { intent, .. }) = call.operation
@@ -40,7 +40,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
             }
         }
     }
-    for call in &record.calls {
+    for call in record.calls() {
         let Operation::Retrieve { intent, id } = call.operation else { continue };
         let is_reported = |other: &&&Call<'_>| other.reported_id() == Some(id);
         let creations = stored.get(intent).map(Vec::as_slice).unwrap_or_default();
@@ -55,7 +55,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
 /// When the upstream first gave a complete response to each intent.
 fn given(record: &Record<'_>) -> HashMap<u64, u64> {
     let mut given = HashMap::new();
-    for line in record.lines {
+    for (_, line) in record.lines() {
         if let Event::Upstream { intent, whole: true, .. } = line.event {
             given.entry(intent).or_insert(line.at);
         }
@@ -98,6 +98,6 @@ fn may_be_unknown(record: &Record<'_>, maker: &Call<'_>, call: &Call<'_>) -> boo
                 .is_some_and(|begun| call.began <= begun.saturating_add(RECONNECTING + KNOWN))
             || record
                 .store_was_back(maker.node, made.at, call.began)
-                .is_some_and(|back| call.began <= back + KNOWN)
+                .is_some_and(|back| call.began <= back.saturating_add(KNOWN))
             || record.is_troubled(made.at, call.began, hung))
 }

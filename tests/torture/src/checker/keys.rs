@@ -11,7 +11,7 @@ const KNOWN: u64 = 2 * SECOND;
 
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let (mut made, mut revoking, mut revoked) = (HashMap::new(), HashMap::new(), HashMap::new());
-    for call in &record.calls {
+    for call in record.calls() {
         match call.operation {
             Operation::CreateKey { name, .. } if call.succeeded() => _ = made.insert(name.as_str(), call),
             Operation::RevokeKey { name } => {
@@ -23,7 +23,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
             _ => {}
         }
     }
-    for call in &record.calls {
+    for call in record.calls() {
         if let Some(revocation) = revoked.get(call.key) {
             refused(record, revocation, call, violations);
         }
@@ -39,7 +39,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
 fn refused(record: &Record<'_>, revocation: &Call<'_>, call: &Call<'_>, violations: &mut Vec<Violation>) {
     let Some(known) = revocation.answer.map(|answer| answer.at) else { return };
     let back = record.store_was_back(call.node, known, known + KNOWN).unwrap_or(known);
-    if call.succeeded() && call.began > back.max(known) + KNOWN {
+    if call.succeeded() && call.began > back.max(known).saturating_add(KNOWN) {
         let late = (call.began - known) / 1000;
         let why = format!("{} is accepted {late} ms after its revocation was acknowledged", call.key);
         let lines = revocation.lines().into_iter().chain(call.lines());

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::record::{Call, Record, Trouble, report};
+use super::counting::{Counters, Counting, is_of_node, is_without_counters};
+use super::record::{Call, Record, report};
 use super::usage;
 use super::{Promises, SECOND, Violation};
 use crate::expected::{self, UNIT};
@@ -13,13 +14,6 @@ use crate::history::{ALONE, Fault, Limits, Operation, Outcome};
 const COUNTED: u64 = 5 * SECOND;
 /// After this time a response's usage counts for all nodes: it is sent immediately, alongside the requests.
 const REPORTED_WITHIN: u64 = 2 * SECOND;
-/// Gateways use restored counters within this time plus a pause. After a loss, that is the first pause; each time a
-/// connection doesn't last, it doubles, up to the longest.
-const RECONNECTING: u64 = 2_500_000;
-const FIRST_PAUSE: u64 = SECOND / 2;
-const LONGEST_PAUSE: u64 = 4 * SECOND;
-/// After a connection that lasted this long, the first pause applies again.
-const LASTING: u64 = 10 * SECOND;
 /// How a call is rejected whose key has used up its budget.
 const USED_UP: &str = "insufficient_quota";
 /// A minute.
@@ -27,21 +21,22 @@ const MINUTE: u64 = 60 * SECOND;
 
 pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Vec<Violation>) {
     let mut calls: HashMap<&str, Vec<&Call<'_>>> = HashMap::new();
-    for call in &record.calls {
-        if matches!(call.operation, Operation::Chat { .. }) && call.succeeded() {
-            calls.entry(call.key).or_default().push(call);
-        }
+    for call in record.calls() {
+        calls.entry(call.key).or_default().push(call);
     }
-    let seen = usage::seen_by_upstream(record);
-    for call in &record.calls {
+    let (seen, counters) = (usage::seen_by_upstream(record), Counters::of(record));
+    let is_accepted =
+        |call: &&&Call<'_>| matches!(call.operation, Operation::Chat { .. }) && call.succeeded();
+    for call in record.calls() {
         let Operation::CreateKey { name, limits } = call.operation else { continue };
+        let calls = calls.get(name.as_str()).map(Vec::as_slice).unwrap_or_default();
         for budget in budgets(limits) {
-            starves(record, name, &budget, &seen, violations);
+            starves(name, &budget, calls, &seen, violations);
         }
-        let Some(calls) = calls.get(name.as_str()) else { continue };
+        let calls: Vec<&Call<'_>> = calls.iter().filter(is_accepted).copied().collect();
         for budget in budgets(limits) {
-            spends(record, name, &budget, calls, violations);
-            for calls in counted(record, calls, promises) {
+            spends(record, name, &budget, &calls, violations);
+            for calls in counted(&counters, &calls, promises) {
                 if let Some((why, lines)) = overspends(record, &budget, calls) {
                     report(violations, budget.rules.0, format!("{name} {why}"), lines);
                     break;
@@ -55,7 +50,7 @@ pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Ve
         ];
         for (rule, limit, broken) in rules {
             let Some(limit) = limit else { continue };
-            for calls in counted(record, calls, promises) {
+            for calls in counted(&counters, &calls, promises) {
                 if let Some((why, lines)) = broken(record, limit, calls) {
                     report(violations, rule, format!("{name} is accepted {why}"), lines);
                     break;
@@ -93,26 +88,51 @@ fn budgets(limits: &Limits) -> impl Iterator<Item = Budget> {
 }
 
 /// No call is rejected for a budget while everything that may have been spent, including truncated responses, is below it.
+/// `calls`: those with the key, in the order in which they began.
 fn starves(
-    record: &Record<'_>,
     name: &str,
     budget: &Budget,
+    calls: &[&Call<'_>],
     seen: &HashMap<u64, u64>,
     violations: &mut Vec<Violation>,
 ) {
-    let calls: Vec<&Call<'_>> = record.calls.iter().filter(|call| call.key == name).collect();
-    for call in &calls {
+    let spent = Spent::of(calls.iter().map(|call| (call.began, (budget.spent)(usage::most(call, seen)))));
+    for call in calls {
         let Some(answer) = call.answer else { continue };
         if !matches!(answer.outcome, Outcome::Refused { code, .. } if code == USED_UP) {
             continue;
         }
-        let before = calls.iter().filter(|other| other.began <= answer.at);
-        let spent: u64 = before.map(|other| (budget.spent)(usage::most(other, seen))).sum();
+        let spent = spent.up_to(answer.at);
         if spent < budget.most {
             let Budget { rules, most, of, .. } = budget;
             let why = format!("{name} has spent {spent} of {most} {of} at most, and is refused for it");
             return report(violations, rules.1, why, call.lines());
         }
+    }
+}
+
+/// What was spent by when.
+struct Spent {
+    /// Moments in order, and what was spent up to each of them.
+    sums: Vec<(u64, u64)>,
+}
+
+impl Spent {
+    /// `each`: moments, and what was spent at each of them.
+    fn of(each: impl Iterator<Item = (u64, u64)>) -> Self {
+        let mut sums: Vec<(u64, u64)> = each.collect();
+        sums.sort_unstable_by_key(|(at, _)| *at);
+        let mut sum = 0;
+        for (_, spent) in &mut sums {
+            sum += *spent;
+            *spent = sum;
+        }
+        Self { sums }
+    }
+
+    fn up_to(&self, moment: u64) -> u64 {
+        let count = self.sums.partition_point(|(at, _)| *at <= moment);
+        self.sums[..count].last().map_or(0, |(_, sum)| *sum)
     }
 }
 
@@ -124,8 +144,14 @@ fn spends(
     calls: &[&Call<'_>],
     violations: &mut Vec<Violation>,
 ) {
+    let spent_of = |call: &Call<'_>| tokens(call).map_or(0, budget.spent);
+    let ended = calls.iter().filter_map(|call| Some((call.answer?.at, spent_of(call))));
+    let all_spent = Spent::of(ended);
     for call in calls {
         let before = call.began.saturating_sub(COUNTED);
+        if all_spent.up_to(before) < budget.most {
+            continue;
+        }
         // A node that could not reach its store, or was just started or resumed, does not know everything. One that is cut off,
         // or hangs, in the middle of a transaction blocks those of others.
         let is_hindered = |fault| match fault {
@@ -148,7 +174,7 @@ fn spends(
         });
         let (mut spent, mut last) = (0, None);
         for other in counted {
-            spent += tokens(other).map_or(0, budget.spent);
+            spent += spent_of(other);
             last = Some(other.line);
         }
         if spent >= budget.most {
@@ -159,29 +185,19 @@ fn spends(
     }
 }
 
-/// Who counts calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Counting {
-    /// A process of a node, by the number of earlier restarts.
-    Process { node: usize, starts: usize },
-    /// The counters, by the number of times they were away. The standalone node has none.
-    Together { since: usize },
-}
-
 /// A rule for calls that were counted in one place: why a limit does not hold, and the lines that show it.
 type Rule = fn(&Record<'_>, u64, Vec<&Call<'_>>) -> Option<(String, Vec<usize>)>;
 
 /// The calls that were counted in one place: by each process, and by all together where they count together.
 fn counted<'r, 'h>(
-    record: &Record<'h>,
+    counters: &Counters,
     calls: &[&'r Call<'h>],
     promises: Promises,
-) -> impl Iterator<Item = Vec<&'r Call<'h>>> {
+) -> impl Iterator<Item = Vec<&'r Call<'h>>> + use<'r, 'h> {
     let mut counted: HashMap<Counting, Vec<&Call<'_>>> = HashMap::new();
     for call in calls {
-        let process = Counting::Process { node: call.node, starts: starts(record, call) };
-        let together = if promises.shared_limits { together(record, call) } else { None };
-        for counting in [Some(process), together].into_iter().flatten() {
+        let together = if promises.shared_limits { counters.together(call) } else { None };
+        for counting in [Some(counters.process(call)), together].into_iter().flatten() {
             counted.entry(counting).or_default().push(call);
         }
     }
@@ -256,13 +272,11 @@ fn overspends(
     mut calls: Vec<&Call<'_>>,
 ) -> Option<(String, Vec<usize>)> {
     calls.sort_by_key(|call| call.began);
-    let known: Vec<(u64, u64)> = calls
-        .iter()
-        .filter_map(|call| Some((reported(record, call)?, (budget.spent)(tokens(call)?))))
-        .collect();
+    let known =
+        calls.iter().filter_map(|call| Some((reported(record, call)?, (budget.spent)(tokens(call)?))));
+    let known = Spent::of(known);
     calls.iter().find_map(|call| {
-        let before = known.iter().filter(|(reported, _)| *reported <= call.began);
-        let spent: u64 = before.map(|(_, spent)| spent).sum();
+        let spent = known.up_to(call.began);
         let why = || {
             format!("spent {spent} of {} {}, as was reported before, and is accepted", budget.most, budget.of)
         };
@@ -288,52 +302,4 @@ fn crowds(record: &Record<'_>, limit: u64, calls: Vec<&Call<'_>>) -> Option<(Str
         }
     }
     None
-}
-
-/// How many times a call's node had been restarted before.
-fn starts(record: &Record<'_>, call: &Call<'_>) -> usize {
-    let ends = record.troubles.iter().filter(|one| match one.fault {
-        Fault::Killed { node } | Fault::Stopped { node } => node == call.node && one.to <= call.began,
-        _ => false,
-    });
-    ends.count()
-}
-
-/// Whether a fault prevents a node from sending what it knows to the counters, or from learning it.
-fn is_of_node(fault: Fault, of: usize) -> bool {
-    match fault {
-        Fault::Killed { node }
-        | Fault::Stopped { node }
-        | Fault::Paused { node }
-        | Fault::Cut { node, whole: true, .. } => node == of,
-        _ => false,
-    }
-}
-
-/// Whether a node counts by itself during a fault.
-fn is_without_counters(node: usize, fault: Fault) -> bool {
-    node != ALONE && matches!(fault, Fault::Counters { .. })
-}
-
-/// What counted a call for all nodes; none if its node may have decided alone: the counters were away, or it was just started,
-/// resumed or cut off, or has none.
-fn together(record: &Record<'_>, call: &Call<'_>) -> Option<Counting> {
-    if call.node == ALONE {
-        return None;
-    }
-    let end = call.answer?.at;
-    let hindered = record.troubles.iter().filter(|one| {
-        one.from <= end && (is_without_counters(call.node, one.fault) || is_of_node(one.fault, call.node))
-    });
-    let (mut back, mut pause) = (0, FIRST_PAUSE);
-    for one in hindered {
-        // The pauses grow with each loss: the connection began at some time before `back`.
-        pause = if one.from < back + LASTING { (pause * 2).min(LONGEST_PAUSE) } else { FIRST_PAUSE };
-        back = back.max(one.to.saturating_add(pause + RECONNECTING));
-    }
-    if call.began < back {
-        return None;
-    }
-    let away = |one: &&Trouble| matches!(one.fault, Fault::Counters { .. }) && one.to <= call.began;
-    Some(Counting::Together { since: record.troubles.iter().filter(away).count() })
 }

@@ -29,7 +29,7 @@ struct Delivery<'h> {
 
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let mut delivered: BTreeMap<&str, Vec<Delivery<'_>>> = BTreeMap::new();
-    for (line, one) in record.lines.iter().enumerate() {
+    for (line, one) in record.lines() {
         let Event::Delivered { node, id, problem, acknowledged, task } = &one.event else { continue };
         if let Some(problem) = problem {
             report(violations, "notification is signed", problem.clone(), [line]);
@@ -57,7 +57,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
             again(record, task, &pair[0], &pair[1], violations);
         }
     }
-    for call in &record.calls {
+    for call in record.calls() {
         let Operation::Submit { notifies: true, .. } = call.operation else { continue };
         let Some(Outcome::Task { task }) = call.answer.map(|answer| answer.outcome) else { continue };
         let id = task["id"].as_str().unwrap_or_default();
@@ -99,10 +99,11 @@ fn again(
 fn may_be_unnoted(record: &Record<'_>, attempt: &Delivery<'_>) -> bool {
     let Delivery { at, node, .. } = *attempt;
     let mut noted = at + NOTED;
-    for one in record.troubles.iter().filter(|one| one.fault == Fault::Paused { node }) {
-        if one.from <= noted && at <= one.to {
-            noted = noted.max(one.to.saturating_add(NOTED));
+    for (from, to) in record.hung(node, at) {
+        if from > noted {
+            break;
         }
+        noted = noted.max(to.saturating_add(NOTED));
     }
     let is_end =
         |fault| matches!(fault, Fault::Killed { node: of } | Fault::Stopped { node: of } if of == node);

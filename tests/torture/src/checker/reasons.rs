@@ -9,7 +9,7 @@ use crate::history::{Limits, Operation};
 
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let known = Known::of(record);
-    for call in &record.calls {
+    for call in record.calls() {
         let Some(status @ 400..500) = call.refused() else { continue };
         if !known.is_a_reason(call, status) {
             let why = format!("{}, which may do it, is refused with {status}", call.key);
@@ -31,7 +31,7 @@ struct Known<'h> {
 impl<'h> Known<'h> {
     fn of(record: &Record<'h>) -> Self {
         let (mut limits, mut once, mut revoking) = (HashMap::new(), HashMap::new(), HashMap::new());
-        for call in &record.calls {
+        for call in record.calls() {
             match call.operation {
                 Operation::CreateKey { name, limits: of } => _ = limits.insert(name.as_str(), *of),
                 Operation::RevokeKey { name } => _ = revoking.entry(name.as_str()).or_insert(call.line),

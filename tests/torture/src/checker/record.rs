@@ -1,13 +1,18 @@
 //! A history as the rules read it: calls with their responses, and faults with their times.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
+use super::spans::Spans;
+use super::troubles::{Trouble, Troubles};
 use super::{SECOND, Violation};
 use crate::clients;
 use crate::history::{ALONE, Event, Fault, Line, Operation, Outcome};
 
+/// How many nodes there are.
+pub(super) const NODES: usize = ALONE + 1;
 /// The longest time that usage waits in memory before it is written: half a second, plus the write itself.
 const UNWRITTEN: u64 = 2 * SECOND;
 /// How long clients wait for a response.
@@ -73,21 +78,21 @@ impl Call<'_> {
     }
 }
 
-/// A fault, from its beginning to its end.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Trouble {
-    pub(super) fault: Fault,
-    pub(super) from: u64,
-    pub(super) to: u64,
-}
-
 /// See the module.
 pub(super) struct Record<'h> {
-    pub(super) lines: &'h [Line],
-    pub(super) calls: Vec<Call<'h>>,
-    pub(super) troubles: Vec<Trouble>,
+    lines: &'h [Line],
+    calls: Vec<Call<'h>>,
+    troubles: Troubles,
+    /// The calls that each node was so slow to answer that it may have given up on its store, from their beginnings to their ends.
+    slow: [Spans; NODES],
+    /// When what each node knew may not have been in the store when it ended.
+    unwritten: [Spans; NODES],
+    /// The line after which there are no faults.
+    quiet: Option<usize>,
     /// When the upstream began and finished its response to each intent: none if it got more than one request, or did not finish.
     answering: HashMap<u64, Answering>,
+    /// See `looked_at`.
+    looked_at: Cell<u64>,
 }
 
 /// How the upstream answered an intent.
@@ -101,8 +106,8 @@ struct Answering {
 impl<'h> Record<'h> {
     pub(super) fn of(lines: &'h [Line]) -> Self {
         let (mut calls, mut by_number) = (Vec::new(), HashMap::new());
-        let mut troubles: Vec<Trouble> = Vec::new();
         let mut answering: HashMap<u64, Answering> = HashMap::new();
+        let mut quiet = None;
         for (number, line) in lines.iter().enumerate() {
             match &line.event {
                 Event::Called { call, node, key, operation } => {
@@ -124,20 +129,50 @@ impl<'h> Record<'h> {
                 Event::Upstream { intent, whole: true, .. } => {
                     answering.entry(*intent).or_default().ended = Some(line.at);
                 }
-                Event::Fault { fault, begins: true } => {
-                    troubles.push(Trouble { fault: *fault, from: line.at, to: u64::MAX });
-                }
-                Event::Fault { fault, begins: false } => {
-                    let open =
-                        troubles.iter_mut().rev().find(|one| one.fault == *fault && one.to == u64::MAX);
-                    if let Some(open) = open {
-                        open.to = line.at;
-                    }
-                }
+                Event::Quiet => quiet = quiet.or(Some(number)),
                 _ => {}
             }
         }
-        Self { lines, calls, troubles, answering }
+        let slow = slow(&calls);
+        let looked_at = Cell::new((lines.len() + calls.len()) as u64);
+        let (troubles, unwritten) = (Troubles::of(lines), Default::default());
+        let mut record = Self { lines, calls, troubles, slow, unwritten, quiet, answering, looked_at };
+        record.unwritten = std::array::from_fn(|node| record.unwritten_at(node));
+        record
+    }
+
+    /// How many calls, lines and groups of faults the rules have looked at: a measure of their work.
+    pub(super) fn looked_at(&self) -> u64 {
+        self.looked_at.get()
+    }
+
+    fn looks_at(&self, count: u64) {
+        self.looked_at.set(self.looked_at.get() + count);
+    }
+
+    /// All calls, in the order in which they began. A rule that looks through them for each call, task or key takes the square of
+    /// a history's length: it groups them first.
+    pub(super) fn calls(&self) -> impl Iterator<Item = &Call<'h>> {
+        self.calls.iter().inspect(|_| self.looks_at(1))
+    }
+
+    /// All lines with their numbers, in order.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (usize, &'h Line)> {
+        self.lines.iter().enumerate().inspect(|_| self.looks_at(1))
+    }
+
+    /// The last line, and its number.
+    pub(super) fn end(&self) -> Option<(usize, &'h Line)> {
+        self.lines.iter().enumerate().next_back()
+    }
+
+    /// All faults, in the order of their beginnings.
+    pub(super) fn troubles(&self) -> impl Iterator<Item = &Trouble> {
+        self.troubles.all().iter().inspect(|_| self.looks_at(1))
+    }
+
+    fn troubles_of(&self, is_of_kind: impl Fn(Fault) -> bool) -> impl Iterator<Item = &Spans> {
+        self.troubles.of_kind(is_of_kind).inspect(|_| self.looks_at(1))
     }
 
     /// When the upstream started and finished answering an intent, if it got one request.
@@ -148,20 +183,25 @@ impl<'h> Record<'h> {
 
     /// The line after which there are no faults, and its time. None: the history ends before.
     pub(super) fn quiet(&self) -> Option<(usize, u64)> {
-        let place = self.lines.iter().position(|line| matches!(line.event, Event::Quiet))?;
-        Some((place, self.lines[place].at))
+        self.quiet.map(|place| (place, self.lines[place].at))
     }
 
     /// Whether a fault of a kind was active at some time between these two.
-    pub(super) fn is_troubled(&self, from: u64, to: u64, of_kind: impl Fn(Fault) -> bool) -> bool {
-        self.troubles.iter().any(|one| of_kind(one.fault) && one.from <= to && from <= one.to)
+    pub(super) fn is_troubled(&self, from: u64, to: u64, is_of_kind: impl Fn(Fault) -> bool) -> bool {
+        self.troubles_of(is_of_kind).any(|spans| spans.overlap(from, to))
     }
 
     /// When a node's store became usable again, after it was away or cut off, at some time between these two.
     pub(super) fn store_was_back(&self, node: usize, from: u64, to: u64) -> Option<u64> {
-        let away = self.troubles.iter().filter(|one| is_without_store(node, one.fault));
-        let away = away.map(|one| (one.from, one.to.saturating_add(RECONNECTING)));
-        away.filter(|(begun, back)| *begun <= to && from <= *back).map(|(_, back)| back).max()
+        let away = self.troubles_of(|fault| is_without_store(node, fault));
+        let ends = away.filter_map(|spans| spans.last_end(from.saturating_sub(RECONNECTING), to));
+        ends.max().map(|end| end.saturating_add(RECONNECTING))
+    }
+
+    /// When a node hung, at a time or later, in order.
+    pub(super) fn hung(&self, node: usize, since: u64) -> impl Iterator<Item = (u64, u64)> {
+        let hung = self.troubles_of(move |fault| fault == Fault::Paused { node });
+        hung.flat_map(move |spans| spans.ending_after(since)).inspect(|_| self.looks_at(1))
     }
 
     /// Whether a node used its store during a call: a node that finds it unavailable doesn't try again for some seconds.
@@ -176,37 +216,42 @@ impl<'h> Record<'h> {
     pub(super) fn was_slow(&self, call: &Call<'_>) -> bool {
         let Some(answer) = call.answer else { return true };
         let since = call.began.saturating_sub(RECONNECTING);
-        self.calls.iter().filter(|other| other.node == call.node && other.began <= answer.at).any(|other| {
-            let ended = other.answer.map_or(u64::MAX, |answer| answer.at);
-            ended >= since && ended - other.began > WAITS
-        })
+        self.looks_at(1);
+        self.slow.get(call.node).is_some_and(|slow| slow.overlap(since, answer.at))
     }
 
     /// Whether what a node knew at a time may not have been in the store when it ended: a killed gateway has not written the last
     /// of it, and a gateway writes nothing while its store is away or it hangs. A gateway that shuts down writes what it knows,
     /// if the store is available.
     pub(super) fn may_be_unwritten(&self, node: usize, at: u64) -> bool {
-        self.troubles.iter().any(|end| match end.fault {
+        self.looks_at(1);
+        self.unwritten.get(node).is_some_and(|unwritten| unwritten.overlap(at, at))
+    }
+
+    /// When that is, for each end of a node.
+    fn unwritten_at(&self, node: usize) -> Spans {
+        let unwritten = self.troubles().filter_map(|end| match end.fault {
             Fault::Killed { node: of } if of == node => {
                 let unwritten = end.from.saturating_sub(UNWRITTEN);
-                (self.unwritten_since(node, unwritten, end.from)..=end.from).contains(&at)
+                Some((self.unwritten_since(node, unwritten, end.from), end.from))
             }
             Fault::Stopped { node: of } if of == node => {
                 let unwritten = self.unwritten_since(node, end.from, end.to);
-                unwritten < end.from && (unwritten..=end.to).contains(&at)
+                (unwritten < end.from).then_some((unwritten, end.to))
             }
-            _ => false,
-        })
+            _ => None,
+        });
+        Spans::new(unwritten.collect())
     }
 
     /// When the node's process started that has what an earlier process reported at a time and left in its spool, because the
     /// store was away. None: no process had to.
     pub(super) fn was_taken_over(&self, node: usize, at: u64, until: u64) -> Option<u64> {
-        let ends = self.troubles.iter().filter(|one| one.from <= until && at <= one.to);
-        let ends = ends.filter(
-            |one| matches!(one.fault, Fault::Killed { node: of } | Fault::Stopped { node: of } if of == node),
+        let ends = self.troubles_of(
+            |fault| matches!(fault, Fault::Killed { node: of } | Fault::Stopped { node: of } if of == node),
         );
-        ends.map(|one| one.to).max().filter(|_| self.may_be_unwritten(node, at))
+        let last = ends.filter_map(|spans| spans.last_end(at, until)).max();
+        last.filter(|_| self.may_be_unwritten(node, at))
     }
 
     /// Whether a node's spool had no room for what it reported at a time, and its process ended.
@@ -220,20 +265,30 @@ impl<'h> Record<'h> {
     /// unwritten.
     fn unwritten_since(&self, node: usize, mut since: u64, until: u64) -> u64 {
         loop {
-            let before = self.troubles.iter().filter(|one| {
-                let back = match one.fault {
-                    Fault::Paused { node: of } if of == node => one.to,
-                    fault if is_without_store(node, fault) => one.to.saturating_add(RECONNECTING),
-                    _ => return false,
-                };
-                one.from <= until && since <= back
-            });
-            match before.map(|one| one.from.saturating_sub(UNWRITTEN)).min() {
+            let hung = self.troubles_of(|fault| fault == Fault::Paused { node });
+            let hung = hung.filter_map(|spans| spans.first_begin(since, until));
+            let away = self.troubles_of(|fault| is_without_store(node, fault));
+            let away = away.filter_map(|spans| spans.first_begin(since.saturating_sub(RECONNECTING), until));
+            match hung.chain(away).min().map(|begun| begun.saturating_sub(UNWRITTEN)) {
                 Some(wider) if wider < since => since = wider,
                 _ => return since,
             }
         }
     }
+}
+
+/// The calls that each node took longer to answer than it waits for its store, from their beginnings to their ends.
+fn slow(calls: &[Call<'_>]) -> [Spans; NODES] {
+    let mut slow: [Vec<(u64, u64)>; NODES] = Default::default();
+    for call in calls {
+        let ended = call.answer.map_or(u64::MAX, |answer| answer.at);
+        if ended - call.began > WAITS
+            && let Some(slow) = slow.get_mut(call.node)
+        {
+            slow.push((call.began, ended));
+        }
+    }
+    slow.map(Spans::new)
 }
 
 /// Whether a node cannot use its store during a fault.

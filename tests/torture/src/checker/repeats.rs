@@ -15,13 +15,13 @@ const HANDED_OVER: u64 = 6 * SECOND;
 
 pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Vec<Violation>) {
     let mut calls: BTreeMap<&str, Vec<&Call<'_>>> = BTreeMap::new();
-    for call in &record.calls {
+    for call in record.calls() {
         if let Some(once) = call.operation.once() {
             calls.entry(once).or_default().push(call);
         }
     }
     let mut upstream_calls: HashMap<u64, Vec<UpstreamCall>> = HashMap::new();
-    for (number, line) in record.lines.iter().enumerate() {
+    for (number, line) in record.lines() {
         if let Event::Begun { node, intent } | Event::Filmed { node, intent } = line.event {
             upstream_calls.entry(intent).or_default().push(UpstreamCall { line: number, at: line.at, node });
         }

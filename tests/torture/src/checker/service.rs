@@ -13,7 +13,7 @@ const BACK: u64 = load::BACK.as_secs() * SECOND;
 
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let Some((line, quiet)) = record.quiet() else { return };
-    let late: Vec<&Call<'_>> = record.calls.iter().filter(|call| call.began >= quiet + BACK).collect();
+    let late: Vec<&Call<'_>> = record.calls().filter(|call| call.began >= quiet + BACK).collect();
     for call in &late {
         answers(call, quiet, violations);
     }
@@ -78,7 +78,7 @@ fn tells_ends(record: &Record<'_>, late: &[&Call<'_>], line: usize, violations: 
 /// Every node of its store serves the file of a completed task, which exists and is not only recorded.
 fn gives_files(record: &Record<'_>, late: &[&Call<'_>], line: usize, violations: &mut Vec<Violation>) {
     let (mut completed, mut given) = (HashSet::new(), HashMap::new());
-    for call in &record.calls {
+    for call in record.calls() {
         if let Some(Outcome::Task { task }) = call.answer.map(|answer| answer.outcome)
             && task["status"] == "completed"
         {
@@ -91,7 +91,7 @@ fn gives_files(record: &Record<'_>, late: &[&Call<'_>], line: usize, violations:
             given.insert((task.as_str(), call.node), call.succeeded());
         }
     }
-    let end = record.lines.last().map_or(0, |line| line.at);
+    let end = record.end().map_or(0, |(_, line)| line.at);
     for (id, submission) in tasks::accepted(record) {
         if !completed.contains(id) || tasks::may_have_expired(submission, end) {
             continue;

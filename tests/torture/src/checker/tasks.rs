@@ -27,10 +27,17 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     for (id, seen) in &seen {
         goes_forward(id, seen, violations);
     }
+    let mut fetches: HashMap<&str, Vec<&Call<'_>>> = HashMap::new();
+    for call in record.calls() {
+        if let Operation::Fetch { task } = call.operation {
+            fetches.entry(task).or_default().push(call);
+        }
+    }
     let accepted = accepted(record);
     for (id, submission) in &accepted {
         ends(id, submission, &seen[id], violations);
-        file(record, id, submission, &seen[id], violations);
+        let fetches = fetches.get(id).map(Vec::as_slice).unwrap_or_default();
+        file(record, id, submission, &seen[id], fetches, violations);
     }
     stays_known(record, &accepted, violations);
     made_once(record, violations);
@@ -44,7 +51,7 @@ fn seen_by_task<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Vec<Seen<'h>>> {
     };
     // A repeated submission gets the response of the first one.
     let mut submitted: HashMap<&str, u64> = HashMap::new();
-    for call in &record.calls {
+    for call in record.calls() {
         let began = match call.operation {
             Operation::Submit { once: Some(once), .. } => {
                 let first = submitted.entry(once).or_insert(call.began);
@@ -59,7 +66,7 @@ fn seen_by_task<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Vec<Seen<'h>>> {
             add(began, answer.at, answer.line, task);
         }
     }
-    for (number, line) in record.lines.iter().enumerate() {
+    for (number, line) in record.lines() {
         if let Event::Delivered { task, .. } = &line.event {
             // The end was stored before it was reported.
             add(line.at, line.at, number, task);
@@ -71,7 +78,7 @@ fn seen_by_task<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Vec<Seen<'h>>> {
 /// The accepted submissions, by task.
 pub(super) fn accepted<'r, 'h>(record: &'r Record<'h>) -> BTreeMap<&'h str, &'r Call<'h>> {
     let mut accepted = BTreeMap::new();
-    for call in &record.calls {
+    for call in record.calls() {
         let Operation::Submit { .. } = call.operation else { continue };
         if let Some(Outcome::Task { task }) = call.answer.map(|answer| answer.outcome) {
             accepted.entry(task["id"].as_str().unwrap_or_default()).or_insert(call);
@@ -129,19 +136,19 @@ fn ends(id: &str, submission: &Call<'_>, seen: &[Seen<'_>], violations: &mut Vec
     }
 }
 
-/// The file of a completed task is never missing and never a different one, and was read at least once.
+/// The file of a completed task is never missing and never a different one, and was read at least once if the history ends before
+/// it may be gone.
 fn file(
     record: &Record<'_>,
     id: &str,
     submission: &Call<'_>,
     seen: &[Seen<'_>],
+    fetches: &[&Call<'_>],
     violations: &mut Vec<Violation>,
 ) {
     let Operation::Submit { intent, .. } = submission.operation else { return };
     let Some(end) = seen.iter().find(|one| one.task["status"] == "completed") else { return };
     let digest = expected::digest(&expected::video(*intent));
-    let fetches =
-        record.calls.iter().filter(|call| matches!(call.operation, Operation::Fetch { task } if task == id));
     let mut read = false;
     for fetch in fetches {
         match fetch.answer.map(|answer| answer.outcome) {
@@ -161,7 +168,8 @@ fn file(
             _ => {}
         }
     }
-    if !read {
+    let last = record.end().map_or(0, |(_, line)| line.at);
+    if !read && !may_have_expired(submission, last) {
         report(violations, "file is there", format!("the file of {id} was never read"), [end.line]);
     }
 }
@@ -174,7 +182,7 @@ pub(super) fn may_have_expired(submission: &Call<'_>, at: u64) -> bool {
 
 /// A reported task can be found.
 fn stays_known(record: &Record<'_>, accepted: &BTreeMap<&str, &Call<'_>>, violations: &mut Vec<Violation>) {
-    for call in &record.calls {
+    for call in record.calls() {
         let Operation::LookUp { task } = call.operation else { continue };
         let since = accepted.get(task.as_str()).and_then(|submission| submission.answer);
         if call.refused() == Some(404) && since.is_some_and(|since| since.at < call.began) {
@@ -188,7 +196,7 @@ fn stays_known(record: &Record<'_>, accepted: &BTreeMap<&str, &Call<'_>>, violat
 /// one more for each submission with an unknown outcome.
 fn made_once(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let mut expected: BTreeMap<u64, ExpectedVideo<'_>> = BTreeMap::new();
-    for call in &record.calls {
+    for call in record.calls() {
         let Operation::Submit { intent, .. } = call.operation else { continue };
         let expected = expected.entry(*intent).or_default();
         expected.lines.extend(call.lines());
@@ -200,7 +208,7 @@ fn made_once(record: &Record<'_>, violations: &mut Vec<Violation>) {
             _ => expected.unknown += 1,
         }
     }
-    for (number, line) in record.lines.iter().enumerate() {
+    for (number, line) in record.lines() {
         let Event::Filmed { intent, .. } = line.event else { continue };
         let expected = expected.entry(intent).or_default();
         expected.made += 1;

@@ -55,7 +55,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Ans
     let seen = seen_by_upstream(record);
     let mut known: BTreeMap<&str, Known> = BTreeMap::new();
     let mut calls: BTreeMap<u64, Vec<&Call<'_>>> = BTreeMap::new();
-    for call in &record.calls {
+    for call in record.calls() {
         if let Some(intent) = call.operation.text() {
             calls.entry(intent).or_default().push(call);
         }
@@ -66,7 +66,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Ans
     }
     let mut answered = Answered::default();
     let mut has_rows = false;
-    for (line, one) in record.lines.iter().enumerate() {
+    for (line, one) in record.lines() {
         let Event::Counted { key, model, requests, input, output, cost, .. } = &one.event else { continue };
         if model != TEXT {
             continue;
@@ -76,10 +76,10 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Ans
         let known = known.remove(key.as_str()).unwrap_or_default();
         compare(key, counted, &known, line, violations, &mut answered);
     }
-    if has_rows {
+    if has_rows && let Some((last, _)) = record.end() {
         // A key without a row has used nothing.
         for (key, known) in known {
-            compare(key, Sums::default(), &known, record.lines.len() - 1, violations, &mut answered);
+            compare(key, Sums::default(), &known, last, violations, &mut answered);
         }
     }
     answered
@@ -88,7 +88,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Ans
 /// How often the upstream got a request for each intent.
 pub(super) fn seen_by_upstream(record: &Record<'_>) -> HashMap<u64, u64> {
     let mut seen = HashMap::new();
-    for line in record.lines {
+    for (_, line) in record.lines() {
         if let Event::Upstream { intent, .. } = line.event {
             *seen.entry(intent).or_default() += 1;
         }

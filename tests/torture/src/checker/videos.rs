@@ -1,7 +1,7 @@
 //! Usage of videos: the store counts one request for each video that the upstream accepted, whatever happened to the gateway that
 //! requested it. The tokens of a video are not reported, so it costs none, and no money.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::record::{Call, Record, report};
 use super::{SECOND, Violation};
@@ -29,7 +29,7 @@ struct Known {
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let mut known = known(record);
     let mut last = None;
-    for (line, one) in record.lines.iter().enumerate() {
+    for (line, one) in record.lines() {
         let Event::Counted { key, model, requests, complete, input, output, cost, .. } = &one.event else {
             continue;
         };
@@ -57,19 +57,19 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
 /// What is known, by key.
 fn known<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Known> {
     let mut submissions: HashMap<(usize, u64), Vec<&Call<'h>>> = HashMap::new();
-    for call in &record.calls {
+    for call in record.calls() {
         if let Operation::Submit { intent, .. } = call.operation {
             submissions.entry((call.node, *intent)).or_default().push(call);
         }
     }
     let mut known: BTreeMap<&str, Known> = BTreeMap::new();
-    let mut filmed = Vec::new();
-    for (line, one) in record.lines.iter().enumerate() {
+    let mut filmed = HashSet::new();
+    for (line, one) in record.lines() {
         let Event::Filmed { node, intent } = one.event else { continue };
         let submissions = submissions.get(&(node, intent)).map(Vec::as_slice).unwrap_or_default();
         // Another rule finds a video that was not requested from this node.
         let Some(call) = submissions.iter().rev().find(|call| call.began <= one.at) else { continue };
-        filmed.push(call.line);
+        filmed.insert(call.line);
         let known = known.entry(call.key).or_default();
         known.films += 1;
         if is_unheard(record, call, one.at) {
@@ -93,15 +93,19 @@ fn known<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Known> {
 /// Whether the gateway of a submission was killed before it can have learned that the upstream accepted the video. While it hung,
 /// it learned nothing.
 fn is_unheard(record: &Record<'_>, call: &Call<'_>, filmed: u64) -> bool {
-    record.troubles.iter().any(|end| {
-        // The fault is recorded before it happens: data in transit may arrive after that.
-        let is_killed = end.fault == Fault::Killed { node: call.node } && filmed <= end.to;
-        // A gateway that has responded has learned of it.
-        let is_answered = call.answer.is_some_and(|answer| !matches!(answer.outcome, Outcome::Lost { .. }));
-        let hung = record.troubles.iter().filter(|one| one.fault == Fault::Paused { node: call.node });
-        let hung: u64 = hung.map(|one| one.to.min(end.from).saturating_sub(one.from.max(filmed))).sum();
-        is_killed && !is_answered && end.from.saturating_sub(filmed) <= HEARD + hung
-    })
+    // A gateway that has responded has learned of it.
+    if call.answer.is_some_and(|answer| !matches!(answer.outcome, Outcome::Lost { .. })) {
+        return false;
+    }
+    let mut heard = filmed.saturating_add(HEARD);
+    for (from, to) in record.hung(call.node, filmed) {
+        if from > heard {
+            break;
+        }
+        heard = heard.saturating_add(to - from.max(filmed));
+    }
+    // The fault is recorded before it happens: data in transit may arrive after that.
+    record.is_troubled(filmed, heard, |fault| fault == Fault::Killed { node: call.node })
 }
 
 /// Whether a gateway may have abandoned a submission: it stopped, or its lease expired because it hung or could not reach its

@@ -38,7 +38,7 @@ const ALONE_WORKS: &str = "the node alone works";
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let Some((line, quiet)) = record.quiet() else { return };
     // Until the first call, gateways were started.
-    let begun = record.calls.first().map_or(0, |call| call.began);
+    let begun = record.calls().next().map_or(0, |call| call.began);
     let seconds = quiet.saturating_sub(begun) / SECOND;
     let done = done(record, quiet);
     for (rule, each) in LEAST {
@@ -49,7 +49,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     }
     for node in 0..=ALONE {
         let of_node = |call: &&Call<'_>| call.node == node && kind(call, quiet) == Some(TEXTS);
-        let (done, least) = (record.calls.iter().filter(of_node).count() as u64, seconds / TEXTS_OF_NODE);
+        let (done, least) = (record.calls().filter(of_node).count() as u64, seconds / TEXTS_OF_NODE);
         if done < least {
             let why = format!("node {node} answered {done} texts in {seconds} s, and {least} is the least");
             report(violations, EACH, why, [line]);
@@ -62,7 +62,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
 fn alone(record: &Record<'_>, (line, quiet): (usize, u64), seconds: u64, violations: &mut Vec<Violation>) {
     for (what, each) in LEAST_ALONE {
         let is_it = |call: &&Call<'_>| call.node == ALONE && kind(call, quiet) == Some(what);
-        let (done, least) = (record.calls.iter().filter(is_it).count() as u64, seconds / each);
+        let (done, least) = (record.calls().filter(is_it).count() as u64, seconds / each);
         if done < least {
             let why = format!("{what}: {done} in {seconds} s, and {least} is the least");
             report(violations, ALONE_WORKS, why, [line]);
@@ -73,14 +73,14 @@ fn alone(record: &Record<'_>, (line, quiet): (usize, u64), seconds: u64, violati
 /// How often each thing was done until a time.
 fn done(record: &Record<'_>, until: u64) -> BTreeMap<&'static str, u64> {
     let mut done = BTreeMap::new();
-    for call in &record.calls {
+    for call in record.calls() {
         let Some(kind) = kind(call, until) else { continue };
         let is_apart = call.node == ALONE && LEAST_ALONE.iter().any(|(apart, _)| *apart == kind);
         *done.entry(kind).or_default() += u64::from(!is_apart);
     }
     // An end counts once, however often it was reported.
     let mut ends = HashSet::new();
-    for call in &record.calls {
+    for call in record.calls() {
         if let Some(answer) = call.answer
             && let Outcome::Task { task } = answer.outcome
             && answer.at <= until
@@ -90,7 +90,7 @@ fn done(record: &Record<'_>, until: u64) -> BTreeMap<&'static str, u64> {
             ends.insert((kind, task["id"].as_str()));
         }
     }
-    for line in record.lines.iter().filter(|line| line.at <= until) {
+    for (_, line) in record.lines().filter(|(_, line)| line.at <= until) {
         if let Event::Delivered { acknowledged: true, task, .. } = &line.event {
             ends.insert((NOTICES, task["id"].as_str()));
         }

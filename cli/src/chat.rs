@@ -3,8 +3,10 @@
 mod answer;
 mod commands;
 mod conversation;
+mod cost;
 mod editor;
 mod settings;
+mod wrap;
 
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::PathBuf;

@@ -4,15 +4,21 @@ mod models;
 mod shared;
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use gatewright::visible::visible;
-use gatewright_gateway::{Config, ConfigFile, Key, STARTING_FILE, config_schema, models_outside_budget};
+use gatewright_gateway::{
+    Config, ConfigFile, Key, Problem, Problems, ProviderChoice, ProviderSetup, STARTING_FILE, config_schema,
+    models_outside_budget,
+};
+use serde_json::{Value, json};
 
 use self::models::Models;
-use crate::exit::{Exit, FAILED, Failure};
+use crate::exit::{Exit, FAILED, Failure, say};
+use crate::json;
 use crate::operator::OperatorTarget;
+use crate::provider_choice::ProviderParser;
 use crate::signals::interruptible;
 use crate::{on_runtime, places};
 
@@ -29,7 +35,10 @@ pub(crate) struct ConfigArguments {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Write a starter configuration file, with every key and its default in comments
+    /// Write a configuration file: with upstreams and models for --provider, else with every key and its default in comments
+    ///
+    /// For --provider, the models are those that the program knows, else those that the provider's server lists; a message says
+    /// what you still have to fill in.
     Init(Init),
     /// Check a configuration file
     ///
@@ -61,6 +70,9 @@ struct Init {
     /// Output file; - means standard output
     #[arg(default_value = FILE)]
     file: PathBuf,
+    /// Provider to put into the file; with =URL if it is at an address of your own; repeatable; see gatewright providers
+    #[arg(long, value_name = "NAME[=URL]", value_parser = ProviderParser, hide_possible_values = true)]
+    provider: Vec<ProviderChoice>,
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
@@ -75,6 +87,9 @@ struct Check {
     /// keys are
     #[arg(long)]
     keys: bool,
+    /// Print JSON: an array with an object for each file
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     place: OperatorTarget,
 }
@@ -88,7 +103,7 @@ struct Schema {
 
 pub(crate) fn run(arguments: ConfigArguments) -> Exit {
     match arguments.command {
-        ConfigCommand::Init(arguments) => init(&arguments),
+        ConfigCommand::Init(arguments) => on_runtime(interruptible(init(arguments))),
         ConfigCommand::Check(arguments) => on_runtime(interruptible(check(arguments))),
         ConfigCommand::Models(arguments) => on_runtime(interruptible(models::run(arguments))),
         ConfigCommand::Schema(arguments) => schema(&arguments),
@@ -99,44 +114,93 @@ pub(crate) fn run(arguments: ConfigArguments) -> Exit {
     }
 }
 
-fn init(arguments: &Init) -> Exit {
+async fn init(arguments: Init) -> Exit {
     let file = &arguments.file;
     if !places::is_stdin(file) && !arguments.force && file.exists() {
         let message =
             format!("{} already exists; choose another file, or replace it with --force", file.display());
         return Err(Failure::Usage(message));
     }
-    places::write(STARTING_FILE, Some(file))?;
+    if arguments.provider.is_empty() {
+        places::write(STARTING_FILE, Some(file))?;
+        return Ok(0);
+    }
+    let setup = ProviderSetup::of(&arguments.provider).await;
+    places::write(setup.text(), Some(file))?;
+    for missing in setup.missing() {
+        say(&format!("still missing in the file: {missing}"));
+    }
     Ok(0)
 }
 
 async fn check(arguments: Check) -> Exit {
     let looks_at_keys = arguments.keys || arguments.place.is_given();
     let keys = if looks_at_keys { arguments.place.open().await?.list(false).await? } else { Vec::new() };
-    let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
-    let mut code = 0;
-    for path in &arguments.files {
+    let checked: Vec<CheckedFile> = arguments.files.iter().map(|path| CheckedFile::of(path, &keys)).collect();
+    let code = if checked.iter().all(|file| file.result.is_ok()) { 0 } else { FAILED };
+    let mut out = io::stdout().lock();
+    if arguments.json {
+        json::write(&mut out, &checked.iter().map(CheckedFile::json).collect::<Vec<_>>())?;
+        return Ok(code);
+    }
+    let mut err = io::stderr().lock();
+    for file in &checked {
         // A message starts its own line, so that editors can find its position.
-        match ConfigFile::check(path) {
-            Ok(file) => {
-                for warning in file.warnings.iter().chain(&file.unpriced) {
-                    _ = writeln!(err, "{}", visible(&format!("{warning} (warning)")));
-                }
-                let path = path.display().to_string();
-                for warning in keys.iter().filter_map(|key| outside_budget(&file.config, key)) {
-                    _ = writeln!(err, "{}", visible(&format!("{path}: {warning} (warning)")));
-                }
-                writeln!(out, "{} is valid: {}", visible(&path), file.config.offer())?;
-            }
+        for warning in &file.warnings {
+            _ = writeln!(err, "{}", visible(&format!("{warning} (warning)")));
+        }
+        match &file.result {
+            Ok(offer) => writeln!(out, "{} is valid: {offer}", visible(&file.path))?,
             Err(problems) => {
                 for line in problems.to_string().lines() {
                     _ = writeln!(err, "{}", visible(line));
                 }
-                code = FAILED;
             }
         }
     }
     Ok(code)
+}
+
+/// What was found in a configuration file.
+struct CheckedFile {
+    path: String,
+    warnings: Vec<Problem>,
+    /// The number of its upstreams and models, in words. Errors: what is wrong with it.
+    result: Result<String, Problems>,
+}
+
+impl CheckedFile {
+    fn of(path: &Path, keys: &[Key]) -> Self {
+        let name = path.display().to_string();
+        match ConfigFile::check(path) {
+            Ok(file) => {
+                let of_keys = keys.iter().filter_map(|key| outside_budget(&file.config, key));
+                let of_keys: Vec<Problem> = of_keys.map(|message| Problem::of_file(&name, message)).collect();
+                let offer = file.config.offer();
+                let warnings = file.warnings.into_iter().chain(file.unpriced).chain(of_keys).collect();
+                Self { path: name, warnings, result: Ok(offer) }
+            }
+            Err(problems) => Self { path: name, warnings: Vec::new(), result: Err(problems) },
+        }
+    }
+
+    fn json(&self) -> Value {
+        let list = |problems: &[Problem]| -> Vec<Value> {
+            let object = |problem: &Problem| {
+                let (line, column) = problem.place.unzip();
+                json!({
+                    "file": problem.file, "line": line, "column": column, "key": problem.key, "message": problem.message,
+                })
+            };
+            problems.iter().map(object).collect()
+        };
+        json!({
+            "file": self.path,
+            "valid": self.result.is_ok(),
+            "problems": self.result.as_ref().err().map_or_else(Vec::new, |problems| list(problems.as_ref())),
+            "warnings": list(&self.warnings),
+        })
+    }
 }
 
 /// The warning about a key whose cost budget doesn't cover everything it may use.

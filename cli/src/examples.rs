@@ -22,7 +22,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("config", &["gatewright config init", "gatewright config check"]),
-    ("config init", &["gatewright config init", "gatewright config init staging.toml"]),
+    (
+        "config init",
+        &[
+            "gatewright config init",
+            "gatewright config init --provider openai --provider ollama",
+            "gatewright config init staging.toml",
+        ],
+    ),
     (
         "config check",
         &[

@@ -10,8 +10,10 @@ use gatewright::types::{
     ImageGenerationRequestStyle,
 };
 use gatewright::{SaveOptions, check_place};
+use serde_json::json;
 
 use crate::exit::{Exit, Failure, say};
+use crate::json::{self, JsonOption};
 use crate::models::{choose, unless_known};
 use crate::one_of::one_of;
 use crate::places::check_extension;
@@ -43,6 +45,8 @@ pub(crate) struct ImageArguments {
     #[arg(long, value_parser = one_of(ImageGenerationRequestStyle::ALL, ImageGenerationRequestStyle::as_str))]
     style: Option<ImageGenerationRequestStyle>,
     #[command(flatten)]
+    format: JsonOption,
+    #[command(flatten)]
     target: Target,
 }
 
@@ -62,17 +66,29 @@ pub(crate) async fn run(arguments: ImageArguments) -> Exit {
     };
     let images = match client.images().generate(&request).await {
         Ok(images) => images.into_inner().data,
-        Err(error) => return Err(unless_known(&client, &request.model, error).await),
+        Err(error) => return Err(unless_known(&client, &request.model, "image", error).await),
     };
     if images.is_empty() {
         return Err(Failure::Failed("the gateway returned no image".to_owned()));
     }
-    let mut out = io::stdout().lock();
+    let mut saved = Vec::new();
     for (index, image) in images.iter().enumerate() {
         let place =
             if images.len() == 1 { arguments.out.clone() } else { numbered(&arguments.out, index + 1) };
         client.images().save(image, &place, SaveOptions::default()).await?;
-        writeln!(out, "{}", rightly_named(place).display())?;
+        saved.push((rightly_named(place), image.revised_prompt.as_deref()));
+    }
+    let mut out = io::stdout().lock();
+    if arguments.format.json {
+        let images = saved
+            .iter()
+            .map(|(file, revised)| json!({ "file": file.display().to_string(), "revised_prompt": revised }));
+        let document = json!({ "model": request.model, "images": images.collect::<Vec<_>>() });
+        json::write(&mut out, &document)?;
+        return Ok(0);
+    }
+    for (file, _) in &saved {
+        writeln!(out, "{}", file.display())?;
     }
     Ok(0)
 }

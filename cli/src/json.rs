@@ -1,6 +1,5 @@
 //! `--json`, the flag of every command whose result is also a JSON document.
 
-#[cfg(feature = "server")]
 use std::io::{self, Write};
 
 use clap::Args;
@@ -14,7 +13,6 @@ pub(crate) struct JsonOption {
 }
 
 /// Writes a document for people and programs alike: indented, and with a newline at the end.
-#[cfg(feature = "server")]
 pub(crate) fn write(out: &mut impl Write, document: &impl Serialize) -> io::Result<()> {
     writeln!(out, "{}", text(document))
 }

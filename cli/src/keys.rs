@@ -7,12 +7,22 @@ use std::io::{self, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
-use gatewright_gateway::{IssuedKey, Key, KeyLimits, KeyUpdate, NewKey, Rotation, Scopes};
+use gatewright::did_you_mean::suggestion;
+use gatewright::{Client, ErrorCode};
+use gatewright_gateway::{
+    IssuedKey, Key, KeyLimits, KeyUpdate, NewKey, Rotation, Scopes, UsageQuery, UsageRow,
+};
+use time::OffsetDateTime;
+use time::format_description::well_known::Iso8601;
 
 use self::local::LocalKeysArguments;
 use crate::exit::{Exit, Failure, say};
 use crate::json::{self, JsonOption};
-use crate::operator::OperatorTarget;
+use crate::models::LOOK;
+use crate::operator::{Keys, OperatorTarget};
+
+/// Maximum number of a key's models that are compared with those of the gateway.
+const MAX_MODELS_CHECKED: usize = 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct KeysArguments {
@@ -200,13 +210,17 @@ fn time(text: &str) -> Result<Duration, String> {
 pub(crate) async fn run(arguments: KeysArguments) -> Exit {
     match arguments.command {
         KeysCommand::Create(create) => create.run().await,
-        KeysCommand::List(ListKeys { revoked, format, place }) => shown::list(
-            &place.open().await?.list(revoked).await?,
-            seconds_from_now(Duration::ZERO)?,
-            format.json,
-        ),
+        KeysCommand::List(ListKeys { revoked, format, place }) => {
+            let place = place.open().await?;
+            let keys = place.list(revoked).await?;
+            let usage = usage_this_month(&place, None).await?;
+            shown::list(&keys, &usage, seconds_from_now(Duration::ZERO)?, format.json)
+        }
         KeysCommand::Show(KeyName { name, format, place }) => {
-            shown::one(&place.open().await?.show(&name).await?, format.json)
+            let place = place.open().await?;
+            let key = place.show(&name).await?;
+            let usage = usage_this_month(&place, Some(&key)).await?;
+            shown::one(&key, Some(&usage), format.json)
         }
         KeysCommand::Update(update) => update.run().await,
         KeysCommand::Rotate(Rotate { overlap, named: KeyName { name, format, place } }) => {
@@ -217,7 +231,7 @@ pub(crate) async fn run(arguments: KeysArguments) -> Exit {
         KeysCommand::Revoke(KeyName { name, format, place }) => {
             let key = place.open().await?.revoke(&name).await?;
             if format.json {
-                return shown::one(&key, true);
+                return shown::one(&key, None, true);
             }
             say(&format!("the key {:?} ({}) is revoked", key.name, key.id));
             Ok(0)
@@ -228,14 +242,21 @@ pub(crate) async fn run(arguments: KeysArguments) -> Exit {
 
 impl Create {
     async fn run(self) -> Exit {
+        let models = self.scopes.model.clone();
         let mut new = NewKey::new(self.name);
         self.scopes.apply(&mut new.scopes);
         self.limits.apply(&mut new.limits);
         new.expires = self.expires_in.map(seconds_from_now).transpose()?;
-        let issued = self.place.open_or_create().await?.create(new).await?;
+        let place = self.place.open_or_create().await?;
+        let issued = place.create(new).await?;
         let exit = issue(&issued, self.format.json, "is created");
         if let Some(warning) = self.place.unused() {
             say(&format!("warning: {warning}"));
+        }
+        if let Some(client) = self.place.gateway(&place) {
+            for warning in unknown_models(&client, &models).await {
+                say(&format!("warning: {warning}"));
+            }
         }
         exit
     }
@@ -263,8 +284,45 @@ impl Update {
             Some(Removable::Off) => Some(0),
             Some(Removable::To(time)) => Some(seconds_from_now(time)?),
         };
-        shown::one(&keys.update(&name, update).await?, format.json)
+        shown::one(&keys.update(&name, update).await?, None, format.json)
     }
+}
+
+/// The usage of all keys this month, or of one: a row for each that was used.
+async fn usage_this_month(place: &Keys, key: Option<&Key>) -> Result<Vec<UsageRow>, Failure> {
+    let today = OffsetDateTime::now_utc().date();
+    let first = today.replace_day(1).unwrap_or(today);
+    let mut query = UsageQuery::default();
+    (query.from, query.by) = (first.format(&Iso8601::DATE).ok(), Some("key".to_owned()));
+    query.key = key.map(|key| key.id.clone());
+    place.usage(query).await
+}
+
+/// A warning for each model of a new key that its gateway doesn't have. The gateway may get it later.
+async fn unknown_models(client: &Client, models: &[String]) -> Vec<String> {
+    let mut unknown = Vec::new();
+    if models.is_empty() {
+        return unknown;
+    }
+    let list = client.models();
+    let Ok(Ok(list)) = tokio::time::timeout(LOOK, list.list()).await else { return unknown };
+    let ids: Vec<&str> = list.data.iter().map(|model| model.id.as_str()).collect();
+    for model in models.iter().take(MAX_MODELS_CHECKED) {
+        if let Some(beginning) = model.strip_suffix('*') {
+            if ids.iter().all(|id| !id.starts_with(beginning)) {
+                unknown.push(format!("no model that the gateway lists begins with {beginning:?}"));
+            }
+        } else if !ids.contains(&model.as_str()) {
+            // Lists don't have aliases.
+            let models = client.models();
+            let found = tokio::time::timeout(LOOK, models.retrieve(model)).await;
+            if matches!(found, Ok(Err(error)) if error.code() == Some(ErrorCode::MODEL_NOT_FOUND.code)) {
+                let offer = suggestion(model, &ids);
+                unknown.push(format!("the gateway has no model {model:?}{offer}"));
+            }
+        }
+    }
+    unknown
 }
 
 /// The time of an expiry, in seconds since 1970.

@@ -38,6 +38,8 @@ mod places;
 #[cfg(feature = "server")]
 mod prices;
 #[cfg(feature = "server")]
+mod provider_choice;
+#[cfg(feature = "server")]
 mod providers;
 mod report;
 mod running;

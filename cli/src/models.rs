@@ -106,8 +106,7 @@ pub(crate) async fn choose(client: &Client, given: Option<String>, wanted: &str)
         _ => return Ok(of_catalog(wanted).to_owned()),
     };
     let first = list.iter().find(|model| kind(model) == Some(wanted));
-    // Most gateways list only text models, without their kind.
-    let first = first.or_else(|| list.iter().find(|model| wanted == "text" && kind(model).is_none()));
+    let first = first.or_else(|| list.iter().find(|model| may_be(model, wanted)));
     first.map(|model| model.id.clone()).ok_or_else(|| {
         let found = match list.len() {
             0 => "the gateway lists no models for this key".to_owned(),
@@ -129,8 +128,13 @@ fn of_catalog(kind: &str) -> &'static str {
     first.unwrap_or_default()
 }
 
-/// The failure of a call. If the gateway doesn't know the model, the message suggests one that it has.
-pub(crate) async fn unless_known(client: &Client, model: &str, error: Error) -> Failure {
+/// Whether a model is of a kind, as far as anybody knows: most gateways list only text models, without their kind.
+pub(crate) fn may_be(model: &Model, wanted: &str) -> bool {
+    kind(model).map_or(wanted == "text", |kind| kind == wanted)
+}
+
+/// The failure of a call. If the gateway doesn't know the model, the message suggests one of the wanted kind that it has.
+pub(crate) async fn unless_known(client: &Client, model: &str, wanted: &str, error: Error) -> Failure {
     let is_unknown = error.code() == Some(ErrorCode::MODEL_NOT_FOUND.code);
     let failure = Failure::from(error);
     if !is_unknown {
@@ -139,9 +143,17 @@ pub(crate) async fn unless_known(client: &Client, model: &str, error: Error) -> 
     let list = client.models();
     let Ok(Ok(list)) = tokio::time::timeout(LOOK, list.list()).await else { return failure };
     // A listed model is not the one that was meant: it serves another operation.
-    let ids: Vec<String> =
-        list.data.iter().map(|listed| listed.id.clone()).filter(|id| id != model).collect();
-    let offer = visible(&suggestion(model, &ids)).into_owned();
+    let usable = list.data.iter().filter(|listed| listed.id != model && may_be(listed, wanted));
+    let ids: Vec<&str> = usable.map(|listed| listed.id.as_str()).collect();
+    let is_of_other_kind = list.data.iter().any(|listed| listed.id == model && !may_be(listed, wanted));
+    let offer = match (suggestion(model, &ids), ids.first()) {
+        // It resembles none of them, but the user needs one.
+        (offer, Some(first)) if offer.is_empty() && is_of_other_kind => {
+            format!("; a {wanted} model is, for example, {first}")
+        }
+        (offer, _) => offer,
+    };
+    let offer = visible(&offer).into_owned();
     match failure {
         Failure::Failed(message) => Failure::Failed(message + &offer),
         other => other,
@@ -154,6 +166,22 @@ mod tests {
 
     fn model(document: serde_json::Value) -> Model {
         serde_json::from_value(document).expect("a model")
+    }
+
+    #[test]
+    fn models_of_unknown_kind_count_as_text() {
+        let of = |document: serde_json::Value| -> Model {
+            let mut whole =
+                serde_json::json!({ "id": "x", "object": "model", "created": 1, "owned_by": "us" });
+            whole
+                .as_object_mut()
+                .expect("an object")
+                .extend(document.as_object().expect("an object").clone());
+            model(whole)
+        };
+        let (unknown, image) = (of(serde_json::json!({})), of(serde_json::json!({ "kind": "image" })));
+        assert!(may_be(&unknown, "text") && !may_be(&unknown, "image"));
+        assert!(may_be(&image, "image") && !may_be(&image, "text"));
     }
 
     #[test]

@@ -113,6 +113,21 @@ impl OperatorTarget {
         self.place()?.open().await
     }
 
+    /// The gateway that will accept a key of a place, if one is known to run.
+    pub(crate) fn gateway(&self, keys: &Keys) -> Option<Client> {
+        if let Keys::Gateway(client) = keys {
+            return Some(client.clone());
+        }
+        let Ok(Place::Folder(folder)) = self.place() else { return None };
+        let meant = folder.canonicalize().ok()?;
+        let uses = |gateway: &RunningGateway| {
+            gateway.data.as_deref().is_some_and(|data| data.canonicalize().is_ok_and(|data| data == meant))
+        };
+        let gateway = running::running().into_iter().find(uses)?;
+        let key = gateway.key().ok().flatten()?;
+        Client::builder().base_url(gateway.url()).api_key(key.expose()).max_retries(0).build().ok()
+    }
+
     /// A warning if the place is a folder that no running gateway of this user uses, although some run.
     pub(crate) fn unused(&self) -> Option<String> {
         let Ok(Place::Folder(folder)) = self.place() else { return None };

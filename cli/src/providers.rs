@@ -59,6 +59,8 @@ fn object(preset: &Preset) -> Value {
         "base_url": preset.base_url(),
         "example_base_url": preset.example_base_url,
         "key_variable": preset.key_variable(),
+        "start": preset.start,
+        "own_models": preset.own_models,
         "upstream": preset.upstream(),
         "models": preset.models,
         "embedding_models": preset.embedding_models,
@@ -80,6 +82,9 @@ fn write_shown(out: &mut impl io::Write, preset: &Preset) -> io::Result<()> {
     writeln!(out, "#")?;
     for note in &preset.notes {
         writeln!(out, "# - {note}")?;
+    }
+    if let Some(start) = &preset.start {
+        writeln!(out, "# - `{start}` starts it.")?;
     }
     for (key, page) in &preset.sources {
         writeln!(out, "# {key}: {page}")?;

@@ -17,9 +17,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use gatewright::webhook::{Secret, WEBHOOK_SECRET_VARIABLE};
-use gatewright_gateway::{BindError, Config, ConfigFile, Faults, Gateway, InvalidFault, Watch, presets};
+use gatewright_gateway::{
+    BindError, Config, ConfigFile, Faults, Gateway, InvalidFault, ProviderChoice, ProviderSetup, Watch,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -32,6 +34,7 @@ use crate::amount;
 use crate::data_folder;
 use crate::exit::{Exit, Failure, say};
 use crate::local_keys::LocalKey;
+use crate::provider_choice::ProviderParser;
 use crate::running::{Registration, RunningGateway};
 use crate::signals::{Hangup, Hangups, stop_signal};
 use crate::terminal::is_watched;
@@ -58,11 +61,11 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "FILE", env = "GATEWRIGHT_SERVE_CONFIG", hide_env_values = true)]
     #[arg(value_parser = maybe_path())]
     config: Option<PathBuf>,
-    /// Provider whose models to serve, with its key in its own variable, such as OPENAI_API_KEY; repeatable; see gatewright
-    /// providers
-    #[arg(long, value_name = "NAME", conflicts_with = "config")]
-    #[arg(value_parser = PossibleValuesParser::new(presets().iter().map(|preset| preset.name)), hide_possible_values = true)]
-    provider: Vec<String>,
+    /// Provider whose models to serve, with its key in its own variable, such as OPENAI_API_KEY; with =URL if it is at an address
+    /// of your own; repeatable; see gatewright providers
+    #[arg(long, value_name = "NAME[=URL]", conflicts_with = "config")]
+    #[arg(value_parser = ProviderParser, hide_possible_values = true)]
+    provider: Vec<ProviderChoice>,
     /// Address to listen on; port 0 picks a free port; repeatable [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
@@ -163,11 +166,12 @@ pub(crate) async fn run(arguments: ServeArguments) -> Exit {
     }
     let arguments = Arc::new(arguments);
     let path = arguments.config.clone().filter(|path| !path.as_os_str().is_empty());
+    let has_no_file = path.is_none();
     let watch = path.as_deref().map(Watch::new);
     let file = match &path {
         Some(path) => Some(ConfigFile::read(path)),
         None if arguments.provider.is_empty() => None,
-        None => Some(ConfigFile::of_providers(unique(&arguments.provider))),
+        None => Some(ProviderSetup::of(&arguments.provider).await.config()),
     };
     let file = file.transpose().map_err(|all| Failure::Usage(all.to_string()))?;
     let log = file.as_ref().map(|file| file.log.clone()).unwrap_or_default();
@@ -211,7 +215,10 @@ pub(crate) async fn run(arguments: ServeArguments) -> Exit {
     if arguments.json {
         Announcement::print_json(&gateway, &origins)?;
     } else {
-        Announcement::of(&gateway.config(), traces.is_some()).print(&gateway, &origins)?;
+        let is_simulated = has_no_file && arguments.provider.is_empty();
+        let unused =
+            if is_simulated { announce::unused_providers(|name| std::env::var_os(name)) } else { None };
+        Announcement::of(&gateway.config(), traces.is_some(), unused).print(&gateway, &origins)?;
     }
     #[cfg(feature = "console")]
     if arguments.open {
@@ -277,12 +284,6 @@ fn webhook_secrets(config: &mut Config) -> Result<Option<Origin>, Failure> {
     config.webhook_secret = secrets.next();
     config.webhook_previous_secrets.extend(secrets);
     Ok(config.webhook_secret.is_some().then_some(Origin::CommandLine))
-}
-
-/// Names without duplicates.
-fn unique(names: &[String]) -> impl Iterator<Item = &str> {
-    let is_first = |(index, name): &(usize, &String)| !names[..*index].contains(name);
-    names.iter().enumerate().filter(is_first).map(|(_, name)| name.as_str())
 }
 
 /// An empty variable counts as unset; clap rejects an empty path.

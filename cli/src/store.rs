@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use gatewright_gateway::Registry;
+use serde_json::json;
 
 use crate::data_folder;
 use crate::exit::{Exit, FAILED, Failure, say};
+use crate::json::{self, JsonOption};
 use crate::serve::store;
 
 #[derive(Debug, Args)]
@@ -26,6 +28,8 @@ enum StoreCommand {
         /// Skip generated files, because they are in a bucket
         #[arg(long)]
         no_files: bool,
+        #[command(flatten)]
+        format: JsonOption,
         #[command(flatten)]
         place: StoreLocation,
     },
@@ -92,9 +96,16 @@ pub(crate) async fn run(arguments: StoreArguments) -> Exit {
             say(&format!("the store's tables are at version {version}"));
             Ok(0)
         }
-        StoreCommand::Check { no_files, place } => {
+        StoreCommand::Check { no_files, format, place } => {
             let has_files = !place.store && !no_files;
             let damage = place.open().await?.damage(has_files).await?;
+            let code = if damage.is_empty() { 0 } else { FAILED };
+            if format.json {
+                let document =
+                    json!({ "sound": damage.is_empty(), "files_checked": has_files, "damage": damage });
+                json::write(&mut io::stdout().lock(), &document)?;
+                return Ok(code);
+            }
             for found in &damage {
                 say(found);
             }
@@ -105,7 +116,7 @@ pub(crate) async fn run(arguments: StoreArguments) -> Exit {
                     "the store is sound; files were not checked"
                 });
             }
-            Ok(if damage.is_empty() { 0 } else { FAILED })
+            Ok(code)
         }
         StoreCommand::Backup { to, data } => {
             let data = data_folder::existing(data.as_deref())?;

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use gatewright::visible::visible;
 use textwrap::core::display_width;
+use textwrap::{Options, WordSplitter};
 #[cfg(feature = "server")]
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
@@ -14,9 +15,12 @@ use crate::terminal;
 const GAP: usize = 2;
 /// Width below which a column is not narrowed.
 const MIN_WIDTH: usize = 8;
+/// Tables of fewer columns have no heads.
+const MIN_HEADED: usize = 3;
 
 /// Writes rows in columns as wide as their longest cell. On a terminal that is narrower than that, the widest columns are
-/// narrowed, and their cells continue on further lines. `right`: columns whose cells are aligned to the right.
+/// narrowed, and their cells continue on further lines. If words would have to be broken for that, each row becomes a block of
+/// lines instead. `right`: columns whose cells are aligned to the right.
 pub(crate) fn write<const COLUMNS: usize>(
     out: &mut impl Write,
     rows: &[[String; COLUMNS]],
@@ -41,14 +45,25 @@ fn write_within<const COLUMNS: usize>(
     }
     let natural = widths;
     if let Some(width) = width {
-        narrow(&mut widths, width.saturating_sub(GAP * COLUMNS.saturating_sub(1)));
+        let within = width.saturating_sub(GAP * COLUMNS.saturating_sub(1));
+        let mut least = [0; COLUMNS];
+        for row in &rows {
+            for (least, cell) in least.iter_mut().zip(row) {
+                let words = cell.split(' ').map(display_width);
+                *least = (*least).max(words.max().unwrap_or_default());
+            }
+        }
+        if COLUMNS >= MIN_HEADED && least.iter().sum::<usize>() > within {
+            return write_blocks(out, &rows, width);
+        }
+        narrow(&mut widths, &least, within);
     }
     for row in &rows {
         let mut column = 0;
         let cells: [Vec<Cow<'_, str>>; COLUMNS] = row.each_ref().map(|cell| {
             let (width, whole) = (widths[column], natural[column]);
             column += 1;
-            if width < whole { textwrap::wrap(cell, width) } else { vec![Cow::Borrowed(&**cell)] }
+            if width < whole { textwrap::wrap(cell, unbroken(width)) } else { vec![Cow::Borrowed(&**cell)] }
         });
         let height = cells.iter().map(Vec::len).max().unwrap_or_default();
         for at in 0..height {
@@ -65,16 +80,43 @@ fn write_within<const COLUMNS: usize>(
     Ok(())
 }
 
-/// Narrows the widest columns until all fit into this width together, as far as possible.
-fn narrow(widths: &mut [usize], within: usize) {
+/// Writes the rows below the heads one after the other: the first cell, and below it the others with their heads.
+fn write_blocks<const COLUMNS: usize>(
+    out: &mut impl Write,
+    rows: &[[Cow<'_, str>; COLUMNS]],
+    width: usize,
+) -> io::Result<()> {
+    let Some((heads, rows)) = rows.split_first() else { return Ok(()) };
+    for row in rows {
+        for (column, (head, cell)) in heads.iter().zip(row).enumerate() {
+            let line =
+                if column == 0 { cell.to_string() } else { format!("  {}: {cell}", head.to_lowercase()) };
+            let is_empty = matches!(&**cell, "" | "-");
+            if column == 0 || !is_empty {
+                writeln!(out, "{}", textwrap::fill(&line, unbroken(width).subsequent_indent("    ")))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lines end only between words: a broken URL or name cannot be copied.
+fn unbroken<'a>(width: usize) -> Options<'a> {
+    Options::new(width).break_words(false).word_splitter(WordSplitter::NoHyphenation)
+}
+
+/// Narrows the widest columns until all fit into this width together, as far as their longest words allow.
+fn narrow(widths: &mut [usize], least: &[usize], within: usize) {
     // A wider one would be narrowed to this anyway.
-    for width in &mut *widths {
-        *width = (*width).min(within.max(MIN_WIDTH));
+    for (width, least) in widths.iter_mut().zip(least) {
+        *width = (*width).min(within.max(MIN_WIDTH).max(*least));
     }
     while widths.iter().sum::<usize>() > within {
-        match widths.iter_mut().max() {
-            Some(widest) if *widest > MIN_WIDTH => *widest -= 1,
-            _ => break,
+        let narrowable =
+            widths.iter_mut().zip(least).filter(|(width, least)| **width > MIN_WIDTH.max(**least));
+        match narrowable.map(|(width, _)| width).max() {
+            Some(widest) => *widest -= 1,
+            None => break,
         }
     }
 }
@@ -115,7 +157,11 @@ key_1  app   60 requests/min, 100000
              tokens/day, 5 at once
 ";
         assert_eq!(table(Some(40)), narrow);
-        // Nothing is lost on a terminal that is too narrow for any table.
+        // Nothing is lost on a terminal that is too narrow for a table.
+        assert_eq!(
+            table(Some(20)),
+            "key_1\n  name: app\n  limits: 60\n    requests/min,\n    100000\n    tokens/day, 5 at\n    once\n"
+        );
         let words: Vec<String> = table(Some(1)).split_whitespace().map(str::to_owned).collect();
         assert!(
             ["60", "100000", "once"].iter().all(|word| words.iter().any(|found| found == word)),

@@ -1,10 +1,18 @@
 //! The gateway that a command calls.
 
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
 use clap::Args;
 use gatewright::{API_KEY_VARIABLE, ApiKey, BASE_URL_VARIABLE, Client, ClientBuilder, DEFAULT_BASE_URL};
+use url::{Host, Url};
 
 use crate::exit::Failure;
 use crate::running::{self, RunningGateway};
+
+/// How long an address of this machine is tried.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Where the gateway is, for commands that call one.
 #[derive(Debug, Args)]
@@ -45,6 +53,16 @@ impl Address {
 
 impl Target {
     pub(crate) fn client(&self) -> Result<Client, Failure> {
+        // Without a gateway, a key is not what is missing.
+        if std::env::var_os(API_KEY_VARIABLE).is_none_or(|key| key.is_empty()) {
+            let Address { url, local } = self.address()?;
+            if local.is_none() && is_unused(&url) {
+                return Err(Failure::Usage(format!(
+                    "no gateway runs at {url}: start one with `gatewright serve`; for a gateway elsewhere, set {BASE_URL_VARIABLE} \
+                     and {API_KEY_VARIABLE}"
+                )));
+            }
+        }
         self.client_with(|builder| builder)
     }
 
@@ -66,6 +84,23 @@ impl Target {
         // Commands read the key only from the environment, because process lists show flags.
         Ok(builder.build_saying("; `gatewright serve` and `gatewright keys create` print one")?)
     }
+}
+
+/// Whether an address is one of this machine at which nothing listens.
+fn is_unused(url: &str) -> bool {
+    let Ok(url) = Url::parse(url) else { return false };
+    let is_local = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    let addresses = if is_local { url.socket_addrs(|| None).unwrap_or_default() } else { Vec::new() };
+    let refuses = |address: &SocketAddr| {
+        let connected = TcpStream::connect_timeout(address, LOOK);
+        connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    };
+    !addresses.is_empty() && addresses.iter().all(refuses)
 }
 
 #[cfg(test)]

@@ -14,8 +14,10 @@ use gatewright::types::{
 use gatewright::visible::visible;
 use gatewright::{Client, Error, ErrorKind, SaveOptions, check_place};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure, say};
+use crate::json::{self, JsonOption};
 use crate::models::{choose, unless_known};
 use crate::one_of::one_of;
 use crate::places::check_extension;
@@ -51,6 +53,8 @@ pub(crate) struct VideoArguments {
     #[command(flatten)]
     wait: WaitFlags,
     #[command(flatten)]
+    format: JsonOption,
+    #[command(flatten)]
     target: Target,
 }
 
@@ -65,7 +69,7 @@ pub(crate) async fn run(arguments: VideoArguments) -> Exit {
     };
     let is_new = arguments.task.is_none();
     let place = arguments.out.as_path();
-    let saving = save(&client, &task, is_new, place, &arguments.wait);
+    let saving = save(&client, &task, is_new, place, &arguments);
     tokio::select! {
         saved = saving => saved,
         Ok(()) = tokio::signal::ctrl_c() => {
@@ -92,7 +96,7 @@ async fn submit(client: &Client, arguments: &VideoArguments) -> Result<String, F
         };
         match client.videos().generations().create(&request).await {
             Ok(task) => Ok(task.into_inner().id),
-            Err(error) => Err(unless_known(client, &request.model, error).await),
+            Err(error) => Err(unless_known(client, &request.model, "video", error).await),
         }
     };
     tokio::select! {
@@ -102,9 +106,9 @@ async fn submit(client: &Client, arguments: &VideoArguments) -> Result<String, F
 }
 
 /// Waits for a task, and saves its video. is_new: whether this program submitted it.
-async fn save(client: &Client, task: &str, is_new: bool, place: &Path, wait: &WaitFlags) -> Exit {
+async fn save(client: &Client, task: &str, is_new: bool, place: &Path, arguments: &VideoArguments) -> Exit {
     let line = progress_line(task);
-    let waited = wait_for(client, task, is_new, wait, &line).await;
+    let waited = wait_for(client, task, is_new, &arguments.wait, &line).await;
     line.finish_and_clear();
     let done = waited.map_err(|error| {
         let is_late = error.kind() == ErrorKind::Timeout;
@@ -116,7 +120,14 @@ async fn save(client: &Client, task: &str, is_new: bool, place: &Path, wait: &Wa
         }
     })?;
     client.save_video(&done, place, SaveOptions::default()).await?;
-    writeln!(io::stdout().lock(), "{}", place.display())?;
+    let mut out = io::stdout().lock();
+    if arguments.format.json {
+        // As the gateway sent it: it may have more members than our types know.
+        let done = serde_json::from_slice::<Value>(&done).unwrap_or_default();
+        json::write(&mut out, &json!({ "file": place.display().to_string(), "task": done }))?;
+    } else {
+        writeln!(out, "{}", place.display())?;
+    }
     Ok(0)
 }
 

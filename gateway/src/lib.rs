@@ -57,6 +57,7 @@ mod models;
 mod node_registry;
 mod observe;
 mod offers;
+mod provider_setup;
 mod random;
 mod relay;
 mod routing;
@@ -108,6 +109,7 @@ pub use crate::keys::{
 pub use crate::media::FAILURE_MARKER;
 pub use crate::observe::{Traces, TracesError};
 pub use crate::offers::{Offer, offers};
+pub use crate::provider_setup::{ProviderChoice, ProviderSetup};
 pub use crate::server::{BindError, Control, Embedded, Gateway, Reloaded};
 pub use crate::server::{Match, match_route};
 pub use crate::shared::{ConfigDocument, ConfigPush, ConfigPushed, ConfigRevision};

@@ -23,6 +23,10 @@ struct Provider {
     base_url: Option<String>,
     example_base_url: Option<String>,
     key_variable: Option<String>,
+    /// The command that starts it.
+    start: Option<String>,
+    /// What its model names are, if no list has them.
+    own_models: Option<String>,
     /// All keys of an upstream, as TOML.
     upstream: String,
     models: Vec<String>,
@@ -91,6 +95,19 @@ impl Provider {
     fn page(&self) -> String {
         let Self { name, title, .. } = self;
         let mut page = format!("# {title}\n\n{GENERATED}\n\n");
+        if let Some(start) = &self.start {
+            _ = write!(page, "Start the server, for example with `{start}`. ");
+        }
+        if self.own_models.is_none() {
+            let variable =
+                self.key_variable.as_ref().map_or_else(String::new, |variable| format!("{variable}=… "));
+            let url = self.example_base_url.as_ref().map_or_else(String::new, |url| format!("={url}"));
+            _ = write!(
+                page,
+                "This puts a gateway in front of it:\n\n```sh fragment\n{variable}gatewright serve --provider {name}{url}\n```\n\n\
+                 To set more, use a file, which `gatewright config init --provider {name}` writes for you. "
+            );
+        }
         match &self.key_variable {
             Some(variable) => {
                 _ = writeln!(

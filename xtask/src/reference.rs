@@ -200,7 +200,7 @@ fn page(schema: &Value, overrides: &Overrides, restarts: &BTreeSet<String>) -> R
             _ = writeln!(page, "| {} |", cells.join(" | "));
         }
         if section == "upstreams" {
-            page += "\nThe flag `--provider` replaces the table: it runs a gateway without a file.\n";
+            page += "\nThe flag `--provider` replaces the table: it runs a gateway without a file. `gatewright config init --provider NAME` writes the table.\n";
         }
     }
     let named = overrides.flags.keys().chain(overrides.variables.keys()).chain(restarts);

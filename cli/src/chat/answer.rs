@@ -9,10 +9,12 @@ use gatewright::types::{ChatCompletionRequest, ChatStreamOptions, ChatUsage};
 use gatewright::visible::visible_lines;
 use gatewright::{Client, Error, ErrorKind};
 
+use super::cost::cost;
+use super::wrap::WordWrap;
 use crate::amount;
 use crate::exit::{Failure, say};
 use crate::models::unless_known;
-use crate::terminal::{DIM, Paint};
+use crate::terminal::{self, DIM, Paint};
 
 /// Longest answer, in bytes.
 const LONGEST: usize = 8 << 20;
@@ -29,7 +31,7 @@ impl IncompleteAnswer {
     /// The failure, as a message for the user.
     pub(super) async fn told(self, client: &Client, model: &str) -> Failure {
         match self {
-            Self::Call(error) => unless_known(client, model, *error).await,
+            Self::Call(error) => unless_known(client, model, "text", *error).await,
             Self::Off(error) => broke_off(&error),
             Self::Output(error) => error.into(),
         }
@@ -67,8 +69,7 @@ pub(super) async fn print(
     request: &ChatCompletionRequest,
     said: &mut String,
 ) -> Result<(), IncompleteAnswer> {
-    let mut out = io::stdout();
-    let to_terminal = out.is_terminal();
+    let mut out = AnswerOutput::new();
     let summary = Summary::begin();
     let mut request = Cow::Borrowed(request);
     if summary.is_shown {
@@ -80,32 +81,30 @@ pub(super) async fn print(
         let chunk = match chunk {
             Ok(chunk) => chunk,
             Err(error) => {
-                end_line(&mut out, said)?;
+                out.end_line(said)?;
                 return Err(IncompleteAnswer::Off(Box::new(error)));
             }
         };
         usage = chunk.usage.or(usage);
         for choice in chunk.choices.iter().filter(|choice| choice.index == 0) {
             if let Some(text) = choice.delta.content.as_deref().filter(|text| !text.is_empty()) {
-                let shown = if to_terminal { visible_lines(text) } else { Cow::Borrowed(text) };
-                out.write_all(shown.as_bytes())?;
-                out.flush()?;
+                out.write(text)?;
                 said.push_str(text);
             }
             if choice.finish_reason.as_ref().is_some_and(|reason| reason.as_str() == "length") {
-                end_line(&mut out, said)?;
+                out.end_line(said)?;
                 say("the answer was cut off at the model's token limit");
                 return Ok(());
             }
         }
         if said.len() > LONGEST {
-            end_line(&mut out, said)?;
+            out.end_line(said)?;
             say(&format!("the answer is longer than {}: the rest is omitted", amount::bytes(LONGEST as u64)));
             return Ok(());
         }
     }
-    end_line(&mut out, said)?;
-    summary.show(usage.as_ref());
+    out.end_line(said)?;
+    summary.show(client, &request.model, usage.as_ref()).await;
     Ok(())
 }
 
@@ -117,18 +116,18 @@ pub(super) async fn print_whole(
 ) -> Result<(), IncompleteAnswer> {
     let summary = Summary::begin();
     let answer = client.chat().completions().create(request).await?.into_inner();
-    let mut out = io::stdout();
-    let to_terminal = out.is_terminal();
-    let shown = |text: &str| if to_terminal { visible_lines(text).into_owned() } else { text.to_owned() };
     if as_json {
+        let mut out = io::stdout();
         let json = serde_json::to_string_pretty(&answer).map_err(io::Error::other)?;
-        writeln!(out, "{}", shown(&json))?;
+        let shown = if out.is_terminal() { visible_lines(&json) } else { Cow::Borrowed(&*json) };
+        writeln!(out, "{shown}")?;
         return Ok(());
     }
     let text = answer.text().unwrap_or_default();
-    out.write_all(shown(text).as_bytes())?;
-    end_line(&mut out, text)?;
-    summary.show(Some(&answer.usage));
+    let mut out = AnswerOutput::new();
+    out.write(text)?;
+    out.end_line(text)?;
+    summary.show(client, &request.model, Some(&answer.usage)).await;
     Ok(())
 }
 
@@ -144,27 +143,69 @@ impl Summary {
         Self { is_shown, began: Instant::now() }
     }
 
-    fn show(&self, usage: Option<&ChatUsage>) {
+    async fn show(&self, client: &Client, model: &str, usage: Option<&ChatUsage>) {
         if !self.is_shown {
             return;
         }
         let time = format!("{:.1} s", self.began.elapsed().as_secs_f64());
-        let text = usage.map_or_else(
-            || format!("({time})"),
-            |usage| {
+        let text = match usage {
+            None => format!("({time})"),
+            Some(usage) => {
                 let ChatUsage { prompt_tokens, completion_tokens, .. } = usage;
-                format!("({prompt_tokens} tokens in, {completion_tokens} out, {time})")
-            },
-        );
+                let cost = cost(client, model, usage).await;
+                let cost = cost.map_or_else(String::new, |cost| format!(", cost {cost}"));
+                format!("({prompt_tokens} tokens in, {completion_tokens} out, {time}{cost})")
+            }
+        };
         // A closed standard error loses nothing but this line.
         _ = writeln!(io::stderr(), "{}", Paint::on(&io::stderr()).paint(DIM, text));
     }
 }
 
-/// Ensures that the next output starts on a new line.
-fn end_line(out: &mut io::Stdout, said: &str) -> io::Result<()> {
-    if !said.is_empty() && !said.ends_with('\n') {
-        writeln!(out)?;
+/// Standard output: on a terminal, without control characters, and wrapped between words.
+struct AnswerOutput {
+    out: io::Stdout,
+    is_terminal: bool,
+    wrap: Option<WordWrap>,
+}
+
+impl AnswerOutput {
+    fn new() -> Self {
+        let out = io::stdout();
+        let is_terminal = out.is_terminal();
+        Self { out, is_terminal, wrap: terminal::width().map(WordWrap::new) }
     }
-    Ok(())
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        let shown = if self.is_terminal { visible_lines(text) } else { Cow::Borrowed(text) };
+        match &mut self.wrap {
+            Some(wrap) => self.out.write_all(wrap.push(&shown).as_bytes())?,
+            None => self.out.write_all(shown.as_bytes())?,
+        }
+        self.out.flush()
+    }
+
+    /// Writes what is held back, and ensures that the next output starts on a new line.
+    fn end_line(&mut self, said: &str) -> io::Result<()> {
+        self.finish()?;
+        if !said.is_empty() && !said.ends_with('\n') {
+            writeln!(self.out)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if let Some(wrap) = &mut self.wrap {
+            self.out.write_all(wrap.finish().as_bytes())?;
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+}
+
+/// The last word of an answer that is interrupted is part of the conversation, too.
+impl Drop for AnswerOutput {
+    fn drop(&mut self) {
+        _ = self.finish();
+    }
 }

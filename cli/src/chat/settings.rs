@@ -20,6 +20,12 @@ pub(super) struct AnswerSettings {
     /// Randomness of the answer, 0 to 2
     #[arg(long, value_name = "NUMBER")]
     temperature: Option<f64>,
+    /// Share of the most probable tokens to choose from, 0 to 1
+    #[arg(long, value_name = "NUMBER")]
+    top_p: Option<f64>,
+    /// Text at which the answer ends, without it; repeatable
+    #[arg(long, value_name = "TEXT")]
+    stop: Vec<String>,
     /// Maximum number of tokens of the answer
     #[arg(long, value_name = "COUNT")]
     max_tokens: Option<i64>,
@@ -31,6 +37,8 @@ pub(super) struct AnswerSettings {
 impl AnswerSettings {
     pub(super) fn apply(&self, request: &mut ChatCompletionRequest) {
         request.temperature = self.temperature;
+        request.top_p = self.top_p;
+        request.stop = (!self.stop.is_empty()).then(|| self.stop.clone().into());
         request.max_tokens = self.max_tokens;
         request.reasoning_effort = self.effort.as_deref().map(ChatCompletionRequestReasoningEffort::from);
     }

@@ -45,7 +45,8 @@ pub(super) fn client(target: &Target, limit: Duration) -> Result<Client, Finding
             Some(_) if is_set => "key",
             Some(_) => {
                 return Finding::new("key", FindingLevel::Fail, message).advise(format!(
-                    "export {API_KEY_VARIABLE}=…; `gatewright serve` prints a key, `gatewright keys create` makes one"
+                    "for a gateway of yours on this machine: eval \"$(gatewright keys local)\"; for another one: export \
+                     {API_KEY_VARIABLE}=…, with a key that its operator made with `gatewright keys create`"
                 ));
             }
         };
@@ -178,7 +179,7 @@ impl Gateway<'_> {
                     if error.code() == Some(ErrorCode::MODEL_NOT_FOUND.code)
                         && models.iter().all(|listed| listed.id != model) =>
                 {
-                    let failure = unless_known(self.client, model, error).await;
+                    let failure = unless_known(self.client, model, "text", error).await;
                     return examined.add(
                         Finding::new(protocol, FindingLevel::Fail, failure.message())
                             .advise("`gatewright models` lists the models that the key may use"),

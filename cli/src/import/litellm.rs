@@ -1,6 +1,7 @@
 //! Reads a config.yaml of LiteLLM's proxy: what each deployment, alias, fallback and key becomes here. Anything not
 //! converted is listed with its path.
 
+mod invalid_yaml;
 #[cfg(test)]
 pub(crate) mod mixed;
 mod providers;
@@ -47,9 +48,8 @@ pub(super) struct Imported {
 
 /// `source`: the file's name. Errors: the text is not YAML, exceeds the limits, or has no model list.
 pub(super) fn import(yaml: &str, source: &str) -> Result<Imported, String> {
-    let document: Value = serde_saphyr::from_str_with_options(yaml, bounds())
-        // Without an excerpt of the file, which may contain keys.
-        .map_err(|error| format!("it is not valid YAML: {}", error.without_snippet()))?;
+    let document: Value =
+        serde_saphyr::from_str_with_options(yaml, bounds()).map_err(|error| invalid_yaml::explain(&error))?;
     let Value::Object(members) = document else { return Err("it has no settings".to_owned()) };
     let mut document = Section::of_file(members);
     let Some(Ok(deployments)) = document.take("model_list").map(Setting::list) else {
@@ -137,11 +137,11 @@ impl LitellmImport {
         };
         let base = parameters.take("api_base").or_else(|| parameters.take("base_url"));
         let base = base.map(|base| base.text()).transpose()?;
-        let (provider, model) =
-            provider(&called, base.as_deref()).map_err(|why| format!("{at}: {id}: {why}"))?;
+        let (provider, model) = provider(&called, base.as_deref(), &mut parameters)
+            .map_err(|why| format!("{at}: {id}: {why}"))?;
         let refused = match makes {
-            Some("embedding") if provider.kind == "messages" => Some("embeddings"),
-            Some("image" | "video") if matches!(provider.kind, "messages" | "native") => {
+            Some("embedding") if matches!(provider.kind, "messages" | "converse") => Some("embeddings"),
+            Some("image" | "video") if matches!(provider.kind, "messages" | "native" | "converse") => {
                 Some("images and videos")
             }
             _ => None,
@@ -174,10 +174,13 @@ impl LitellmImport {
             Some(key) => self.variable(&key, &format!("UPSTREAM_{own}_API_KEY")),
             None => provider.key_variable.map(str::to_owned),
         };
+        let is_signed = provider.is_signed && key.is_none();
         let upstream = self.upstream(
             Upstream {
                 name: provider.name,
                 kind: provider.kind,
+                preset: provider.preset,
+                is_signed,
                 base_url: provider.base_url,
                 key,
                 timeout_s: timeout_s.or(self.timeout_s),

@@ -18,6 +18,10 @@ pub(super) struct Plan {
 pub(super) struct Upstream {
     pub(super) name: String,
     pub(super) kind: &'static str,
+    /// The provider of ours that sets the kind and more.
+    pub(super) preset: Option<&'static str>,
+    /// Whether requests are signed with the credentials of AWS that the gateway finds.
+    pub(super) is_signed: bool,
     pub(super) base_url: String,
     /// Variable of its key.
     pub(super) key: Option<String>,
@@ -95,8 +99,14 @@ impl Plan {
 impl Upstream {
     fn write(&self, text: &mut String) {
         line(text, &format!("\n[upstreams.{}]", key(&self.name)));
-        line(text, &format!("kind = {}", quoted(self.kind)));
+        match self.preset {
+            Some(preset) => line(text, &format!("provider = {}", quoted(preset))),
+            None => line(text, &format!("kind = {}", quoted(self.kind))),
+        }
         line(text, &format!("base_url = {}", quoted(&self.base_url)));
+        if self.is_signed {
+            line(text, "key = { sigv4 = {} }");
+        }
         if let Some(variable) = &self.key {
             line(text, &format!("key = {{ env = {} }}", quoted(variable)));
         }

@@ -2,19 +2,22 @@
 
 use std::io::{self, Write as _};
 
-use gatewright_gateway::{Key, KeyLimits, Scopes};
+use gatewright_gateway::{Key, KeyLimits, Scopes, UsageRow};
+use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::json;
 use crate::table::{self, instant};
 
-/// Prints keys in a table, or as a JSON array. now: in seconds since 1970.
-pub(super) fn list(keys: &[Key], now: u64, is_json: bool) -> Exit {
+/// Prints keys in a table, or as a JSON array. `usage`: of this month, a row for each key that was used. now: in seconds since
+/// 1970.
+pub(super) fn list(keys: &[Key], usage: &[UsageRow], now: u64, is_json: bool) -> Exit {
     let mut out = io::BufWriter::new(io::stdout().lock());
     if is_json {
-        json::write(&mut out, &keys)?;
+        json::write(&mut out, &keys.iter().map(|key| object(key, usage)).collect::<Vec<_>>())?;
     } else {
-        let heads = ["ID", "NAME", "STATUS", "CREATED", "EXPIRES", "LIMITS", "SCOPES"].map(str::to_owned);
+        let heads = ["ID", "NAME", "STATUS", "CREATED", "EXPIRES", "LIMITS", "SCOPES", "USED THIS MONTH"];
+        let heads = heads.map(str::to_owned);
         let row = |key: &Key| {
             [
                 key.id.clone(),
@@ -24,6 +27,7 @@ pub(super) fn list(keys: &[Key], now: u64, is_json: bool) -> Exit {
                 instant(key.expires),
                 limits(&key.limits),
                 scopes(&key.scopes),
+                used(of(key, usage)),
             ]
         };
         let rows: Vec<_> = std::iter::once(heads).chain(keys.iter().map(row)).collect();
@@ -31,6 +35,38 @@ pub(super) fn list(keys: &[Key], now: u64, is_json: bool) -> Exit {
     }
     out.flush()?;
     Ok(0)
+}
+
+/// A key with its usage of this month.
+fn object(key: &Key, usage: &[UsageRow]) -> Value {
+    let mut object = json!(key);
+    object["usage_this_month"] = match of(key, usage) {
+        None => json!({ "requests": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0, "unpriced": 0 }),
+        Some(row) => json!({
+            "requests": row.requests, "input_tokens": row.input_tokens, "output_tokens": row.output_tokens, "cost": row.cost,
+            "unpriced": row.unpriced,
+        }),
+    };
+    object
+}
+
+/// The usage of a key; `None`: it was not used.
+fn of<'u>(key: &Key, usage: &'u [UsageRow]) -> Option<&'u UsageRow> {
+    usage.iter().find(|row| row.key.as_deref() == Some(key.id.as_str()))
+}
+
+/// Usage in a line; a dash if there is none.
+fn used(row: Option<&UsageRow>) -> String {
+    let Some(row) = row.filter(|row| row.requests > 0) else { return "-".to_owned() };
+    let requests = if row.requests == 1 { "request" } else { "requests" };
+    let tokens = row.input_tokens.saturating_add(row.output_tokens);
+    let cost = match row.unpriced {
+        // Nothing is known of its cost.
+        unpriced if unpriced == row.requests => String::new(),
+        0 => format!(", cost {:.6}", row.cost),
+        unpriced => format!(", cost {:.6} without {unpriced} unpriced", row.cost),
+    };
+    format!("{} {requests}, {tokens} tokens{cost}", row.requests)
 }
 
 /// Whether the gateway accepts a key at this time, and why not.
@@ -70,11 +106,11 @@ fn scopes(scopes: &Scopes) -> String {
     if named.is_empty() { "all".to_owned() } else { named.join("; ") }
 }
 
-/// Prints a key, one member per line, or as JSON.
-pub(super) fn one(key: &Key, is_json: bool) -> Exit {
+/// Prints a key, one member per line, or as JSON. `usage`: of this month, if it is part of the answer.
+pub(super) fn one(key: &Key, usage: Option<&[UsageRow]>, is_json: bool) -> Exit {
     let mut out = io::BufWriter::new(io::stdout().lock());
     if is_json {
-        json::write(&mut out, key)?;
+        json::write(&mut out, &usage.map_or_else(|| json!(key), |usage| object(key, usage)))?;
         out.flush()?;
         return Ok(0);
     }
@@ -101,7 +137,9 @@ pub(super) fn one(key: &Key, is_json: bool) -> Exit {
         ("cost per month", amount(limits.cost_per_month)),
         ("file bytes", count(limits.file_bytes)),
     ];
-    table::write(&mut out, &rows.map(|(name, value)| [name.to_owned(), value]), 0..0)?;
+    let used = usage.map(|usage| ("used this month", used(of(key, usage))));
+    let rows: Vec<_> = rows.into_iter().chain(used).map(|(name, value)| [name.to_owned(), value]).collect();
+    table::write(&mut out, &rows, 0..0)?;
     out.flush()?;
     Ok(0)
 }
@@ -129,6 +167,26 @@ mod tests {
         assert_eq!((status(&expiring, 99), status(&expiring, 100)), ("active", "expired"));
         let revoked = key(&serde_json::json!({ "expires": 100, "revoked": 50 }));
         assert_eq!(status(&revoked, 200), "revoked");
+    }
+
+    #[test]
+    fn usage_is_that_of_the_key_with_its_cost_as_far_as_it_is_known() {
+        let row = |key: &str, requests: u64, unpriced: u64| -> UsageRow {
+            serde_json::from_value(json!({
+                "day": null, "key": key, "name": "app", "model": null, "upstream": null, "requests": requests, "complete": 1,
+                "estimated": 0, "input_tokens": 100, "cached_tokens": 0, "cache_write_tokens": 0, "output_tokens": 23,
+                "reasoning_tokens": 0, "cost": 0.5, "unpriced": unpriced,
+            }))
+            .expect("a row")
+        };
+        let mine = key(&json!({}));
+        let told = |usage: &[UsageRow]| used(of(&mine, usage));
+        assert_eq!(told(&[row("key_2", 1, 0)]), "-");
+        assert_eq!(told(&[row("key_2", 1, 0), row("key_1", 1, 0)]), "1 request, 123 tokens, cost 0.500000");
+        assert_eq!(told(&[row("key_1", 2, 1)]), "2 requests, 123 tokens, cost 0.500000 without 1 unpriced");
+        assert_eq!(told(&[row("key_1", 2, 2)]), "2 requests, 123 tokens");
+        assert_eq!(object(&mine, &[row("key_1", 2, 1)])["usage_this_month"]["output_tokens"], 23);
+        assert_eq!(object(&mine, &[])["usage_this_month"]["requests"], 0);
     }
 
     #[test]

@@ -17,6 +17,9 @@ pub(super) struct ShowArguments {
     /// text: for a terminal; github: one GitHub Actions annotation per failed check
     #[arg(long, value_enum, default_value_t = ShowFormat::Text)]
     format: ShowFormat,
+    /// Print JSON: the report in canonical form
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     #[command(flatten)]
     profile: ProfileOption,
     /// Report; - is standard input
@@ -31,7 +34,15 @@ enum ShowFormat {
 }
 
 pub(super) fn run(arguments: &ShowArguments) -> Exit {
-    let report = input::report(&arguments.file, &arguments.profile.validator(false)?)?;
+    let validator = arguments.profile.validator(false)?;
+    if arguments.json {
+        let document = input::document(&arguments.file, &validator)?;
+        let canonical = validator.canonical(&document);
+        let canonical = canonical.map_err(|outcome| input::refused(&arguments.file, &document, &outcome))?;
+        places::write(&canonical, None)?;
+        return Ok(0);
+    }
+    let report = input::report(&arguments.file, &validator)?;
     let text = match arguments.format {
         ShowFormat::Text => terminal(&report, colour(&io::stdout())),
         ShowFormat::Github => annotations(&report),

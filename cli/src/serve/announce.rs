@@ -1,18 +1,22 @@
 //! The output of `gatewright serve` when it is ready: its address, the enabled features, and how to call it.
 
-use std::io::{self, Write};
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use gatewright::visible::visible;
 use gatewright::webhook::WEBHOOK_SECRET_VARIABLE;
-use gatewright_gateway::{Config, Faults, Gateway, Kind, ModelKind};
+use gatewright_gateway::{Config, Faults, Gateway, Kind, ModelKind, presets};
 
 use super::key::{LocalKeys, Origin};
 use crate::amount::bytes;
-use crate::terminal::{BOLD, DIM, Paint};
+use crate::terminal::{self, BOLD, DIM, Paint};
 
 /// Maximum number of names in a line.
 const MAX_NAMES: usize = 5;
+/// Width of the titles of lines, with the spaces around them.
+const TITLE_WIDTH: usize = 13;
 
 /// What a configuration enables, for the user; determined before the gateway gets it.
 pub(super) struct Announcement {
@@ -66,8 +70,8 @@ impl Origins {
 }
 
 impl Announcement {
-    /// `traces`: whether traces are exported.
-    pub(super) fn of(config: &Config, traces: bool) -> Self {
+    /// `traces`: whether traces are exported. `unused`: how to use providers whose keys are set.
+    pub(super) fn of(config: &Config, traces: bool, unused: Option<String>) -> Self {
         let model = config.models.iter().find(|model| model.kind == ModelKind::Text);
         let mut on = vec![
             ("Upstreams", upstreams(config)),
@@ -75,6 +79,7 @@ impl Announcement {
             ("TLS", tls(config)),
             ("Operators", operators(config)),
         ];
+        on.extend(unused.map(|unused| ("Providers", unused)));
         on.extend(chosen(config, traces));
         Self {
             provider: provider(config),
@@ -104,10 +109,19 @@ impl Announcement {
     /// For the user. Secrets that were supplied are not printed.
     pub(super) fn print(&self, gateway: &Gateway, origins: &Origins) -> io::Result<()> {
         let stdout = io::stdout();
-        let paint = Paint::on(&stdout);
+        let text = self.text(gateway, origins, Paint::on(&stdout), terminal::width());
         let mut out = stdout.lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    /// `width`: that of the terminal. Commands stay whole, to be copied.
+    fn text(&self, gateway: &Gateway, origins: &Origins, paint: Paint, width: Option<usize>) -> String {
+        let mut out = String::new();
         let urls = gateway.urls().join(", ");
-        writeln!(out, "Gateway at {}, with {}. Ctrl-C stops it.\n", paint.paint(BOLD, urls), self.provider)?;
+        let first =
+            format!("Gateway at {}, with {}. Ctrl-C stops it.", paint.paint(BOLD, urls), self.provider);
+        _ = writeln!(out, "{}\n", wrapped(&first, 0, width));
         let others = if gateway.lasts() {
             ", and those of `gatewright keys`"
         } else if gateway.config().admin_key.is_some() {
@@ -124,16 +138,17 @@ impl Announcement {
             told.push(("Webhooks", webhooks(gateway)));
         }
         for (title, what) in told.iter().chain(&self.on) {
-            writeln!(out, "  {}  {}", paint.paint(DIM, format_args!("{title:9}")), visible(what))?;
+            let line = format!("  {}  {}", paint.paint(DIM, format_args!("{title:9}")), visible(what));
+            _ = writeln!(out, "{}", wrapped(&line, TITLE_WIDTH, width));
         }
-        self.print_call(&mut out, gateway, origins, paint)?;
+        self.write_call(&mut out, gateway, origins, paint);
         if self.has_private_webhooks && gateway.webhook_secret_is_new() {
             let secret = gateway.webhook_secret().expose();
-            writeln!(out, "\n{}", paint.paint(BOLD, "To verify its webhooks:"))?;
-            writeln!(out, "  export {WEBHOOK_SECRET_VARIABLE}={secret}")?;
+            _ = writeln!(out, "\n{}", paint.paint(BOLD, "To verify its webhooks:"));
+            _ = writeln!(out, "  export {WEBHOOK_SECRET_VARIABLE}={secret}");
         }
-        writeln!(out)?;
-        out.flush()
+        out.push('\n');
+        out
     }
 
     fn store(&self, gateway: &Gateway) -> String {
@@ -148,29 +163,23 @@ impl Announcement {
         }
     }
 
-    fn print_call(
-        &self,
-        out: &mut impl Write,
-        gateway: &Gateway,
-        origins: &Origins,
-        paint: Paint,
-    ) -> io::Result<()> {
+    fn write_call(&self, out: &mut String, gateway: &Gateway, origins: &Origins, paint: Paint) {
         let url = gateway.url();
-        writeln!(out, "\n{}", paint.paint(BOLD, "To call it:"))?;
+        _ = writeln!(out, "\n{}", paint.paint(BOLD, "To call it:"));
         if origins.shows_key() {
-            writeln!(out, "  export GATEWRIGHT_BASE_URL={url}")?;
-            writeln!(out, "  export GATEWRIGHT_API_KEY={}", gateway.key().expose())?;
+            _ = writeln!(out, "  export GATEWRIGHT_BASE_URL={url}");
+            _ = writeln!(out, "  export GATEWRIGHT_API_KEY={}", gateway.key().expose());
         } else if origins.key.is_none() {
-            writeln!(
+            _ = writeln!(
                 out,
                 "  eval \"$(gatewright keys local)\"  # sets GATEWRIGHT_BASE_URL and GATEWRIGHT_API_KEY"
-            )?;
+            );
         } else {
             // A key that was supplied is already known to its users.
-            writeln!(out, "  export GATEWRIGHT_BASE_URL={url}  # and set GATEWRIGHT_API_KEY to the key")?;
+            _ = writeln!(out, "  export GATEWRIGHT_BASE_URL={url}  # and set GATEWRIGHT_API_KEY to the key");
         }
         if let Some(admin) = origins.local_keys.admin.as_ref().filter(|kept| kept.is_new) {
-            writeln!(out, "  export GATEWRIGHT_SERVE_ADMIN_KEY={}  # for operators", admin.key.expose())?;
+            _ = writeln!(out, "  export GATEWRIGHT_SERVE_ADMIN_KEY={}  # for operators", admin.key.expose());
         }
         if let Some(model) = &self.model {
             let request = serde_json::json!({
@@ -178,13 +187,47 @@ impl Announcement {
                 "messages": [{"role": "user", "content": "Say hello"}],
             });
             let request = request.to_string().replace('\'', "\\u0027");
-            writeln!(out, "  curl {url}/v1/chat/completions \\")?;
-            writeln!(out, "    -H \"Authorization: Bearer $GATEWRIGHT_API_KEY\" \\")?;
-            writeln!(out, "    -H 'Content-Type: application/json' \\")?;
-            writeln!(out, "    -d '{}'", visible(&request))?;
+            _ = writeln!(out, "  curl {url}/v1/chat/completions \\");
+            _ = writeln!(out, "    -H \"Authorization: Bearer $GATEWRIGHT_API_KEY\" \\");
+            _ = writeln!(out, "    -H 'Content-Type: application/json' \\");
+            _ = writeln!(out, "    -d '{}'", visible(&request));
         }
-        writeln!(out, "\nBase URL for SDKs: {url}/v1\n  {url} if the SDK adds the version")
+        _ = writeln!(out, "\nBase URL for SDKs: {url}/v1\n  {url} if the SDK adds the version");
     }
+}
+
+/// How to use the providers whose keys are set, for a gateway that only simulates one.
+pub(super) fn unused_providers(variable: fn(&str) -> Option<OsString>) -> Option<String> {
+    let mut found: Vec<(&str, &str)> = Vec::new();
+    for preset in presets().iter().filter(|preset| preset.base_url().is_some()) {
+        let Some(name) = preset.key_variable() else { continue };
+        let is_set = variable(name).is_some_and(|key| !key.is_empty());
+        // The first provider with a variable is the main one.
+        if is_set && found.iter().all(|(known, _)| *known != name) {
+            found.push((name, preset.name));
+        }
+    }
+    let names: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
+    let (last, first) = names.split_last()?;
+    let names = match first {
+        [] => format!("{last} is set"),
+        first => format!("{} and {last} are set", first.join(", ")),
+    };
+    let flags: Vec<String> = found.iter().map(|(_, provider)| format!(" --provider {provider}")).collect();
+    let uses = if found.len() == 1 { "uses it" } else { "uses them" };
+    Some(format!("{names}: `gatewright serve{}` {uses}", flags.concat()))
+}
+
+/// A line wrapped between words. `indent`: of further lines. `width`: of the terminal.
+fn wrapped(line: &str, indent: usize, width: Option<usize>) -> String {
+    let Some(width) = width else { return line.to_owned() };
+    let indent = " ".repeat(indent);
+    // Addresses and names of files stay whole.
+    let options = textwrap::Options::new(width)
+        .subsequent_indent(&indent)
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::fill(line, options)
 }
 
 /// The provider that answers.
@@ -291,6 +334,28 @@ fn chosen(config: &Config, traces: bool) -> impl Iterator<Item = (&'static str, 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn providers_whose_keys_are_set_are_named_with_the_command() {
+        assert_eq!(unused_providers(|_| None), None);
+        assert_eq!(unused_providers(|_| Some(OsString::new())), None, "empty variables count as unset");
+        let one = unused_providers(|name| (name == "OPENAI_API_KEY").then(|| "k".into()));
+        let told = "OPENAI_API_KEY is set: `gatewright serve --provider openai` uses it";
+        assert_eq!(one.as_deref(), Some(told));
+        let two = |name: &str| ["GEMINI_API_KEY", "ANTHROPIC_API_KEY"].contains(&name).then(|| "k".into());
+        let told = "ANTHROPIC_API_KEY and GEMINI_API_KEY are set: `gatewright serve --provider anthropic --provider gemini` \
+                    uses them";
+        assert_eq!(unused_providers(two).as_deref(), Some(told));
+    }
+
+    #[test]
+    fn lines_are_wrapped_between_words_and_addresses_stay_whole() {
+        let line = "  Keys       kept in /home/somebody/.local/state/gatewright/client.key and admin.key";
+        let narrow = wrapped(line, TITLE_WIDTH, Some(60));
+        let whole = "  Keys       kept in\n             /home/somebody/.local/state/gatewright/client.key\n             and admin.key";
+        assert_eq!(narrow, whole);
+        assert_eq!(wrapped(line, TITLE_WIDTH, None), line);
+    }
 
     #[test]
     fn long_list_of_names_is_truncated() {

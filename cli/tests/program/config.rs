@@ -121,6 +121,25 @@ fn check_reports_each_problem_with_its_location() {
 }
 
 #[test]
+fn check_describes_files_as_json() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("right.toml"), RIGHT).expect("written");
+    std::fs::write(folder.path().join("wrong.toml"), RIGHT.replace("kind", "knid")).expect("written");
+    let mut command = gatewright();
+    command.args(["config", "check", "--json", "right.toml", "wrong.toml"]).current_dir(folder.path());
+    let output = command.env("MY_KEY", "sk-canary-of-the-file-1").output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(1));
+    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&told[0]["file"], &told[0]["valid"]), (&"right.toml".into(), &true.into()));
+    assert_eq!(told[0]["problems"], Value::Array(Vec::new()));
+    assert_eq!(told[1]["valid"], false);
+    let problems = told[1]["problems"].as_array().expect("a list");
+    let unknown = problems.iter().find(|problem| problem["key"] == "upstreams.one.knid").expect("the key");
+    assert_eq!((&unknown["line"], &unknown["column"]), (&6.into(), &1.into()), "{told}");
+    assert_eq!(unknown["message"], "unknown key; did you mean kind?");
+}
+
+#[test]
 fn schema_of_configuration_files_is_a_json_schema() {
     let output = run(&["config", "schema"]);
     assert_eq!(output.status.code(), Some(0));

@@ -247,14 +247,40 @@ fn unknown_model_is_reported_with_a_suggestion() {
     let gateway = Serving::start(&[], None);
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("a").to_str().expect("a path").to_owned();
-    let cases: [(&[&str], &str); 2] = [
+    let cases: [(&[&str], &str); 4] = [
         (&["chat", "-m", "model-slo", "hi"], "did you mean model-sol?"),
+        // Suggested models are of the wanted kind.
+        (&["chat", "-m", "image_model_1", "hi"], "; a text model is, for example, model-sol"),
+        (&["image", "a cat", "-m", "video_model_1", "-o", &out], "image_model_1"),
         (&["image", "a cat", "-m", "image_modle_1", "-o", &out], "did you mean image_model_1?"),
     ];
     for (arguments, offer) in cases {
         let message = gateway.complained(1, arguments);
         assert!(message.contains(offer), "{message}");
+        assert!(arguments[0] == "image" || !message.contains("did you mean image"), "{message}");
     }
+}
+
+#[test]
+fn answer_ends_at_a_given_text() {
+    let gateway = Serving::start(&[], None);
+    let text = gateway.output_of(&["chat", "--top-p", "0.5", "--stop", "4", "--stop", "3", "count to 5"]);
+    assert_eq!(text, "1, 2, \n");
+}
+
+#[test]
+fn saved_image_is_described_as_json() {
+    let gateway = Serving::start(&[], None);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
+    let image = path("cat.png");
+    let told: Value =
+        serde_json::from_str(&gateway.output_of(&["image", "a cat", "-o", &image, "--json"])).expect("JSON");
+    assert_eq!((&told["model"], &told["images"][0]["file"]), (&"image_model_1".into(), &image.into()));
+    let video = path("cat.mp4");
+    let told: Value =
+        serde_json::from_str(&gateway.output_of(&["video", "a cat", "-o", &video, "--json"])).expect("JSON");
+    assert_eq!((&told["task"]["status"], &told["file"]), (&"completed".into(), &video.into()));
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Help and messages about wrong usage.
 
 use std::fmt::Write as _;
+use std::net::TcpListener;
+use std::process::Stdio;
 
 use insta::assert_snapshot;
 
-use crate::{run, transcript};
+use crate::{gatewright, run, transcript};
 
 #[test]
 fn help_of_every_command() {
@@ -110,5 +112,20 @@ fn client_commands_have_no_key_argument() {
 
 #[test]
 fn missing_key_is_a_configuration_error() {
-    assert_snapshot!(transcript(&run(&["models"])));
+    assert_snapshot!(transcript(&run(&["models", "--base-url", "https://gateway.invalid"])));
+}
+
+#[test]
+fn without_a_gateway_and_a_key_the_way_to_start_one_is_named() {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let url = format!("http://127.0.0.1:{port}");
+    for command in [&["models"][..], &["chat", "hi"]] {
+        let mut asked = gatewright();
+        asked.args(command).env("GATEWRIGHT_BASE_URL", &url).stdin(Stdio::null());
+        let output = asked.output().expect("the program starts");
+        assert_eq!(output.status.code(), Some(2));
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        let told = format!("gatewright: no gateway runs at {url}: start one with `gatewright serve`;");
+        assert!(message.starts_with(&told), "{message}");
+    }
 }

@@ -247,3 +247,82 @@ fn invalid_configuration_is_rejected_without_showing_its_contents() {
         assert!(said.contains(message) && !said.contains("canary") && said.len() < 2000, "{name}: {said}");
     }
 }
+
+/// Providers for which the gateway has settings of its own.
+const OF_PRESETS: &str = r#"
+model_list:
+  - model_name: azure
+    litellm_params: {model: azure/my-deployment, api_base: "https://res.openai.azure.com/", api_key: os.environ/A, api_version: "2024-10-21"}
+  - model_name: nova
+    litellm_params: {model: bedrock/amazon.nova-pro-v1:0, aws_region_name: eu-west-1}
+  - model_name: sonnet
+    litellm_params: {model: bedrock/converse/us.anthropic.claude-sonnet-4-5-20250929-v1:0, aws_region_name: us-east-1}
+  - model_name: gemini
+    litellm_params: {model: vertex_ai/gemini-2.5-pro, vertex_project: my-project, vertex_location: europe-west1}
+  - model_name: claude
+    litellm_params: {model: vertex_ai/claude-sonnet-4@20250514, vertex_project: my-project, vertex_location: global}
+  - model_name: command
+    litellm_params: {model: cohere/command-a-03-2025}
+  - model_name: no-region
+    litellm_params: {model: bedrock/amazon.nova-pro-v1:0}
+  - model_name: no-project
+    litellm_params: {model: vertex_ai/gemini-2.5-pro}
+  - model_name: no-address
+    litellm_params: {model: azure/other}
+  - model_name: odd-region
+    litellm_params: {model: bedrock/amazon.nova-pro-v1:0, aws_region_name: "x.evil.example/"}
+  - model_name: foundry
+    litellm_params: {model: azure_ai/phi, api_base: "https://a.example"}
+"#;
+
+#[test]
+fn providers_with_their_own_request_form_become_upstreams_of_these_providers() {
+    let result = import(OF_PRESETS);
+    for part in [
+        "[upstreams.azure-openai]\nprovider = \"azure-openai\"\nbase_url = \"https://res.openai.azure.com/openai/v1\"\nkey = { env = \"A\" }\n",
+        "provider = \"bedrock-converse\"\nbase_url = \"https://bedrock-runtime.eu-west-1.amazonaws.com\"\nkey = { sigv4 = {} }\n",
+        "base_url = \"https://bedrock-runtime.us-east-1.amazonaws.com\"",
+        "model = \"us.anthropic.claude-sonnet-4-5-20250929-v1:0\"",
+        "provider = \"vertex-gemini\"\nbase_url = \"https://europe-west1-aiplatform.googleapis.com/v1/projects/my-project/locations/europe-west1\"\n",
+        "provider = \"vertex-anthropic\"\nbase_url = \"https://aiplatform.googleapis.com/v1/projects/my-project/locations/global\"\n",
+        "provider = \"cohere\"\n",
+        "key = { env = \"COHERE_API_KEY\" }\n",
+        "model_list[0].litellm_params.api_version\n",
+        "no-region: its region is missing: set aws_region_name",
+        "no-project: its project is missing: set vertex_project",
+        "no-address: its api_base is missing",
+        "odd-region: aws_region_name must be letters, digits, - and _",
+        "foundry: the provider azure_ai has several request formats",
+    ] {
+        assert!(result.contains(part), "{part} in:\n{result}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("gatewright.toml");
+    let toml = result.split("--- stdout\n").nth(1).and_then(|rest| rest.split("--- stderr").next());
+    std::fs::write(&file, toml.expect("the file")).expect("written");
+    let checked = gatewright().args(["config", "check"]).arg(&file).output().expect("the program starts");
+    assert_eq!(checked.status.code(), Some(0), "{}", transcript(&checked));
+}
+
+#[test]
+fn invalid_yaml_is_explained_with_its_position_in_plain_words() {
+    let cases = [
+        ("a: b: canary\n", "line 1, column ", "put quotes around a value that contains a colon"),
+        ("a: 'canary\n", "line ", "quotes is not closed"),
+        ("a:\n\t- canary\n", "line 2, column ", "use spaces"),
+        ("a: [canary\nb: c\n", "line ", ""),
+        ("a: *canary\n", "line 1, column ", "is not defined before it with &"),
+        ("canary: 1\ncanary: 2\n", "line 2, column 1", "the same key is there twice"),
+        ("a: 1\n---\nb: 2\n", "", "several documents"),
+    ];
+    for (yaml, place, cause) in cases {
+        let output = run_with_input(&["import", "litellm", "-"], yaml.as_bytes());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{yaml}: {said}");
+        assert!(
+            said.contains("it is not valid YAML") && said.contains(place) && said.contains(cause),
+            "{yaml}: {said}"
+        );
+        assert!(!said.contains("canary"), "{yaml}: {said}");
+    }
+}

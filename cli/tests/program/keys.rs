@@ -192,6 +192,55 @@ fn keys_are_managed_at_a_running_gateway() {
 }
 
 #[test]
+fn key_for_a_model_that_the_gateway_lacks_is_created_with_a_warning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runtime = Runtime::new().expect("threads");
+    let (url, _stop) = gateway(&runtime, Some(folder.path()));
+    let create = |name: &str, models: &[&str]| {
+        let models: Vec<&str> = models.iter().flat_map(|model| ["--model", model]).collect();
+        let (secret, message) =
+            Place::Gateway(&url).output_of(&[&["keys", "create", name], &models[..]].concat());
+        assert!(secret.starts_with("gw-"), "{secret}");
+        message
+    };
+    let message = create("one", &["model-soll", "model-sol", "modell-*"]);
+    assert!(
+        message.contains("warning: the gateway has no model \"model-soll\"; did you mean model-sol?"),
+        "{message}"
+    );
+    assert!(message.contains("no model that the gateway lists begins with \"modell-\""), "{message}");
+    let message = create("two", &["model-sol", "model-*"]);
+    assert!(!message.contains("warning"), "{message}");
+}
+
+#[test]
+fn keys_are_shown_with_their_usage_of_this_month() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runtime = Runtime::new().expect("threads");
+    let (url, _stop) = gateway(&runtime, Some(folder.path()));
+    let place = Place::Gateway(&url);
+    let (secret, _) = place.output_of(&["keys", "create", "app"]);
+    place.output_of(&["keys", "create", "idle"]);
+    let mut command = gatewright();
+    command.args(["chat", "Say hi", "--model", "model-sol"]);
+    command.env("GATEWRIGHT_BASE_URL", &url).env("GATEWRIGHT_API_KEY", secret.trim());
+    assert_eq!(command.output().expect("the program starts").status.code(), Some(0));
+    // It is written within a second.
+    let shown = (0..100).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let shown = place.json(&["keys", "show", "app", "--json"]);
+        (shown["usage_this_month"]["requests"] == 1).then_some(shown)
+    });
+    let used = &shown.expect("the usage is there")["usage_this_month"];
+    assert!(used["output_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{used}");
+    let (list, _) = place.output_of(&["keys", "list"]);
+    let line = |name: &str| list.lines().find(|line| line.contains(name)).expect("a line").to_owned();
+    assert!(line("app").contains("  1 request, ") && line("idle").ends_with("  -"), "{list}");
+    let (one, _) = place.output_of(&["keys", "show", "app"]);
+    assert!(one.contains("used this month      1 request, "), "{one}");
+}
+
+#[test]
 fn usage_is_reported_as_a_table_json_and_csv_from_both_places() {
     let folder = tempfile::tempdir().expect("a folder");
     let runtime = Runtime::new().expect("threads");

@@ -1,13 +1,14 @@
 //! `gatewright serve` on a terminal: a line for each request, and a page that opens.
 
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rexpect::session::{PtySession, spawn_command};
 use serde_json::json;
 
-use crate::{gatewright, http};
+use crate::{gateway, gatewright, http};
 
 const WAIT_MS: u64 = 30_000;
 
@@ -95,4 +96,68 @@ fn its_page_opens_in_the_browser() {
     assert_eq!(exchange().document, json!({ "client": "k", "admin": null }));
     assert!(exchange().document["error"]["message"].as_str().expect("a message").contains("used already"));
     stop(terminal);
+}
+
+/// What a command writes to a terminal of 60 columns.
+fn on_narrow_terminal(like: &Command) -> String {
+    let mut command = Command::new("sh");
+    command.args(["-c", "stty cols 60; exec \"$0\" \"$@\""]).arg(like.get_program()).args(like.get_args());
+    for (name, value) in like.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
+    let mut terminal = spawn_command(command, Some(WAIT_MS)).expect("it starts");
+    terminal.exp_eof().expect("it ends").replace("\r\n", "\n")
+}
+
+#[test]
+fn providers_fit_a_narrow_terminal_without_broken_addresses() {
+    let mut command = gatewright();
+    command.arg("providers");
+    let shown = on_narrow_terminal(&command);
+    let wide = |line: &&str| {
+        line.chars().count() > 60 && line.trim().contains(' ') && !line.contains("base url: http")
+    };
+    assert_eq!(shown.lines().find(wide), None, "{shown}");
+    for address in ["https://api.openai.com/v1", "https://generativelanguage.googleapis.com/v1beta/openai"] {
+        assert!(shown.split_whitespace().any(|word| word == address), "{address} in:\n{shown}");
+    }
+}
+
+#[test]
+fn answer_is_wrapped_between_words_and_followed_by_its_cost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("gatewright.toml");
+    let text = "[server]\nlisten = \"127.0.0.1:0\"\n[access]\nkey = { env = \"MY_KEY\" }\n[prices]\ncurrency = \"EUR\"\n\
+                [upstreams.one]\nkind = \"simulator\"\n[models.mine]\n\
+                targets = [{ upstream = \"one\", model = \"model-sol\", price = { input = 1000, output = 2000 } }]\n";
+    std::fs::write(&file, text).expect("written");
+    let key = "k-of-the-file";
+    let gateway = gateway::Serving::try_start(
+        &["--config", file.to_str().expect("a path"), "--key", key],
+        &[("MY_KEY", key)],
+    );
+    let gateway = gateway.expect("it starts");
+    let words = "the quick brown fox jumps over the lazy dog and then it sleeps for a very long time";
+    let shown = on_narrow_terminal(&gateway.command(&["chat", &format!("say {words}")]));
+    let (answer, summary) = shown.split_once("\n(").expect("a summary");
+    assert_eq!(answer.replace('\n', " ").trim(), words);
+    assert!(answer.lines().count() > 1 && answer.lines().all(|line| line.len() <= 60), "{shown}");
+    assert!(summary.contains(" s, cost 0.") && summary.trim_end().ends_with(" EUR)"), "{shown}");
+}
+
+#[test]
+fn keys_of_providers_that_are_set_are_named_by_a_gateway_without_settings() {
+    let mut command = gatewright();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--color", "never"]).env("OPENAI_API_KEY", "canary");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    let told: Vec<String> = lines.take_while(|line| !line.contains("Base URL for SDKs")).collect();
+    child.kill().and_then(|()| child.wait()).expect("it stops");
+    let hint = "OPENAI_API_KEY is set: `gatewright serve --provider openai` uses it";
+    assert!(told.iter().any(|line| line.contains(hint)), "{told:?}");
+    assert!(!told.concat().contains("canary"));
 }

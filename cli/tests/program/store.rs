@@ -163,6 +163,11 @@ fn damage_is_reported() {
     assert_eq!(output.status.code(), Some(1));
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("is recorded and has not expired, but is missing"), "{message}");
+    let told = run(&["store", "check", "--json", "--data", text(&data)]);
+    assert_eq!(told.status.code(), output.status.code());
+    let told: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON");
+    assert_eq!((&told["sound"], &told["files_checked"]), (&false.into(), &true.into()), "{told}");
+    assert!(told["damage"].as_array().is_some_and(|found| !found.is_empty()), "{told}");
     let missing = run(&["store", "check", "--data", text(&folder.path().join("nothing"))]);
     assert_eq!(missing.status.code(), Some(2));
 }

@@ -55,6 +55,10 @@ pub struct Preset {
     pub title: String,
     /// An example of its URL, if the operator must set it.
     pub example_base_url: Option<String>,
+    /// The command that starts it, if it is a server on the operator's machine.
+    pub start: Option<String>,
+    /// What its model names are, if every operator has others and no list has them.
+    pub own_models: Option<String>,
     /// A few of its text models.
     pub models: Vec<String>,
     /// A few of its embedding models.
@@ -102,6 +106,8 @@ impl Preset {
             name,
             title: document["title"].as_str().unwrap_or(name).to_owned(),
             example_base_url: document["example_base_url"].as_str().map(str::to_owned),
+            start: document["start"].as_str().map(str::to_owned),
+            own_models: document["own_models"].as_str().map(str::to_owned),
             models: texts("models"),
             embedding_models: texts("embedding_models"),
             notes: texts("notes"),

@@ -20,7 +20,14 @@ pub struct Problem {
     pub message: String,
 }
 
-/// `gatewright.toml:12:3: upstreams.one.kind: …`
+impl Problem {
+    /// A problem of a whole file.
+    pub fn of_file(file: &str, message: String) -> Self {
+        Self { file: file.to_owned(), place: None, key: String::new(), message }
+    }
+}
+
+/// `gatewright.toml:12:3: upstreams.one.kind: …`, or `--provider ollama: …`
 impl fmt::Display for Problem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:", self.file)?;
@@ -42,7 +49,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    pub(super) fn new(mut problems: Vec<Problem>) -> Self {
+    pub(crate) fn new(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.place);
         Self { problems, files: Vec::new() }
     }

@@ -63,19 +63,10 @@ impl ConfigFile {
         read(path, |name| std::env::var_os(name), Absent::IsWarned)
     }
 
-    /// A configuration with an upstream for each of these providers, and their known models. Their keys are in the variables
-    /// that the providers' own clients read. Errors: a provider is unknown or needs a URL, or its variable is not set.
-    pub fn of_providers<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, Problems> {
-        let tables = names.into_iter().map(|name| format!("[upstreams.{name}]\nprovider = {name:?}\n"));
-        let text = tables.collect::<Vec<_>>().concat();
-        parse(
-            &text,
-            "--provider",
-            Path::new(""),
-            |name| std::env::var_os(name),
-            Absent::IsWrong,
-            DocumentKind::Whole,
-        )
+    /// Reads a text that `name` stands for in messages.
+    pub(crate) fn of_text(text: &str, name: &str) -> Result<Self, Problems> {
+        let variables: Variables = |name| std::env::var_os(name);
+        parse(text, name, Path::new(""), variables, Absent::IsWrong, DocumentKind::Whole)
     }
 }
 

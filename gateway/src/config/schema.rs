@@ -12,6 +12,7 @@ use schemars::transform::{RecursiveTransform, Transform as _};
 use serde_json::{Value, json};
 
 use super::file::File;
+use super::presets::preset;
 use super::source_map::{Path, PathStep};
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(make);
@@ -121,7 +122,8 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
                 .chain(owner["enum"].as_array().into_iter().flatten())
                 .filter_map(Value::as_str)
                 .collect();
-            let hint = error.instance().as_str().map(|given| suggestion(given, &words)).unwrap_or_default();
+            let given = error.instance().as_str().unwrap_or_default();
+            let hint = provider_hint(given, error).unwrap_or_else(|| suggestion(given, &words));
             one(format!("must be one of {}{hint}", words.join(", ")))
         }
         Kind::Minimum { limit } => one(format!("must be {limit} or more")),
@@ -144,6 +146,15 @@ fn quoting(name: &str, error: &ValidationError<'_>) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// The way out if the name of a provider was given as the protocol of an upstream.
+fn provider_hint(given: &str, error: &ValidationError<'_>) -> Option<String> {
+    let path: Vec<_> = error.instance_path().into_iter().collect();
+    let is_kind = matches!(path.as_slice(), [LocationSegment::Property(table), _, LocationSegment::Property(key)]
+        if table.as_ref() == "upstreams" && key.as_ref() == "kind");
+    let is_provider = is_kind && preset(given).is_ok();
+    is_provider.then(|| format!("; for this provider, set provider = {given:?} instead of kind"))
 }
 
 /// The schema that an error refers to: the one with the violated keyword.

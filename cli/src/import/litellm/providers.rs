@@ -1,6 +1,8 @@
 //! Providers by the prefix of a model's name.
 
-use gatewright_gateway::check_base_url;
+use gatewright_gateway::{check_base_url, preset};
+
+use super::setting::Section;
 
 /// The settings of an upstream for a provider.
 #[derive(Debug)]
@@ -8,6 +10,10 @@ pub(super) struct ImportedProvider {
     /// Name for the upstream.
     pub(super) name: String,
     pub(super) kind: &'static str,
+    /// The provider of ours that has more settings than the kind.
+    pub(super) preset: Option<&'static str>,
+    /// Whether its requests are signed, if no key is configured.
+    pub(super) is_signed: bool,
     pub(super) base_url: String,
     /// The variable with its key if none is configured.
     pub(super) key_variable: Option<&'static str>,
@@ -29,29 +35,39 @@ const KNOWN: [(&str, &str, &str, &str); 13] = [
     ("cerebras", "chat", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
     ("nvidia_nim", "chat", "https://integrate.api.nvidia.com/v1", "NVIDIA_NIM_API_KEY"),
 ];
-/// Providers that sign requests or build URLs differently.
-const UNLIKE: [&str; 9] = [
-    "azure",
-    "azure_ai",
-    "bedrock",
-    "sagemaker",
-    "vertex_ai",
-    "vertex_ai_beta",
-    "watsonx",
-    "replicate",
-    "cohere",
-];
+/// Providers whose requests have another form than ours.
+const UNLIKE: [&str; 3] = ["sagemaker", "watsonx", "replicate"];
 /// Servers that offer the chat protocol below /v1 but are configured without it.
 const BELOW_V1: [&str; 2] = ["ollama", "ollama_chat"];
 
-/// The provider of a model such as `openai/gpt-x`, and the provider's name for it. Errors: why there is no counterpart.
-pub(super) fn provider(called: &str, base: Option<&str>) -> Result<(ImportedProvider, String), String> {
+/// The provider of a model such as `openai/gpt-x`, and the provider's name for it. `parameters`: of the deployment; those that are
+/// part of the address are taken. Errors: why there is no counterpart.
+pub(super) fn provider(
+    called: &str,
+    base: Option<&str>,
+    parameters: &mut Section,
+) -> Result<(ImportedProvider, String), String> {
     let (prefix, model) = match called.split_once('/') {
         Some((prefix, model)) => (prefix, model),
         None => (guess(called), called),
     };
-    if UNLIKE.contains(&prefix) {
-        return Err(format!("the provider {prefix} has its own request format"));
+    match prefix {
+        "azure" => return azure(model, base),
+        "bedrock" => return bedrock(model, base, parameters),
+        "vertex_ai" | "vertex_ai_beta" => return vertex(model, base, parameters),
+        "cohere" | "cohere_chat" => {
+            let usual = preset("cohere").ok().and_then(|preset| preset.base_url()).unwrap_or_default();
+            return of_preset("cohere", usual, Some("COHERE_API_KEY"), model);
+        }
+        "azure_ai" => {
+            let message = "the provider azure_ai has several request formats: add an upstream with provider = \"azure-openai\" for \
+                           its models of OpenAI, or \"custom\" for others that speak chat completions";
+            return Err(message.to_owned());
+        }
+        other if UNLIKE.contains(&other) => {
+            return Err(format!("the provider {other} has its own request format"));
+        }
+        _ => {}
     }
     let known = KNOWN.iter().find(|(name, ..)| *name == prefix);
     // `openai/responses/NAME` is the proxy's own syntax for a provider's endpoint.
@@ -76,7 +92,109 @@ pub(super) fn provider(called: &str, base: Option<&str>) -> Result<(ImportedProv
     let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
     let name: String = prefix.chars().filter(|character| plain(*character)).take(48).collect();
     let name = if name.is_empty() { "upstream".to_owned() } else { name };
-    Ok((ImportedProvider { name, kind, base_url, key_variable }, model.to_owned()))
+    let provider = ImportedProvider { name, kind, preset: None, is_signed: false, base_url, key_variable };
+    Ok((provider, model.to_owned()))
+}
+
+/// An upstream with the settings of a provider of ours.
+fn of_preset(
+    name: &'static str,
+    base_url: &str,
+    key_variable: Option<&'static str>,
+    model: &str,
+) -> Result<(ImportedProvider, String), String> {
+    let preset = preset(name)?;
+    check_base_url(base_url).map_err(|why| format!("its api_base {why}"))?;
+    let provider = ImportedProvider {
+        name: name.to_owned(),
+        kind: preset.kind(),
+        preset: Some(name),
+        is_signed: false,
+        base_url: base_url.to_owned(),
+        key_variable,
+    };
+    Ok((provider, model.to_owned()))
+}
+
+/// A deployment at a resource of Azure OpenAI.
+fn azure(model: &str, base: Option<&str>) -> Result<(ImportedProvider, String), String> {
+    let base = base.ok_or(
+        "its api_base is missing: set it to the address of the resource, such as https://RESOURCE.openai.azure.com, or add an \
+         upstream with provider = \"azure-openai\"",
+    )?;
+    // Earlier forms of the address name the deployment, too.
+    let (scheme, rest) = base.trim_end_matches('/').split_once("://").unwrap_or(("https", base));
+    let resource = rest.split("/openai").next().unwrap_or(rest);
+    of_preset("azure-openai", &format!("{scheme}://{resource}/openai/v1"), Some("AZURE_API_KEY"), model)
+}
+
+/// A model of Bedrock, over the protocol that serves all of them.
+fn bedrock(
+    model: &str,
+    base: Option<&str>,
+    parameters: &mut Section,
+) -> Result<(ImportedProvider, String), String> {
+    let model = ["converse/", "invoke/"].iter().find_map(|route| model.strip_prefix(route)).unwrap_or(model);
+    let is_region = |part: &str| {
+        part.split('-').count() >= 3
+            && part.ends_with(|last: char| last.is_ascii_digit())
+            && !part.contains('.')
+    };
+    let (named, model) = match model.split_once('/') {
+        Some((region, model)) if is_region(region) => (Some(region), model),
+        _ => (None, model),
+    };
+    let region = part_of_address(parameters, "aws_region_name")?.or(named.map(str::to_owned));
+    let base_url = match (base, region) {
+        (Some(base), _) => base.trim_end_matches('/').to_owned(),
+        (None, Some(region)) => format!("https://bedrock-runtime.{region}.amazonaws.com"),
+        (None, None) => {
+            let message = "its region is missing: set aws_region_name, or add an upstream with provider = \"bedrock-converse\"";
+            return Err(message.to_owned());
+        }
+    };
+    let (mut provider, model) = of_preset("bedrock-converse", &base_url, None, model)?;
+    provider.is_signed = true;
+    Ok((provider, model))
+}
+
+/// A model of Gemini or Claude on Vertex AI.
+fn vertex(
+    model: &str,
+    base: Option<&str>,
+    parameters: &mut Section,
+) -> Result<(ImportedProvider, String), String> {
+    let name = match model {
+        model if model.starts_with("gemini") => "vertex-gemini",
+        model if model.starts_with("claude") => "vertex-anthropic",
+        _ => return Err("of Vertex AI, only Gemini and Claude have a protocol of ours".to_owned()),
+    };
+    let project = part_of_address(parameters, "vertex_project")?;
+    let location = part_of_address(parameters, "vertex_location")?;
+    let base_url = match (base, project, location) {
+        (Some(base), ..) => base.trim_end_matches('/').to_owned(),
+        (None, Some(project), location) => {
+            // As LiteLLM does.
+            let location = location.unwrap_or_else(|| "us-central1".to_owned());
+            let host = if location == "global" { String::new() } else { format!("{location}-") };
+            format!("https://{host}aiplatform.googleapis.com/v1/projects/{project}/locations/{location}")
+        }
+        (None, None, _) => {
+            return Err(format!(
+                "its project is missing: set vertex_project, or add an upstream with provider = \"{name}\""
+            ));
+        }
+    };
+    of_preset(name, &base_url, None, model)
+}
+
+/// A parameter that becomes a part of an address. Errors: it cannot be one.
+fn part_of_address(parameters: &mut Section, name: &str) -> Result<Option<String>, String> {
+    let Some(part) = parameters.take(name) else { return Ok(None) };
+    let part = part.text()?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let is_plain = !part.is_empty() && part.len() <= 100 && part.bytes().all(plain);
+    if is_plain { Ok(Some(part)) } else { Err(format!("{name} must be letters, digits, - and _")) }
 }
 
 /// The provider of a model without a prefix.

@@ -20,6 +20,16 @@ fn report_is_shown_as_a_matrix() {
 }
 
 #[test]
+fn report_is_shown_as_json_in_canonical_form() {
+    let shown = run(&["report", "show", "--json", &full()]);
+    assert_eq!(shown.status.code(), Some(0), "{}", transcript(&shown));
+    let report = std::fs::read(full()).expect("the report");
+    let [shown, report] =
+        [shown.stdout, report].map(|text| serde_json::from_slice::<serde_json::Value>(&text).expect("JSON"));
+    assert_eq!(shown, report);
+}
+
+#[test]
 fn invalid_report_is_named_with_its_violations() {
     for command in ["show", "html", "junit"] {
         let output = run_with_input(&["report", command, "-"], b"{\"kit\": 1}");

@@ -1,0 +1,135 @@
+//! The cost of an answer, at the price that the gateway tells its console.
+
+use std::time::Duration;
+
+use gatewright::operations::LIST_MODELS;
+use gatewright::types::ChatUsage;
+use gatewright::visible::visible;
+use gatewright::{Call, Client, Operation};
+use serde::Deserialize;
+
+/// How long the gateway is asked: the answer itself has arrived.
+const WAIT: Duration = Duration::from_secs(2);
+/// Prices are per so many tokens.
+const PRICED_TOKENS: f64 = 1_000_000.0;
+/// What a key may use, and the prices of its models. Other gateways don't have it.
+const SESSION: Operation = Operation { id: "session", path: "/console/session", ..LIST_MODELS };
+
+#[derive(Debug, Deserialize)]
+struct ConsoleSession {
+    currency: Option<String>,
+    models: Vec<PricedModel>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PricedModel {
+    id: String,
+    #[serde(default)]
+    aliases: Vec<String>,
+    price: Option<AnswerPrice>,
+}
+
+#[derive(Debug, Deserialize)]
+struct AnswerPrice {
+    tokens: TokenPrice,
+    tiers: Vec<PriceTier>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PriceTier {
+    above: u64,
+    tokens: TokenPrice,
+}
+
+#[derive(Debug, Deserialize)]
+struct TokenPrice {
+    input: f64,
+    output: f64,
+    cached_input: Option<f64>,
+    cache_write: Option<f64>,
+    reasoning: Option<f64>,
+}
+
+/// The cost of an answer, as text. `None`: the gateway tells no price of the model, or several.
+pub(super) async fn cost(client: &Client, model: &str, usage: &ChatUsage) -> Option<String> {
+    let answer = tokio::time::timeout(WAIT, client.call(Call::new(&SESSION))).await.ok()?.ok()?;
+    let session: ConsoleSession = serde_json::from_slice(&answer.body).ok()?;
+    let is_meant =
+        |known: &&PricedModel| known.id == model || known.aliases.iter().any(|alias| alias == model);
+    let cost = session.models.iter().find(is_meant)?.price.as_ref()?.cost(usage);
+    let currency = session.currency.map(|currency| format!(" {}", visible(&currency)));
+    Some(format!("{}{}", amount(cost), currency.unwrap_or_default()))
+}
+
+/// With two significant digits at least, since answers cost fractions of a cent.
+fn amount(cost: f64) -> String {
+    if cost == 0.0 || cost >= 0.1 { format!("{cost:.2}") } else { format!("{cost:.6}") }
+}
+
+impl AnswerPrice {
+    /// As the gateway computes it, but for its rounding.
+    fn cost(&self, usage: &ChatUsage) -> f64 {
+        let count = |tokens: Option<i64>| tokens.and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or(0);
+        let (input, output) = (count(Some(usage.prompt_tokens)), count(Some(usage.completion_tokens)));
+        let prompt = usage.prompt_tokens_details.as_ref();
+        let written = prompt.and_then(|details| details.extra.get("cache_write_tokens")?.as_i64());
+        let cached = count(prompt.and_then(|details| details.cached_tokens)).min(input);
+        let written = count(written).min(input - cached);
+        let completion = usage.completion_tokens_details.as_ref();
+        let reasoning = count(completion.and_then(|details| details.reasoning_tokens)).min(output);
+        // The highest tier that the prompt exceeds applies to the whole request.
+        let exceeded = self.tiers.iter().filter(|tier| input > tier.above).max_by_key(|tier| tier.above);
+        let rates = exceeded.map_or(&self.tokens, |tier| &tier.tokens);
+        let parts = [
+            (input - cached - written, rates.input),
+            (cached, rates.cached_input.unwrap_or(rates.input)),
+            (written, rates.cache_write.unwrap_or(rates.input)),
+            (output - reasoning, rates.output),
+            (reasoning, rates.reasoning.unwrap_or(rates.output)),
+        ];
+        // Exact for any number of tokens that a model takes.
+        let tokens = |count: u64| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        parts.iter().map(|(count, rate)| tokens(*count) * rate).sum::<f64>() / PRICED_TOKENS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cost_of(usage: serde_json::Value) -> f64 {
+        let price: AnswerPrice = serde_json::from_value(json!({
+            "tokens": { "input": 2.0, "output": 10.0, "cached_input": 0.5, "cache_write": null, "reasoning": null },
+            "tiers": [
+                { "above": 1000, "tokens": { "input": 4.0, "output": 20.0, "cached_input": null, "cache_write": null, "reasoning": 30.0 } },
+            ],
+            "image": null,
+            "video_second": null,
+        }))
+        .expect("a price");
+        price.cost(&serde_json::from_value(usage).expect("a usage")) * PRICED_TOKENS
+    }
+
+    #[test]
+    fn parts_of_the_usage_have_their_own_price() {
+        let plain = json!({ "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 });
+        assert!((cost_of(plain) - 300.0).abs() < 1e-6);
+        let cached = json!({
+            "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110,
+            "prompt_tokens_details": { "cached_tokens": 60, "cache_write_tokens": 400 },
+        });
+        assert!((cost_of(cached) - (60.0 * 0.5 + 40.0 * 2.0 + 100.0)).abs() < 1e-6);
+        let long = json!({
+            "prompt_tokens": 1001, "completion_tokens": 10, "total_tokens": 1011,
+            "completion_tokens_details": { "reasoning_tokens": 4 },
+        });
+        assert!((cost_of(long) - (4004.0 + 120.0 + 120.0)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn small_amounts_keep_their_digits() {
+        assert_eq!([0.0, 0.000_123, 0.25, 12.0].map(amount), ["0.00", "0.000123", "0.25", "12.00"]);
+    }
+}

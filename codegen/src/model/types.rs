@@ -109,6 +109,7 @@ pub(crate) struct Union {
 }
 
 /// One member of an object.
+#[expect(clippy::struct_excessive_bools, reason = "each is a keyword of its own")]
 #[derive(Debug, Clone)]
 pub(crate) struct Field {
     /// Wire name.

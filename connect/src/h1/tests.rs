@@ -181,6 +181,7 @@ async fn invalid_responses_are_rejected() {
         chunk("0x5\r\nhello\r\n"),
         chunk("1111111111111111\r\n"),
         chunk("5\nhello\r\n"),
+        chunk("5 zz\r\nhello\r\n"),
         chunk("5;a\nb\r\nhello\r\n"),
         chunk("5\r\nhelloo\r\n"),
         chunk("0\r\na: b\n\r\n"),

@@ -65,8 +65,7 @@ export function Keys() {
             ["Status", "prose"],
             ["Scope", "prose"],
             ["Limits", "prose"],
-            ["This month", "prose"],
-            ["Created"],
+            ["This month"],
             ["Actions"],
           ]}
           rows={keys.map((key) => ({
@@ -77,12 +76,14 @@ export function Keys() {
                 <div class="soft">
                   <Id of={key.id} />
                 </div>
+                <div class="soft">
+                  created <When at={key.created} />
+                </div>
               </>,
               <Status key="status" of={key} />,
               scopes(key),
               limits(key.limits),
-              used(value.usage.get(key.id)),
-              <When key="created" at={key.created} />,
+              <Used key="used" row={value.usage.get(key.id)} />,
               key.revoked === null && (
                 <div class="actions">
                   <button
@@ -220,10 +221,14 @@ function limits(all: Limits): string {
 }
 
 /** The tokens of a key, and their cost unless no model that it called has a price. */
-function used(row: UsageRow | undefined): string {
-  if (!row) return "not used";
-  const tokens = counted(row.input_tokens + row.output_tokens, "token");
-  return row.unpriced === row.requests ? tokens : `${tokens}, ${money(row.cost, currency.value)}`;
+function Used({ row }: { row: UsageRow | undefined }) {
+  if (!row) return <>not used</>;
+  return (
+    <>
+      {counted(row.input_tokens + row.output_tokens, "token")}
+      {row.unpriced < row.requests && <div class="soft">{money(row.cost, currency.value)}</div>}
+    </>
+  );
 }
 
 /** The state of a dialog's form while it is open. */

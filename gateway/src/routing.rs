@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gatewright::catalog;
 use gatewright::redact::Redactor;
+use gatewright::{catalog, limits, operations};
 use gatewright_protocol::conversation::Protocol;
 
 use self::breaker::Breaker;
@@ -216,7 +216,12 @@ impl ModelRoute {
     /// Whether the model is available through a protocol. Every model is, except through one whose responses are stored (4
     /// rule 1): then its family and one of its upstreams speak it, or the configuration allows translation.
     pub(crate) fn serves(&self, protocol: Protocol) -> bool {
-        !protocol.binding().stores_responses || self.model.translate_responses || {
+        if !protocol.binding().stores_responses {
+            return true;
+        }
+        let translates = self.model.translate_responses
+            && self.destinations.iter().any(|destination| destination.answers_clients_of(protocol));
+        translates || {
             let family = catalog::FAMILIES.iter().find(|family| family.id == self.model.family);
             family.is_none_or(|family| family.protocols.contains(&protocol.name())) && self.speaks(protocol)
         }
@@ -263,7 +268,15 @@ impl Destination {
 
     /// Whether the upstream speaks a protocol natively.
     pub(crate) fn speaks(&self, protocol: Protocol) -> bool {
-        self.provider.upstream.kind.protocols().contains(&protocol)
+        self.provider.upstream.kind.protocols().contains(&protocol) && self.answers_clients_of(protocol)
+    }
+
+    /// Whether the upstream answers clients of a protocol, natively or translated. The simulator serves each of its models in the
+    /// protocols of the model's family only, whatever family the configuration states (4 rule 1).
+    fn answers_clients_of(&self, protocol: Protocol) -> bool {
+        !protocol.binding().stores_responses
+            || !self.provider.is_simulator()
+            || limits::wrong_endpoint(&operations::CREATE_RESPONSE, &self.model).is_none()
     }
 
     /// Whether the upstream counts tokens, if its protocol can.
@@ -273,7 +286,8 @@ impl Destination {
 
     /// The protocol for requests to the upstream: the client's if the upstream speaks it.
     pub(crate) fn protocol_for(&self, client: Protocol) -> Protocol {
-        if self.speaks(client) { client } else { self.provider.upstream.kind.main_protocol() }
+        let kind = self.provider.upstream.kind;
+        if kind.protocols().contains(&client) { client } else { kind.main_protocol() }
     }
 }
 
@@ -455,5 +469,22 @@ mod tests {
         assert!(!serves("family_one", "chat", false));
         assert!(!serves("family_two", "both", false));
         assert!(serves("family_two", "chat", true));
+    }
+
+    #[test]
+    fn simulated_model_is_served_in_the_protocols_of_its_family() {
+        let simulator = [UpstreamConfig::new("sim", Kind::Simulator, "")];
+        let serves = |family: &str, simulated: &str, translate: bool| {
+            let mut model = ModelConfig::new("claude-x", family, TargetConfig::new("sim", simulated));
+            model.translate_responses = translate;
+            let routes = Routes::new(&simulator, &[model]).expect("routes");
+            routes.find("claude-x").expect("the model").serves_responses()
+        };
+        assert!(serves("simulator", "model-sol", false));
+        // model-breeze is of family_two, which the responses endpoints don't serve.
+        for translate in [false, true] {
+            assert!(!serves("simulator", "model-breeze", translate));
+            assert!(!serves("family_one", "model-breeze", translate));
+        }
     }
 }

@@ -478,7 +478,7 @@ mod tests {
             let mut model = ModelConfig::new("claude-x", family, TargetConfig::new("sim", simulated));
             model.translate_responses = translate;
             let routes = Routes::new(&simulator, &[model]).expect("routes");
-            routes.find("claude-x").expect("the model").serves_responses()
+            routes.find("claude-x").expect("the model").serves(Protocol::Responses)
         };
         assert!(serves("simulator", "model-sol", false));
         // model-breeze is of family_two, which the responses endpoints don't serve.

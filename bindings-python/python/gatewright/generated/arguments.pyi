@@ -211,9 +211,7 @@ class MessagesParseArguments(_MessagesArguments, total=False):
     """Tools the model may call; unknown kinds pass through."""
 
 class MessagesRunToolsArguments(_MessagesArguments, total=False):
-    """The keyword arguments of `client.messages.create` without `tools` and `output_format` and
-    `stream`.
-    """
+    """The keyword arguments of `client.messages.create` without `tools`, `output_format` and `stream`."""
 
 class MessagesStreamArguments(_MessagesArguments, total=False):
     """The keyword arguments of `client.messages.create` without `stream`."""

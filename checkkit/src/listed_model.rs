@@ -9,6 +9,8 @@ pub(crate) struct ListedModel {
     pub(crate) id: String,
     /// Whether it generates text, as far as the list tells.
     pub(crate) is_text: bool,
+    /// Whether the responses protocol serves it, which the list of our gateway tells. Most lists don't tell.
+    pub(crate) serves_responses: bool,
 }
 
 /// Words in the ids of models that do something else. Most services list all their models, without their kind.
@@ -40,7 +42,10 @@ impl ListedModel {
             let lower = id.to_lowercase();
             !is_media && !OTHER_KINDS.iter().any(|word| lower.contains(word))
         };
-        Self { id: id.to_owned(), is_text }
+        let protocols = entry["protocols"].as_array();
+        let serves_responses =
+            protocols.is_none_or(|protocols| protocols.iter().any(|protocol| protocol == "responses"));
+        Self { id: id.to_owned(), is_text, serves_responses }
     }
 }
 
@@ -63,6 +68,19 @@ mod tests {
         ] {
             let id = entry["id"].as_str().expect("an id");
             assert_eq!(ListedModel::of(&entry, id).is_text, is_text, "{entry}");
+        }
+    }
+
+    #[test]
+    fn listed_protocols_say_whether_responses_serves_a_model() {
+        for (entry, serves) in [
+            (json!({ "id": "x" }), true),
+            (json!({ "id": "x", "protocols": "chat" }), true),
+            (json!({ "id": "x", "protocols": ["chat", "responses"] }), true),
+            (json!({ "id": "x", "protocols": ["chat", "messages", "native"] }), false),
+            (json!({ "id": "x", "protocols": [] }), false),
+        ] {
+            assert_eq!(ListedModel::of(&entry, "x").serves_responses, serves, "{entry}");
         }
     }
 }

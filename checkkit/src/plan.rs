@@ -21,17 +21,21 @@ const AGENT_SKIPPED: &str = "agent_mode: skipped";
 const AGENT_ONE_MODEL: &str = "agent_mode: one-model runs the agent on the first model only";
 pub(crate) const NO_LIST: &str = "dependency_failed: models_endpoint gave no list of models";
 pub(crate) const NOT_ASKED: &str = "dependency_failed: models_endpoint was not run";
+const NOT_SERVED: &str = "dependency_failed: models_endpoint lists the model without the responses protocol";
 pub(crate) const ABORTED: &str = "aborted: the run was interrupted";
 
-/// The cells: the model list first, then for each model the other five checks in the order of 2.12.
-pub(crate) fn plan(options: &Options, models: &[String]) -> Vec<PlannedCell> {
+/// The cells: the model list first, then for each model the other five checks in the order of 2.12. `served`: whether the
+/// responses protocol serves a model, as far as the service tells.
+pub(crate) fn plan(options: &Options, models: &[String], served: impl Fn(&str) -> bool) -> Vec<PlannedCell> {
     let [list, per_model @ ..] = CheckId::ALL;
     let mut cells = vec![PlannedCell { id: list, model: None, skipped: skipped(options, list, 0) }];
     for (index, model) in models.iter().enumerate() {
-        cells.extend(per_model.iter().map(|id| PlannedCell {
-            id: *id,
-            model: Some(model.clone()),
-            skipped: skipped(options, *id, index),
+        let unserved = (!served(model)).then_some(NOT_SERVED);
+        cells.extend(per_model.iter().map(|id| {
+            // Coding agents use the responses protocol, too.
+            let unserved = unserved.filter(|_| selected(options, *id) && *id != CheckId::ModelAccess);
+            let skipped = unserved.or_else(|| skipped(options, *id, index));
+            PlannedCell { id: *id, model: Some(model.clone()), skipped }
         }));
     }
     cells
@@ -67,7 +71,9 @@ mod tests {
 
     #[test]
     fn skip_reasons_in_words_omit_the_code() {
-        for reason in [FILTERED, NOT_FULL, AGENT_SKIPPED, AGENT_ONE_MODEL, NO_LIST, NOT_ASKED, ABORTED] {
+        for reason in
+            [FILTERED, NOT_FULL, AGENT_SKIPPED, AGENT_ONE_MODEL, NO_LIST, NOT_ASKED, NOT_SERVED, ABORTED]
+        {
             let (code, _) = reason.split_once(':').expect("a code");
             let told = Check::skipped(CheckId::ModelAccess, None, reason).in_words().expect("a reason");
             assert!(!told.contains(code) && !told.contains(':'), "{reason}: {told}");

@@ -109,7 +109,7 @@ impl CheckKit {
         let mut problems = Vec::new();
         let place = options.check(key, &redactor, &mut problems);
         let models = options.tested_models();
-        let cells = plan(&options, &models);
+        let cells = plan(&options, &models, |_| true);
         if cells.iter().all(|cell| cell.skipped.is_some()) {
             // Limited to the selected checks, if there is a selection.
             let mut reasons = cells.iter().filter_map(|cell| cell.skipped);
@@ -151,7 +151,8 @@ impl CheckKit {
     }
 
     /// The run of a service that lists none of the models of the specification: its own text models in their place, as many at
-    /// most. `None`: the models were chosen, or the service lists one of those, or no text model.
+    /// most. Those that the responses protocol doesn't serve come last, and the report says so in place of their results.
+    /// `None`: the models were chosen, or the service lists one of those, or no text model.
     fn of_listed(&self, listed: &[ListedModel]) -> Option<Self> {
         let is_chosen = !self.options.models.is_empty() || !self.options.profile.models.is_empty();
         let is_known = listed.iter().any(|listed| self.models.contains(&listed.id));
@@ -161,7 +162,9 @@ impl CheckKit {
         let mut models: Vec<String> = Vec::new();
         // The report repeats the ids: none may hold the key, or be longer than a field of it.
         let is_safe = |model: &&ListedModel| self.redactor.field(&model.id) == model.id;
-        for model in listed.iter().filter(|model| model.is_text).filter(is_safe) {
+        let text = || listed.iter().filter(|model| model.is_text).filter(is_safe);
+        let served = || text().filter(|model| model.serves_responses);
+        for model in served().chain(text()) {
             if models.len() < self.models.len() && !models.contains(&model.id) {
                 models.push(model.id.clone());
             }
@@ -171,7 +174,7 @@ impl CheckKit {
         }
         let mut options = Options::clone(&self.options);
         options.profile.models.clone_from(&models);
-        let cells = plan(&options, &models);
+        let cells = plan(&options, &models, |id| served().any(|model| model.id == id));
         let kit = Self { options: Arc::new(options), models, cells, ..self.clone() };
         // Such as ids that are too long for a report.
         kit.check_document().is_ok().then_some(kit)

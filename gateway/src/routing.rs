@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gatewright::catalog;
 use gatewright::redact::Redactor;
+use gatewright::{catalog, limits, operations};
 use gatewright_protocol::conversation::Protocol;
 
 use self::breaker::Breaker;
@@ -216,7 +216,12 @@ impl ModelRoute {
     /// Whether the model is available through the responses protocol (4 rule 1): its family and one of its upstreams speak it, or
     /// the configuration allows translation.
     pub(crate) fn serves_responses(&self) -> bool {
-        self.model.translate_responses || self.speaks_responses()
+        let translates = self.model.translate_responses
+            && self
+                .destinations
+                .iter()
+                .any(|destination| destination.answers_clients_of(Protocol::Responses));
+        translates || self.speaks_responses()
     }
 
     fn speaks_responses(&self) -> bool {
@@ -266,7 +271,15 @@ impl Destination {
 
     /// Whether the upstream speaks a protocol natively.
     pub(crate) fn speaks(&self, protocol: Protocol) -> bool {
-        spoken(self.provider.upstream.kind).contains(&protocol)
+        spoken(self.provider.upstream.kind).contains(&protocol) && self.answers_clients_of(protocol)
+    }
+
+    /// Whether the upstream answers clients of a protocol, natively or translated. The simulator serves each of its models in the
+    /// protocols of the model's family only, whatever family the configuration states (4 rule 1).
+    fn answers_clients_of(&self, protocol: Protocol) -> bool {
+        protocol != Protocol::Responses
+            || !self.provider.is_simulator()
+            || limits::wrong_endpoint(&operations::CREATE_RESPONSE, &self.model).is_none()
     }
 
     /// Whether the upstream counts tokens, if its protocol can.
@@ -276,7 +289,8 @@ impl Destination {
 
     /// The protocol for requests to the upstream: the client's if the upstream speaks it.
     pub(crate) fn protocol_for(&self, client: Protocol) -> Protocol {
-        if self.speaks(client) { client } else { spoken(self.provider.upstream.kind)[0] }
+        let spoken = spoken(self.provider.upstream.kind);
+        if spoken.contains(&client) { client } else { spoken[0] }
     }
 }
 
@@ -471,5 +485,22 @@ mod tests {
         assert!(!serves("family_one", "chat", false));
         assert!(!serves("family_two", "both", false));
         assert!(serves("family_two", "chat", true));
+    }
+
+    #[test]
+    fn simulated_model_is_served_in_the_protocols_of_its_family() {
+        let simulator = [UpstreamConfig::new("sim", Kind::Simulator, "")];
+        let serves = |family: &str, simulated: &str, translate: bool| {
+            let mut model = ModelConfig::new("claude-x", family, TargetConfig::new("sim", simulated));
+            model.translate_responses = translate;
+            let routes = Routes::new(&simulator, &[model]).expect("routes");
+            routes.find("claude-x").expect("the model").serves_responses()
+        };
+        assert!(serves("simulator", "model-sol", false));
+        // model-breeze is of family_two, which the responses endpoints don't serve.
+        for translate in [false, true] {
+            assert!(!serves("simulator", "model-breeze", translate));
+            assert!(!serves("family_one", "model-breeze", translate));
+        }
     }
 }

@@ -34,7 +34,7 @@ impl Check {
     /// use gatewright_report::{Check, CheckId};
     ///
     /// let check = Check::skipped(CheckId::AgentCliSmoke, None, "agent_mode: skipped");
-    /// assert_eq!(check.in_words().as_deref(), Some("no coding agent was asked for"));
+    /// assert_eq!(check.in_words().as_deref(), Some("the coding agent runs only with --agent-mode"));
     /// ```
     pub fn in_words(&self) -> Option<String> {
         match (&self.error, &self.reason) {

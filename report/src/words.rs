@@ -6,13 +6,18 @@ use std::borrow::Cow;
 use crate::model::CheckId;
 
 /// Why a cell was not run: the code, the text after its colon (empty: any text), and the wording.
-const REASONS: [(&str, &str, &str); 7] = [
+const REASONS: [(&str, &str, &str); 8] = [
     ("filtered", "", "the selection of checks leaves it out"),
     ("not_full", "", "only the first model gets this check unless the run is full"),
-    ("agent_mode", "skipped", "no coding agent was asked for"),
+    ("agent_mode", "skipped", "the coding agent runs only with --agent-mode"),
     ("agent_mode", "", "the coding agent runs on the first model only"),
     ("dependency_failed", "models_endpoint gave no list of models", "the service gave no list of models"),
     ("dependency_failed", "models_endpoint was not run", "the list of models was not asked for"),
+    (
+        "dependency_failed",
+        "models_endpoint lists the model without the responses protocol",
+        "the service lists the model without the responses protocol",
+    ),
     ("aborted", "", "the run was interrupted"),
 ];
 
@@ -76,7 +81,7 @@ mod tests {
     fn known_codes_become_words_and_unknown_ones_are_unchanged() {
         for (reason, words) in [
             ("filtered: --only", "the selection of checks leaves it out"),
-            ("agent_mode: skipped", "no coding agent was asked for"),
+            ("agent_mode: skipped", "the coding agent runs only with --agent-mode"),
             ("agent_mode: one-model, so not here", "the coding agent runs on the first model only"),
             ("dependency_failed: models_endpoint was not run", "the list of models was not asked for"),
             ("dependency_failed: model_access", "the check model_access did not pass"),

@@ -21,8 +21,11 @@ fn named(ids: &[&str]) -> String {
     let names = first.collect::<Vec<_>>().join(", ");
     match ids.len() {
         0 => "no models".to_owned(),
-        count if count > MAX_NAMED => format!("{names} and {} others", count - MAX_NAMED),
-        _ => names,
+        count => match count.saturating_sub(MAX_NAMED) {
+            0 => names,
+            1 => format!("{names} and 1 other"),
+            others => format!("{names} and {others} others"),
+        },
     }
 }
 
@@ -34,6 +37,7 @@ mod tests {
     fn list_of_found_models_is_bounded() {
         let ids = ["a", "b", "c", "d", "e"];
         assert_eq!(named(&ids), r#""a", "b", "c" and 2 others"#);
+        assert_eq!(named(&ids[..4]), r#""a", "b", "c" and 1 other"#);
         assert_eq!(named(&ids[..2]), r#""a", "b""#);
         assert_eq!(named(&[]), "no models");
         assert_eq!(named(&[&"x".repeat(1000)]).len(), 62);

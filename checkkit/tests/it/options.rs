@@ -87,7 +87,7 @@ fn invalid_options_report_the_problem_and_the_fix() {
         ("no checks to run: the list of models was not asked for; select others", |options| {
             options.only = vec![CheckId::ModelAccess];
         }),
-        ("no checks to run: no coding agent was asked for", |options| {
+        ("no checks to run: the coding agent runs only with --agent-mode", |options| {
             options.only = vec![CheckId::AgentCliSmoke];
         }),
         ("no checks to run: the selection of checks leaves it out", |options| {

@@ -55,6 +55,46 @@ async fn first_text_models_of_the_service_are_tested() {
 }
 
 #[tokio::test]
+async fn models_without_the_responses_protocol_come_last_and_the_report_says_why_they_have_no_results() {
+    let model = |id: &str, protocols: Value| json!({ "id": id, "kind": "text", "protocols": protocols });
+    let chat = json!(["chat", "messages", "native"]);
+    let server = listing(json!([
+        model("claude-x", chat.clone()),
+        model("gpt-5", json!(["chat", "responses"])),
+        model("gemini-x", chat.clone()),
+        model("mistral-x", chat),
+    ]))
+    .await;
+    let mut options = Options::new(server.url());
+    options.full = true;
+    let report = run(options).await.report;
+    assert_eq!(report.configuration.models, ["gpt-5", "claude-x", "gemini-x"]);
+    let mut profile = Profile::default();
+    profile.models.clone_from(&report.configuration.models);
+    valid_document(&report, &profile);
+    for check in report.checks.iter().filter(|check| check.model.as_deref() == Some("claude-x")) {
+        if check.id == CheckId::ModelAccess {
+            assert_eq!(check.status, Status::Pass, "{check:?}");
+        } else {
+            let words = check.in_words().expect("a reason");
+            assert_eq!(words, "the service lists the model without the responses protocol", "{check:?}");
+        }
+    }
+    let is_checked = |check: &&gatewright::report::Check| check.http_status.is_some();
+    let checked: Vec<_> =
+        report.checks.iter().filter(is_checked).filter_map(|check| check.model.as_deref()).collect();
+    assert_eq!(checked, ["gpt-5"; 3]);
+}
+
+#[tokio::test]
+async fn service_without_the_responses_protocol_fails_no_check() {
+    let server = listing(json!([{ "id": "claude-x", "kind": "text", "protocols": ["chat"] }])).await;
+    let report = run(Options::new(server.url())).await.report;
+    assert_eq!(report.configuration.models, ["claude-x"]);
+    assert_eq!((report.summary.passed, report.summary.failed, report.summary.skipped), (2, 0, 4));
+}
+
+#[tokio::test]
 async fn models_of_the_specification_are_tested_if_one_is_listed_or_no_text_model_is() {
     let reference = Profile::default().models().to_vec();
     for listed in [list(&["gpt-5", &reference[1]]), list(&["whisper-1"]), list(&[]), json!("none")] {

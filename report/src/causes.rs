@@ -63,6 +63,48 @@ fn counted(text: &str) -> (String, Vec<u64>) {
     (words, counts)
 }
 
+/// The text without the model's name, so that it applies to each model: `the model "gpt-5" does not exist` becomes `the model
+/// does not exist`. A name that is part of a longer one, such as that of a dated version, stays.
+fn without_model(text: &str, model: &str) -> String {
+    const MODEL: &str = "model ";
+    let mut general = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(model) {
+        let (mut before, mut after) = (&rest[..start], &rest[start + model.len()..]);
+        let is_quote = |quote: &char| before.ends_with(*quote) && after.starts_with(*quote);
+        if ['"', '\'', '`'].iter().any(is_quote) {
+            (before, after) = (&before[..before.len() - 1], &after[1..]);
+        } else if before.ends_with(is_of_name) || continues(after) {
+            general.push_str(&rest[..start + model.len()]);
+            rest = after;
+            continue;
+        }
+        general.push_str(before);
+        let says_what = general.len().checked_sub(MODEL.len()).and_then(|start| general.get(start..));
+        if says_what.is_some_and(|word| word.eq_ignore_ascii_case(MODEL)) {
+            general.pop();
+        } else {
+            general.push_str("the model");
+        }
+        rest = after;
+    }
+    general + rest
+}
+
+/// Whether a letter beside a name belongs to a longer name, or quotes one.
+fn is_of_name(letter: char) -> bool {
+    letter.is_alphanumeric() || "-_./:~\"'`".contains(letter)
+}
+
+/// Whether a name goes on with this text: a period or a colon before a space ends it.
+fn continues(text: &str) -> bool {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some('.' | ':') => letters.next().is_some_and(is_of_name),
+        letter => letter.is_some_and(is_of_name),
+    }
+}
+
 /// The cells with a status, grouped by their explanation, in report order. Explanations that differ only in the model's
 /// name, or in how much had arrived, are the same.
 pub(crate) fn causes(report: &Report, status: Status) -> Vec<Cause<'_>> {
@@ -71,7 +113,7 @@ pub(crate) fn causes(report: &Report, status: Status) -> Vec<Cause<'_>> {
     for (index, check) in report.checks.iter().enumerate().filter(|(_, check)| check.status == status) {
         let explanation = check.in_words().unwrap_or_default();
         let general = match check.model.as_deref() {
-            Some(model) if !model.is_empty() => explanation.replace(model, "the model"),
+            Some(model) if !model.is_empty() => without_model(&explanation, model),
             _ => explanation.clone(),
         };
         let (general, counts) = counted(&visible(&general));
@@ -95,4 +137,26 @@ pub(crate) fn causes(report: &Report, status: Status) -> Vec<Cause<'_>> {
         cause.cells.sort_by_key(|(_, check)| CheckId::ALL.iter().position(|id| *id == check.id));
     }
     causes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn explanation_for_several_models_names_none_of_them() {
+        for (text, general) in [
+            (r#"the model "m-1" is not served"#, "the model is not served"),
+            ("The model `m-1` does not exist", "The model does not exist"),
+            ("no access to 'm-1'", "no access to the model"),
+            (r#"model list: expected "m-1" in it"#, "model list: expected the model in it"),
+            ("m-1 is overloaded: m-1.", "the model is overloaded: the model."),
+            (r#"found "m-1-2025-01-01""#, r#"found "m-1-2025-01-01""#),
+            ("GET /v1/models/m-1", "GET /v1/models/m-1"),
+            (r#"{\"model\":\"m-1\"}"#, r#"{\"model\":\"m-1\"}"#),
+            ("nothing of it", "nothing of it"),
+        ] {
+            assert_eq!(without_model(text, "m-1"), general, "{text}");
+        }
+    }
 }

@@ -41,6 +41,10 @@ const CANONICAL_GROWTH: usize = 8;
 /// Maximum number of sets of names for which a validator is kept, if reports may declare their own.
 const MAX_KNOWN_NAMES: usize = 8;
 
+/// What to do about a report whose names are the only violations; the end of the first one's message.
+const OWN_NAMES: &str =
+    "; with its own names, the report is valid: set own_names (ownNames in Node), or omit --strict-names";
+
 static DEFAULT: LazyLock<Validator> = LazyLock::new(|| Validator::builder().build());
 
 /// Validators by the names that they accept, shared by the clones of one.
@@ -61,8 +65,10 @@ pub struct Validator {
     compiled: Arc<Schema>,
     /// The names of the schema, for documents that need no tree; `None` if there are too many.
     names: Arc<Option<Names>>,
-    /// The validators for the names that reports declared recently; `None`: such names are violations.
-    own_names: Option<KnownNames>,
+    /// The validators for the names that reports declared recently; `None`: this one has the names of a deployment.
+    known_names: Option<KnownNames>,
+    /// Whether names that a report declares are valid.
+    own_names: bool,
     strict: bool,
     max_bytes: usize,
     max_findings: usize,
@@ -266,16 +272,17 @@ impl Validator {
     fn judge(&self, document: &[u8], wanted: bool) -> Outcome {
         match self.sound(document, wanted) {
             Ok(outcome) => outcome,
-            Err(sure) => match self.for_names_of(document) {
+            Err(sure) => match self.own_names.then(|| self.for_names_of(document)).flatten() {
                 Some(own) => own.judge(document, wanted),
                 None => self.explained(document, wanted, *sure),
             },
         }
     }
 
-    /// The validator for the names that a report declares; `None`: they are those of this validator, or aren't accepted.
+    /// The validator for the names that a report declares; `None`: they are those of the specification, or this validator
+    /// has the names of a deployment.
     fn for_names_of(&self, document: &[u8]) -> Option<Self> {
-        let known = self.own_names.as_ref().filter(|_| document.len() <= self.max_bytes)?;
+        let known = self.known_names.as_ref().filter(|_| document.len() <= self.max_bytes)?;
         let profile = Profile::of_report(document)?;
         let known = || known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, validator)) = known().iter().find(|(other, _)| *other == profile) {
@@ -335,7 +342,20 @@ impl Validator {
                 None
             }
         });
-        self.outcome(document, findings, advisories, report)
+        let mut outcome = self.outcome(document, findings, advisories, report);
+        if self.is_only_names(document, &outcome)
+            && let Some(first) = outcome.violations.first_mut()
+        {
+            first.message.push_str(OWN_NAMES);
+        }
+        outcome
+    }
+
+    /// Whether the document is valid, except that it declares other names than those of the specification.
+    fn is_only_names(&self, document: &[u8], outcome: &Outcome) -> bool {
+        !outcome.violations.is_empty()
+            && outcome.violations.iter().all(is_of_name)
+            && self.for_names_of(document).is_some_and(|own| own.check(document).violations.is_empty())
     }
 
     /// The typed report of a valid document with unusual notation: builds the whole tree.
@@ -482,7 +502,7 @@ impl ValidatorBuilder {
     /// ```
     #[expect(clippy::missing_panics_doc, reason = "the embedded schema is sound, as the tests show")]
     pub fn build(self) -> Validator {
-        let own_names = self.own_names && self.kit_name.is_none() && self.models.is_empty();
+        let has_names = self.kit_name.is_some() || !self.models.is_empty();
         let mut schema: Json = serde_json::from_str(SCHEMA).expect("the embedded schema is JSON");
         if let Some(name) = self.kit_name {
             set(&mut schema, "/$defs/kit/properties/name", "const", name.into());
@@ -497,12 +517,22 @@ impl ValidatorBuilder {
             compiled: Arc::new(Schema::compile(&schema).expect("the compiler knows the embedded schema")),
             names: Arc::new(Names::of(&schema)),
             schema: Arc::new(schema),
-            own_names: own_names.then(Arc::default),
+            known_names: (!has_names).then(Arc::default),
+            own_names: self.own_names && !has_names,
             strict: self.strict,
             max_bytes: self.max_bytes,
             max_findings: self.max_findings,
         }
     }
+}
+
+/// Whether a violation is about the name of the kit or of a model.
+fn is_of_name(violation: &Violation) -> bool {
+    let pointer = &*violation.pointer;
+    let is_name = pointer == "/kit/name"
+        || pointer.starts_with("/configuration/models/")
+        || (pointer.starts_with("/checks/") && pointer.ends_with("/model"));
+    is_name && matches!(violation.rule, "const" | "enum")
 }
 
 /// Replaces a rule of the specification with a deployment's own.

@@ -62,8 +62,11 @@ pub(super) fn of_value(error: &Value) -> Failure {
 }
 
 /// Reads why a provider failed a task that it had accepted.
-pub(super) fn of_task(error: &Value) -> Failure {
-    of_body(None, ErrorBody::of_value(error), || "the provider gave no reason".to_owned())
+pub(super) fn of_task(error: &Value, status: &str) -> Failure {
+    of_body(None, ErrorBody::of_value(error), || match status {
+        "failed" => "the provider gave no reason".to_owned(),
+        _ => format!("the provider reports the status {status}, and no reason"),
+    })
 }
 
 /// The error code for a client. What only the operator of the gateway can fix is reported as an upstream error.

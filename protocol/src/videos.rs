@@ -103,7 +103,10 @@ impl VideoForm {
         let stage = match told.status.as_str() {
             "pending" | "queued" => VideoStage::Waiting,
             "completed" => VideoStage::Done(self.finished(&told)?),
-            "failed" => VideoStage::Failed(failure::of_task(&json!({ "error": told.error }))),
+            // No status of the specification says that somebody else ended a video (3).
+            status @ ("failed" | "cancelled" | "canceled" | "expired") => {
+                VideoStage::Failed(failure::of_task(&json!({ "error": told.error }), status))
+            }
             _ => VideoStage::Working,
         };
         let estimated_time = integer(&told.estimated_time).filter(|seconds| *seconds <= MAX_SECONDS);
@@ -222,6 +225,23 @@ mod tests {
                 (failure.message.as_str(), failure.code.as_deref()),
                 ("no kites", Some("moderation_blocked"))
             );
+        }
+    }
+
+    #[test]
+    fn video_that_the_provider_ended_has_failed() {
+        for status in ["cancelled", "canceled", "expired"] {
+            let error = json!({ "message": "ended by an operator" });
+            for (error, message) in [
+                (error, "ended by an operator".to_owned()),
+                (Value::Null, format!("the provider reports the status {status}, and no reason")),
+            ] {
+                let document = json!({ "id": "v", "status": status, "error": error });
+                let VideoStage::Failed(failure) = told(VideoForm::Public, &document).stage else {
+                    panic!("{status} ends it")
+                };
+                assert_eq!(failure.message, message);
+            }
         }
     }
 

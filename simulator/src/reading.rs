@@ -175,7 +175,16 @@ fn reply_format(format: Option<Located<Format>>) -> Result<ReplyFormat, Refusal>
                 format!("the format {:?} is unknown, or lacks the schema that it needs", shown(&word));
             return Err(Refusal::Request { message, at });
         }
-        Format::Text | Format::Other(_) => ReplyFormat::Text,
+        Format::Other(format) => match format["type"].as_str() {
+            // A schema that is null: there is nothing to follow.
+            None | Some("json_schema") => ReplyFormat::Text,
+            Some(kind) => {
+                let kind = shown(kind);
+                let message = format!("the format {kind:?} is unknown; use text, json_object or json_schema");
+                return Err(Refusal::Request { message, at: format!("{at}/type").into() });
+            }
+        },
+        Format::Text => ReplyFormat::Text,
     })
 }
 
@@ -208,6 +217,25 @@ mod tests {
 
     fn read(protocol: Protocol, request: Value) -> Result<Prompt, Refusal> {
         Prompt::read(protocol.request_in(request, "m", false).expect("a request"))
+    }
+
+    #[test]
+    fn unknown_format_is_refused_with_the_known_ones() {
+        let chat = json!({ "messages": [{ "role": "user", "content": "Hi" }], "response_format": { "type": "foo" } });
+        let responses = json!({ "input": "Hi", "text": { "format": { "type": "foo" } } });
+        for (protocol, request, place) in [
+            (Protocol::Chat, chat, "/response_format/type"),
+            (Protocol::Responses, responses, "/text/format/type"),
+        ] {
+            let Err(Refusal::Request { message, at }) = read(protocol, request) else {
+                panic!("{protocol:?}: it is refused")
+            };
+            assert_eq!(message, "the format \"foo\" is unknown; use text, json_object or json_schema");
+            assert_eq!(at.to_string(), place);
+        }
+        let without_schema = json!({ "messages": [{ "role": "user", "content": "Hi" }],
+            "response_format": { "type": "json_schema", "json_schema": { "name": "x", "schema": null } } });
+        assert!(read(Protocol::Chat, without_schema).is_ok());
     }
 
     /// The same question with the same picture and tool, in each protocol.

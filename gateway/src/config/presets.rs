@@ -6,9 +6,12 @@ use std::sync::LazyLock;
 use gatewright::did_you_mean::suggestion;
 use serde_json::{Map, Value};
 use toml::de::DeTable;
+use url::Url;
 
+use super::addresses::is_public_host;
 use super::source_map::Path;
 use super::toml_as_json::table;
+use super::upstreams::Kind;
 
 /// The files, by provider name.
 const FILES: [(&str, &str); 28] = [
@@ -142,6 +145,19 @@ impl Preset {
     fn text(&self, key: &str) -> Option<&str> {
         self.upstream.get(key).and_then(Value::as_str)
     }
+}
+
+/// The URL of a provider whose host a URL has, without the provider's path: no request to it would find an operation.
+/// `kind`: the protocol, as some providers have one host for several.
+pub(super) fn with_path(url: &Url, kind: Kind) -> Option<&'static str> {
+    let is_bare = |url: &Url| url.path() == "/";
+    let same_host = |preset: &&Preset| {
+        let own = preset.base_url().and_then(|own| Url::parse(own).ok());
+        own.is_some_and(|own| is_public_host(&own) && own.host() == url.host() && !is_bare(&own))
+    };
+    let mut at_host = PRESETS.iter().filter(same_host).filter(|_| is_bare(url)).peekable();
+    let first = at_host.peek().copied();
+    at_host.find(|preset| preset.kind() == kind.name()).or(first)?.base_url()
 }
 
 /// Fills in, for each upstream of a document that names its provider, what it doesn't set itself. Returns errors that no

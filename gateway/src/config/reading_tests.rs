@@ -532,6 +532,35 @@ fn likely_mistakes_are_warnings() {
     assert!(warned(&http.replace("one.example", "127.0.0.1:8000")).is_empty());
     let operation = with("", "").replace("https://one.example/v1", "https://one.example/v1/chat/completions");
     assert!(warned(&operation)[0].contains("upstreams.one.base_url: ends with /chat/completions"));
+    for (kind, host, whole) in [
+        ("messages", "api.anthropic.com", Some("https://api.anthropic.com/v1")),
+        ("chat", "api.openai.com/", Some("https://api.openai.com/v1")),
+        (
+            "native",
+            "generativelanguage.googleapis.com",
+            Some("https://generativelanguage.googleapis.com/v1beta"),
+        ),
+        (
+            "chat",
+            "generativelanguage.googleapis.com",
+            Some("https://generativelanguage.googleapis.com/v1beta/openai"),
+        ),
+        ("chat", "api.deepseek.com", None),
+        ("messages", "api.anthropic.com/v1", None),
+        ("messages", "api.anthropic.com.example", None),
+    ] {
+        let url = format!("https://{host}");
+        let text =
+            with("", "").replace("https://one.example/v1", &url).replace("\"chat\"", &format!("\"{kind}\""));
+        let expected = whole.map(|whole| {
+            format!(
+                "gatewright.toml:3:12: upstreams.one.base_url: lacks the provider's path: set it to {whole}"
+            )
+        });
+        assert_eq!(warned(&text).first(), expected.as_ref(), "{url}");
+    }
+    let paths = "paths = { answer = \"/v1/chat/completions\" }";
+    assert!(warned(&with("", paths).replace("https://one.example/v1", "https://api.openai.com")).is_empty());
     let unused = with("[upstreams.two]\nkind = \"simulator\"", "");
     assert!(warned(&unused)[0].contains("upstreams.two: no model has it as a target"));
     let family = with("", "[families.mine]");

@@ -5,11 +5,11 @@ use http::header::{self, HeaderName, HeaderValue};
 use indexmap::IndexMap;
 
 use super::super::addresses::{base_url, is_exposed, operation_of};
-use super::super::envelope::Envelope;
+use super::super::envelope::{Envelope, Paths};
 use super::super::file;
 use super::super::key_source::KeySource;
 use super::super::keys::{KeyPlace, RequestSetting};
-use super::super::presets::preset;
+use super::super::presets::{preset, with_path};
 use super::super::secret::{self, Credential};
 use super::super::source_map::Path;
 use super::super::upstreams::{Kind, UpstreamConfig};
@@ -79,7 +79,8 @@ impl ConfigResolver<'_> {
         }
         // A missing kind has already been reported.
         let kind = file.kind.unwrap_or(Kind::Chat);
-        let url = self.url(kind, file.base_url.as_deref(), at);
+        let has_paths = file.paths != Paths::default();
+        let url = self.url(kind, file.base_url.as_deref(), has_paths, at);
         let mut upstream = UpstreamConfig::new(name, kind, url);
         let variable = file.provider.and_then(|provider| preset(&provider.0).ok()?.key_variable());
         if let Some(keys) = file.key {
@@ -199,7 +200,8 @@ impl ConfigResolver<'_> {
         settled
     }
 
-    fn url(&mut self, kind: Kind, text: Option<&str>, at: &Path) -> String {
+    /// `has_paths`: the upstream states the paths of its operations, which may contain those of the provider.
+    fn url(&mut self, kind: Kind, text: Option<&str>, has_paths: bool, at: &Path) -> String {
         let Some(text) = text else {
             if kind != Kind::Simulator {
                 self.wrong(at.clone(), "the key base_url is missing: set it to the provider's address");
@@ -220,6 +222,8 @@ impl ConfigResolver<'_> {
                     let message =
                         format!("ends with {operation}, which the gateway appends to it: remove it");
                     self.warn(at, message);
+                } else if let Some(whole) = with_path(&url, kind).filter(|_| !has_paths) {
+                    self.warn(at, format!("lacks the provider's path: set it to {whole}"));
                 }
             }
             Err(why) => self.wrong(at, why),

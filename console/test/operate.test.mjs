@@ -220,6 +220,7 @@ test("a key is created, shown once, rotated and revoked", async () => {
   const row = tab.page.getByRole("row", { name: /for tests/ });
   await row.getByText("model-breeze, model-s*; all operations; sees the upstream").waitFor();
   await row.getByText("requests per minute: 60; file storage in bytes: 5000000", { exact: true }).waitFor();
+  await row.getByText("not used", { exact: true }).waitFor();
   // A change keeps the secret, and the members that the form doesn't change.
   await row.getByRole("button", { name: "Edit" }).click();
   await dialog.getByText("Models: 2 choices").waitFor();
@@ -238,12 +239,20 @@ test("a key is created, shown once, rotated and revoked", async () => {
   await dialog.getByRole("button", { name: "Save" }).click();
   await dialog.waitFor({ state: "detached" });
 
+  // The gateway writes usage within a second.
+  let own;
+  while (own === undefined) {
+    const { usage } = await (await gateway.call("/admin/usage?by=key", { key: ADMIN_KEY })).json();
+    own = usage.find(({ name }) => name === "for tests");
+  }
   await row.getByRole("button", { name: "Rotate" }).click();
   await dialog.getByLabel("Hours").fill("0");
   await dialog.getByRole("button", { name: "Rotate" }).click();
   const second = await dialog.locator(".secret").textContent();
   await tab.page.getByRole("button", { name: "I've saved it" }).click();
   assert.notEqual(first, second);
+  // The list was read again.
+  await row.getByText(`${own.input_tokens + own.output_tokens} tokens`).waitFor();
   assert.equal((await gateway.call("/v1/models", { key: first })).status, 401);
   assert.equal((await gateway.call("/v1/models", { key: second })).status, 200);
 

@@ -180,11 +180,12 @@ test("the field of the sign-in form has the focus, and says which key it needs",
     await page.keyboard.type(key);
     await page.keyboard.press("Enter");
   };
-  await page.getByText("prints its API key when it starts").waitFor();
+  await page.getByText("gatewright keys local prints its keys").waitFor();
   await typed(KEY);
   await page.getByRole("button", { name: "Sign out" }).waitFor();
   await tab.go("keys");
   await page.getByText("The admin key is the one in GATEWRIGHT_SERVE_ADMIN_KEY").waitFor();
+  await page.getByText("gatewright keys local prints it.").waitFor();
   await typed(ADMIN_KEY);
   await page.getByRole("button", { name: "Create a key" }).waitFor();
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "Keys");

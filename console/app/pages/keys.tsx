@@ -2,11 +2,11 @@
 
 import operations from "virtual:operations";
 import { useState } from "preact/hooks";
-import { asAdmin, type Issued, type Key, type Limits } from "../admin.ts";
-import { allModels } from "../session.ts";
+import { asAdmin, type Issued, type Key, type Limits, type UsageRow } from "../admin.ts";
+import { allModels, currency } from "../session.ts";
 import { useData } from "../ui/data.ts";
 import { Dialog } from "../ui/dialog.tsx";
-import { moment } from "../ui/format.ts";
+import { counted, moment, money } from "../ui/format.ts";
 import { Badge, Copy, Field, Head, Id, Line, Problem, Submit, Table, When } from "../ui/parts.tsx";
 import { Picker } from "../ui/picker.tsx";
 
@@ -19,7 +19,15 @@ export function Keys() {
   const [revoked, setRevoked] = useState(false);
   const [doing, setDoing] = useState<Doing | null>(null);
   const { value, error, again } = useData(
-    (signal) => asAdmin<{ keys: Key[] }>(`keys?revoked=${revoked}`, { signal }),
+    async (signal) => {
+      // Like the limits per month, in UTC.
+      const today = new Date().toISOString().slice(0, 10);
+      const [{ keys }, { usage }] = await Promise.all([
+        asAdmin<{ keys: Key[] }>(`keys?revoked=${revoked}`, { signal }),
+        asAdmin<{ usage: UsageRow[] }>(`usage?from=${today.slice(0, 7)}-01&to=${today}&by=key`, { signal }),
+      ]);
+      return { keys, usage: new Map(usage.map((row) => [row.key, row])) };
+    },
     [revoked],
   );
   const done = (next: Doing | null) => {
@@ -57,7 +65,7 @@ export function Keys() {
             ["Status", "prose"],
             ["Scope", "prose"],
             ["Limits", "prose"],
-            ["Created"],
+            ["This month"],
             ["Actions"],
           ]}
           rows={keys.map((key) => ({
@@ -69,10 +77,15 @@ export function Keys() {
                   <Id of={key.id} />
                 </div>
               </>,
-              <Status key="status" of={key} />,
+              <>
+                <Status of={key} />
+                <div class="soft">
+                  created <When at={key.created} />
+                </div>
+              </>,
               scopes(key),
               limits(key.limits),
-              <When key="created" at={key.created} />,
+              <Used key="used" row={value.usage.get(key.id)} />,
               key.revoked === null && (
                 <div class="actions">
                   <button
@@ -207,6 +220,17 @@ const LIMITS: readonly (readonly [keyof Limits, string])[] = [
 function limits(all: Limits): string {
   const set = LIMITS.filter(([name]) => (all[name] ?? null) !== null);
   return set.map(([name, words]) => `${words.toLowerCase()}: ${all[name]}`).join("; ") || "none";
+}
+
+/** The tokens of a key, and their cost unless no model that it called has a price. */
+function Used({ row }: { row: UsageRow | undefined }) {
+  if (!row) return <>not used</>;
+  return (
+    <>
+      {counted(row.input_tokens + row.output_tokens, "token")}
+      {row.unpriced < row.requests && <div class="soft">{money(row.cost, currency.value)}</div>}
+    </>
+  );
 }
 
 /** The state of a dialog's form while it is open. */

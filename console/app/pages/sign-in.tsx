@@ -57,11 +57,13 @@ export function SignIn(props: { needs: "admin" | "any"; title: string }) {
           {wantsAdmin ? (
             <>
               The admin key is the one in <code>GATEWRIGHT_SERVE_ADMIN_KEY</code>, or{" "}
-              <code>access.admin_key</code> in the gateway's configuration.
+              <code>access.admin_key</code> in the gateway's configuration. If the gateway made it itself,{" "}
+              <code>gatewright keys local</code> prints it.
             </>
           ) : (
             <>
-              <code>gatewright serve</code> prints its API key when it starts, unless one is configured.
+              If you run the gateway on this machine and configured no key, <code>gatewright keys local</code>{" "}
+              prints its keys.
             </>
           )}
         </p>

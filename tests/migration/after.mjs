@@ -7,7 +7,7 @@ import { BadRequestError, Client, NotFoundError } from "gatewright";
 const address = `${process.env.GATEWRIGHT_BASE_URL}/v1`;
 const apiKey = process.env.GATEWRIGHT_API_KEY;
 
-const client = new Client({ baseUrl: address, apiKey });
+const client = new Client({ baseURL: address, apiKey });
 
 // Chat
 const completion = await client.chat.completions.create({

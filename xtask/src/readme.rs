@@ -1,5 +1,6 @@
 //! Checks that the READMEs' code equals that of the examples, which the step `examples` runs, that the packages' READMEs
-//! name every operation, that each block on every page states whether it runs, and that each picture is shown by one.
+//! name every operation, that each block on every page states whether it runs, that each picture is shown by one, and that
+//! the badges are true.
 
 use anyhow::{Context, Result, bail};
 
@@ -19,6 +20,7 @@ pub(crate) fn check_readme() -> Result<()> {
     fences::check()?;
     pictures::check()?;
     check_operations()?;
+    check_badges()?;
     for (readme, language, path) in BLOCKS {
         let text = std::fs::read_to_string(root().join(readme))?;
         let block = text
@@ -29,6 +31,19 @@ pub(crate) fn check_readme() -> Result<()> {
         let example = std::fs::read_to_string(root().join(path))?;
         if !example.ends_with(&format!("\n\n{block}")) {
             bail!("the {language} block of {readme} differs from {path}; make them equal");
+        }
+    }
+    Ok(())
+}
+
+/// Errors: a badge states another version or license than the packages do.
+fn check_badges() -> Result<()> {
+    let (version, license) = (env!("CARGO_PKG_VERSION"), env!("CARGO_PKG_LICENSE"));
+    for (badge, value) in [("badge-version.svg", version), ("badge-license.svg", license)] {
+        let badge = format!("docs/pictures/{badge}");
+        let text = std::fs::read_to_string(root().join(&badge)).with_context(|| badge.clone())?;
+        if !text.contains(value) {
+            bail!("{badge} does not say {value}: change its texts");
         }
     }
     Ok(())
@@ -77,6 +92,11 @@ mod tests {
         let operation = |method: &str| ("client.pens".to_owned(), method.to_owned());
         let operations = ["create", "list", "lis", "delete"].map(operation);
         assert_eq!(unnamed(page, &operations.each_ref()), ["client.pens.lis", "client.pens.delete"]);
+    }
+
+    #[test]
+    fn badges_state_the_version_and_the_license() {
+        check_badges().expect("they are true");
     }
 
     #[test]

@@ -157,7 +157,7 @@ class Client(_Configured, Resources):
 
     It has a connection pool, so create one client and share it, also between threads. After a fork it goes
     on working in parent and child; streams stay with the process that opened them. Ctrl-C ends a call that
-    blocks. All clients of a process share one thread, which does not hold up its end.
+    blocks. All clients of a process share one thread, which never keeps it alive.
 
     It pickles as its configuration without its secrets: where it is unpickled, the key comes from
     `GATEWRIGHT_API_KEY`, or ConfigurationError is raised. Left out are also headers and query parameters that

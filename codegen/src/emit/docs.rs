@@ -201,7 +201,7 @@ pub(super) fn form(schema: &Schema) -> String {
             let told = union
                 .discriminator
                 .as_ref()
-                .map_or(String::new(), |name| format!(", told apart by `{name}`"));
+                .map_or(String::new(), |name| format!(", distinguished by `{name}`"));
             let open = if union.open { "; others pass through" } else { "" };
             _ = writeln!(out, "One of {}{told}{open}.", variants.join(", "));
         }
@@ -213,7 +213,8 @@ pub(super) fn form(schema: &Schema) -> String {
 fn errors(api: &Api) -> String {
     let mut out = "# Errors\n\nEvery failure of a client has one kind: `ErrorKind` in Rust, a class in Python and Node. The \
                    specification leaves errors open, so kinds and codes are additions of this gateway, unless their meaning \
-                   names a [section](../rules.md).\n\n\
+                   names a [section](../rules.md). An error that lists `violations` gives the number of that section with \
+                   each.\n\n\
                    | Kind | Class | Extends | Status | Retried | Meaning |\n|---|---|---|---|---|---|\n"
         .to_owned();
     for base in &api.errors.bases {

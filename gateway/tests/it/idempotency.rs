@@ -69,6 +69,11 @@ async fn reused_key_is_422_and_an_invalid_key_400() {
     keyed(&server, PATH, "k", &video("a comet")).await;
     let (status, body, _) = keyed(&server, PATH, "k", &video("a planet")).await;
     assert_eq!((status, &body["error"]["code"]), (422, &json!("idempotency_key_reused")));
+    // The body is compared as it is, not as JSON.
+    let reordered = r#"{"prompt":"a comet","model":"video_model_3","duration":3,"resolution":"720p"}"#;
+    assert_ne!(reordered, video("a comet").to_string());
+    let request = server.post(PATH, &json!({})).header(HEADER, "k").body(reordered);
+    assert_eq!(read(request).await.0, 422);
     for key in [&"k".repeat(256), "", "a key"] {
         let (status, body, _) = keyed(&server, PATH, key, &video("a comet")).await;
         assert_eq!((status, &body["error"]["code"]), (400, &json!("invalid_idempotency_key")), "{key:?}");

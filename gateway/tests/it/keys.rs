@@ -134,6 +134,21 @@ async fn rotated_key_keeps_its_id_and_its_old_secret_for_the_overlap() {
     assert_eq!((lists(&server, &second).await, lists(&server, &third).await), (401, 200));
     let fourth = rotate(Value::Null).await;
     assert_eq!((lists(&server, &third).await, lists(&server, &fourth).await), (401, 200));
+    // A key has at most two secrets.
+    let fifth = rotate(json!({ "overlap_s": 60 })).await;
+    let sixth = rotate(json!({ "overlap_s": 60 })).await;
+    for (secret, status) in [(&fourth, 401), (&fifth, 200), (&sixth, 200)] {
+        assert_eq!(lists(&server, secret).await, status);
+    }
+}
+
+#[tokio::test]
+async fn id_of_a_key_takes_precedence_over_a_name() {
+    let server = start_with(config(None)).await;
+    let (_, id) = create(&server, json!({ "name": "first" })).await;
+    create(&server, json!({ "name": id })).await;
+    let (status, shown) = read(admin(&server, Method::GET, &format!("/keys/{id}"))).await;
+    assert_eq!((status, &shown["name"]), (200, &json!("first")));
 }
 
 #[tokio::test]

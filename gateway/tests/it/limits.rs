@@ -59,6 +59,34 @@ async fn rate_limit_headers_count_down_to_a_429() {
 }
 
 #[tokio::test]
+async fn rejected_requests_count_against_the_limit_per_minute() {
+    let (server, key) = limited(json!({ "requests_per_minute": 2 }), Config::default()).await;
+    let chat = |body: Value| server.bare(Method::POST, "/v1/chat/completions").bearer_auth(&key).json(&body);
+    let messages = json!([{ "role": "user", "content": "hi" }]);
+    assert_eq!(read(chat(json!({ "model": "no-such-model", "messages": messages }))).await.0, 404);
+    assert_eq!(read(chat(json!({ "model": "model-sol" }))).await.0, 400);
+    assert_eq!(read(chat(json!({ "model": "model-sol", "messages": messages }))).await.0, 429);
+}
+
+#[tokio::test]
+async fn key_without_budget_gets_neither_replays_nor_stored_responses() {
+    let (server, key) = limited(json!({ "tokens_per_day": 1 }), Config::default()).await;
+    let body = json!({ "model": "model-sol", "input": "Say hi" });
+    let ask = || {
+        let request = server.bare(Method::POST, "/v1/responses").bearer_auth(&key);
+        request.header("idempotency-key", "once").json(&body)
+    };
+    let (status, response) = read(ask()).await;
+    assert_eq!(status, 200, "{response}");
+    let id = response["id"].as_str().expect("an id");
+    let stored = server.bare(Method::GET, &format!("/v1/responses/{id}")).bearer_auth(&key);
+    for request in [ask(), stored] {
+        let (status, refused) = read(request).await;
+        assert_eq!((status, &refused["error"]["code"]), (429, &json!("insufficient_quota")));
+    }
+}
+
+#[tokio::test]
 async fn minute_limit_refills_evenly() {
     let (server, key) = limited(json!({ "requests_per_minute": 60 }), Config::default()).await;
     for _ in 0..60 {

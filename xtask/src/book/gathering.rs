@@ -25,7 +25,7 @@ const NO_PAGES: [&str; 1] = [SUMMARY];
 /// What each page is about.
 const OVERVIEW: &str = "docs/llms.txt";
 /// Folders whose first page stands for all others in the overview.
-const IN_SHORT: [&str; 2] = ["docs/decisions", "docs/providers"];
+const IN_SHORT: [&str; 1] = ["docs/decisions"];
 /// The folder of files that pages display.
 const PICTURES: &str = "docs/pictures";
 

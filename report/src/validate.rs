@@ -353,8 +353,7 @@ impl Validator {
 
     /// Whether the document is valid, except that it declares other names than those of the specification.
     fn is_only_names(&self, document: &[u8], outcome: &Outcome) -> bool {
-        outcome.more_violations == 0
-            && !outcome.violations.is_empty()
+        !outcome.violations.is_empty()
             && outcome.violations.iter().all(is_of_name)
             && self.for_names_of(document).is_some_and(|own| own.check(document).violations.is_empty())
     }

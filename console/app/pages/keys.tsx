@@ -80,7 +80,12 @@ export function Keys() {
                   created <When at={key.created} />
                 </div>
               </>,
-              <Status key="status" of={key} />,
+              <>
+                <Status of={key} />
+                <div class="soft">
+                  created <When at={key.created} />
+                </div>
+              </>,
               scopes(key),
               limits(key.limits),
               <Used key="used" row={value.usage.get(key.id)} />,

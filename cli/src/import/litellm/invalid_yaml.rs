@@ -23,7 +23,7 @@ const CAUSES: [(&[&str], &str); 8] = [
     (&["anchor", "alias"], "a name after & or * is missing, or has characters that such names cannot have"),
     (
         &["indent", "block", "'-'", "\"-\""],
-        "the indentation is wrong: items of a list and keys of an object must begin in the same column as their neighbors",
+        "the indentation is wrong: use spaces, not tabs; items of a list and keys of an object must begin in the same column as their neighbors",
     ),
     (
         &["tag", "directive", "%"],

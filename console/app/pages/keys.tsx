@@ -76,9 +76,6 @@ export function Keys() {
                 <div class="soft">
                   <Id of={key.id} />
                 </div>
-                <div class="soft">
-                  created <When at={key.created} />
-                </div>
               </>,
               <>
                 <Status of={key} />

@@ -23,7 +23,7 @@ impl Summary {
             match &line.event {
                 Event::Called { .. } => summary.calls += 1,
                 Event::Answered { outcome, .. } => {
-                    *summary.outcomes.entry(name_of(outcome)).or_default() += 1
+                    *summary.outcomes.entry(name_of(outcome)).or_default() += 1;
                 }
                 Event::Delivered { .. } => summary.notifications += 1,
                 Event::Fault { fault, begins: true } => {
@@ -53,7 +53,8 @@ impl fmt::Display for Summary {
         write!(formatter, " and {} notifications\nfaults:", self.notifications)?;
         let mut before = "";
         for (kind, (count, longest)) in &self.faults {
-            write!(formatter, "{before} {count} × {kind} (up to {:.1} s)", *longest as f64 / 1e6)?;
+            let tenths = longest / 100_000;
+            write!(formatter, "{before} {count} × {kind} (up to {}.{} s)", tenths / 10, tenths % 10)?;
             before = ",";
         }
         Ok(())

@@ -312,6 +312,8 @@ fn shown_value(value: Value, show: &dyn Fn(&str) -> String) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn of(status: u16, body: &str) -> AttemptFailure {

@@ -17,6 +17,7 @@ const ANNOTATIONS: &[&str] = &[
     "title",
     "examples",
     "deprecated",
+    "x-accepts-type",
     "x-added",
     "x-assumed-kind",
     "x-built",

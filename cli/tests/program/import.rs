@@ -200,14 +200,14 @@ fn settings_implied_by_names_and_paths_are_recognized() {
 
 #[test]
 fn file_with_nothing_to_import_is_reported() {
-    assert_snapshot!(import("model_list: [{model_name: a, litellm_params: {model: azure/b}}]"), @"
+    assert_snapshot!(import("model_list: [{model_name: a, litellm_params: {model: azure/b}}]"), @r#"
     exit code 0
     --- stdout
     # Imported from standard input by gatewright import. gatewright config init shows every key.
     --- stderr
     gatewright: no deployment was imported: a gateway with this file simulates a provider
-    gatewright: has no counterpart: model_list[0]: a: the provider azure has its own request format; the deployment is skipped
-    ");
+    gatewright: has no counterpart: model_list[0]: a: its api_base is missing: set it to the address of the resource, such as https://RESOURCE.openai.azure.com, or add an upstream with provider = "azure-openai"; the deployment is skipped
+    "#);
 }
 
 #[test]

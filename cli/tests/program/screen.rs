@@ -101,7 +101,7 @@ fn its_page_opens_in_the_browser() {
 /// What a command writes to a terminal of 60 columns.
 fn on_narrow_terminal(like: &Command) -> String {
     let mut command = Command::new("sh");
-    command.args(["-c", "stty cols 60; exec \"$0\" \"$@\""]).arg(like.get_program()).args(like.get_args());
+    command.args(["-c", "stty rows 24 cols 60; exec \"$0\" \"$@\""]).arg(like.get_program()).args(like.get_args());
     for (name, value) in like.get_envs() {
         match value {
             Some(value) => command.env(name, value),
@@ -141,7 +141,7 @@ fn answer_is_wrapped_between_words_and_followed_by_its_cost() {
         &[("MY_KEY", key)],
     );
     let gateway = gateway.expect("it starts");
-    let words = "the quick brown fox jumps over the lazy dog and then it sleeps for a very long time";
+    let words = "quick brown foxes jump over the lazy dog and then it sleeps for a very long time";
     let shown = on_narrow_terminal(&gateway.command(&["chat", &format!("say {words}")]));
     let (answer, summary) = shown.split_once("\n(").expect("a summary");
     assert_eq!(answer.replace('\n', " ").trim(), words);

@@ -560,7 +560,7 @@ fn likely_mistakes_are_warnings() {
         assert_eq!(warned(&text).first(), expected.as_ref(), "{url}");
     }
     let paths = "paths = { answer = \"/v1/chat/completions\" }";
-    assert!(warned(&with("", paths).replace("https://one.example/v1", "https://api.openai.com")).is_empty());
+    assert!(warned(&with(paths, "").replace("https://one.example/v1", "https://api.openai.com")).is_empty());
     let unused = with("[upstreams.two]\nkind = \"simulator\"", "");
     assert!(warned(&unused)[0].contains("upstreams.two: no model has it as a target"));
     let family = with("", "[families.mine]");

@@ -161,5 +161,13 @@ fn backup_contains_everything_reported_before_it_began() {
     let counted = restored(&under_load, secret, &before);
     assert!((before.answers..=all.answers).contains(&counted), "{before:?}, {counted} of {}", all.answers);
     assert_eq!(restored(&afterwards, secret, &all), all.answers);
-    assert_eq!(keys(&under_load), keys(&data));
+    // Usage has grown since the first backup.
+    let issued = |data: &Path| {
+        let mut keys = keys(data);
+        for key in keys.as_array_mut().expect("a list") {
+            key.as_object_mut().expect("a key").remove("usage_this_month").expect("its usage");
+        }
+        keys
+    };
+    assert_eq!(issued(&under_load), issued(&data));
 }

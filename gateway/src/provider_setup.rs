@@ -179,7 +179,7 @@ impl ProviderSetup {
         match (base_url, &preset.example_base_url) {
             (Some(url), _) => self.line(&format!("base_url = {}", quoted(url))),
             (None, Some(example)) => {
-                self.line(&format!("base_url = {} # replace it by yours", quoted(example)))
+                self.line(&format!("base_url = {} # replace it by yours", quoted(example)));
             }
             (None, None) => {}
         }

@@ -101,7 +101,10 @@ fn its_page_opens_in_the_browser() {
 /// What a command writes to a terminal of 60 columns.
 fn on_narrow_terminal(like: &Command) -> String {
     let mut command = Command::new("sh");
-    command.args(["-c", "stty rows 24 cols 60; exec \"$0\" \"$@\""]).arg(like.get_program()).args(like.get_args());
+    command
+        .args(["-c", "stty rows 24 cols 60; exec \"$0\" \"$@\""])
+        .arg(like.get_program())
+        .args(like.get_args());
     for (name, value) in like.get_envs() {
         match value {
             Some(value) => command.env(name, value),

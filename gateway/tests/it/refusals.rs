@@ -59,7 +59,8 @@ async fn gateway_accepts_and_rejects_the_vectors() {
             // A model outside the catalog satisfies the rules, too, but doesn't exist.
             let is_unknown = status == 404 && text.contains("there is no model");
             // So does a format that providers may know, and the simulator doesn't (gaps.md).
-            let is_unknown = is_unknown || status == 400 && text.contains("the format \\\"new\\\" is unknown; use");
+            let is_unknown =
+                is_unknown || status == 400 && text.contains("the format \\\"new\\\" is unknown; use");
             assert!(status == 200 || is_unknown, "{}: {status} {text}", case["name"]);
             accepted += 1;
         } else {

@@ -261,8 +261,8 @@ mod tests {
     fn nightly_workflow_tortures_the_published_build_for_an_hour() {
         let nightly = scripts_of(&read(".github/workflows/nightly.yml"));
         let build = "cargo build --locked --profile dist -p gatewright-server";
-        let built = nightly.iter().position(|script| script == build).expect(build);
-        let words = nightly[built..].iter().find_map(|script| script.strip_prefix("cargo xtask torture "));
+        let place = nightly.iter().position(|script| script == build).expect(build);
+        let words = nightly[place..].iter().find_map(|script| script.strip_prefix("cargo xtask torture "));
         let words: Vec<&str> = words.expect("a run after the build").split(' ').collect();
         let value = |flag: &str| words.iter().skip_while(|word| **word != flag).nth(1).copied();
         let seconds = |flag: &str| value(flag).and_then(|seconds| seconds.parse::<u64>().ok()).unwrap_or(0);

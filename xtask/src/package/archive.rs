@@ -134,7 +134,7 @@ impl User<'_> {
         let installed = self.home.join(".local/bin/gatewright");
         // The second time, the program is there.
         for _ in 0..2 {
-            let said = self.succeeds(&mut self.script("sound"))?;
+            let said = succeeds(&mut self.script("sound"))?;
             ensure!(
                 said.contains(&format!("gatewright {} is installed: ", self.version)),
                 "the script says:\n{said}"
@@ -155,7 +155,7 @@ impl User<'_> {
         // As a release has it, from a pipe, into a chosen folder.
         let chosen = self.home.join("chosen folder");
         let released = self.released("sound")?;
-        self.succeeds(self.piped(&released)?.env("GATEWRIGHT_INSTALL_DIR", &chosen))?;
+        succeeds(self.piped(&released)?.env("GATEWRIGHT_INSTALL_DIR", &chosen))?;
         self.works(&chosen.join("gatewright"))?;
         let there: Vec<_> = fs::read_dir(&chosen)?.collect::<Result<_, _>>()?;
         ensure!(there.len() == 1, "the script leaves more than the program: {there:?}");
@@ -171,12 +171,12 @@ impl User<'_> {
             ("short", "the download of "),
             ("unlisted", "does not list it"),
         ] {
-            self.fails(&mut self.script(kind), reason).with_context(|| kind.to_owned())?;
+            fails(&mut self.script(kind), reason).with_context(|| kind.to_owned())?;
             let there: Vec<_> = fs::read_dir(self.home.join(".local/bin"))?.collect::<Result<_, _>>()?;
             ensure!(there.len() == 1, "{kind}: the script leaves {there:?}");
             self.works(&self.home.join(".local/bin/gatewright"))?;
             let empty = self.home.join("new").join(kind);
-            self.fails(self.script(kind).env("GATEWRIGHT_INSTALL_DIR", &empty), reason)?;
+            fails(self.script(kind).env("GATEWRIGHT_INSTALL_DIR", &empty), reason)?;
             ensure!(!empty.join("gatewright").exists(), "{kind}: the script installs it");
         }
         Ok(())
@@ -184,26 +184,23 @@ impl User<'_> {
 
     fn learns_what_is_wrong(&self) -> Result<()> {
         let sound = format!("{}/sound", self.server.address);
-        self.fails(
+        fails(
             self.script("sound").args(["--version", NO_VERSION]),
             &format!("Is there a release {NO_VERSION}?"),
         )?;
-        self.fails(self.script("sound").args(["--version", "../1"]), "is not a version")?;
-        self.fails(self.script("sound").arg("--force"), "there is no option --force")?;
+        fails(self.script("sound").args(["--version", "../1"]), "is not a version")?;
+        fails(self.script("sound").arg("--force"), "there is no option --force")?;
         for address in ["http://gateway.example", "ftp://127.0.0.1", "file:///tmp"] {
             let mut script = self.script("sound");
-            self.fails(
-                script.env("GATEWRIGHT_INSTALL_FROM", address),
-                "an address must begin with https://",
-            )?;
+            fails(script.env("GATEWRIGHT_INSTALL_FROM", address), "an address must begin with https://")?;
         }
         let disguised = sound.replace("://", "://127.0.0.1:1@");
-        self.fails(self.script("sound").env("GATEWRIGHT_INSTALL_FROM", disguised), "has no @")?;
+        fails(self.script("sound").env("GATEWRIGHT_INSTALL_FROM", disguised), "has no @")?;
         let mut unfilled = self.script("sound");
-        self.fails(unfilled.env_remove("GATEWRIGHT_INSTALL_FROM"), "does not know where releases are")?;
+        fails(unfilled.env_remove("GATEWRIGHT_INSTALL_FROM"), "does not know where releases are")?;
         let folder = self.home.join("a folder");
         fs::create_dir_all(folder.join("gatewright"))?;
-        self.fails(self.script("sound").env("GATEWRIGHT_INSTALL_DIR", &folder), "is a folder")?;
+        fails(self.script("sound").env("GATEWRIGHT_INSTALL_DIR", &folder), "is a folder")?;
 
         for (system, processor, said) in [
             ("SunOS", "sun4v", "This machine has SunOS on sun4v"),
@@ -211,11 +208,11 @@ impl User<'_> {
             ("MINGW64_NT-10.0", "x86_64", "x86_64-pc-windows-msvc.zip"),
         ] {
             let path = self.as_if_on(system, processor)?;
-            self.fails(self.script("sound").env("PATH", path), said)?;
+            fails(self.script("sound").env("PATH", path), said)?;
         }
         // The release of this test has no archive for a system that releases have one for.
         let path = self.as_if_on("Darwin", "arm64")?;
-        self.fails(self.script("sound").env("PATH", path), "aarch64-apple-darwin.tar.gz")
+        fails(self.script("sound").env("PATH", path), "aarch64-apple-darwin.tar.gz")
     }
 
     /// A download of the script that ends early: the shell has only a part of it.
@@ -280,23 +277,23 @@ impl User<'_> {
         ensure!(said.trim() == format!("gatewright {}", self.version), "{} says {said}", program.display());
         Ok(())
     }
+}
 
-    fn succeeds(&self, script: &mut Command) -> Result<String> {
-        let ended = script.output()?;
-        ensure!(ended.status.success(), "the script fails:\n{}", said_by(&ended));
-        Ok(said_by(&ended))
-    }
+fn succeeds(script: &mut Command) -> Result<String> {
+    let ended = script.output()?;
+    ensure!(ended.status.success(), "the script fails:\n{}", said_by(&ended));
+    Ok(said_by(&ended))
+}
 
-    fn fails(&self, script: &mut Command, reason: &str) -> Result<()> {
-        let ended = script.stdin(Stdio::null()).output()?;
-        let said = said_by(&ended);
-        ensure!(ended.status.code() == Some(1), "the script should fail, and says:\n{said}");
-        ensure!(
-            said.contains("gatewright is not installed: ") && said.contains(reason),
-            "the script should say {reason:?}, and says:\n{said}"
-        );
-        Ok(())
-    }
+fn fails(script: &mut Command, reason: &str) -> Result<()> {
+    let ended = script.stdin(Stdio::null()).output()?;
+    let said = said_by(&ended);
+    ensure!(ended.status.code() == Some(1), "the script should fail, and says:\n{said}");
+    ensure!(
+        said.contains("gatewright is not installed: ") && said.contains(reason),
+        "the script should say {reason:?}, and says:\n{said}"
+    );
+    Ok(())
 }
 
 fn said_by(ended: &Output) -> String {

@@ -364,13 +364,12 @@ pub(super) fn signature(
         out.push_str("        *,\n");
     }
     for keyword in arguments.iter().filter(|argument| argument.place != ArgumentLocation::Path) {
-        let _ = match switch.filter(|(name, _)| *name == keyword.wire) {
-            Some((_, ty)) => writeln!(out, "        {}: {ty},", keyword.name),
-            None => {
-                let ty = sent.sent(keyword.ty, keyword.accepts_type);
-                let end = if keyword.required { "" } else { " | NotGiven = ..." };
-                writeln!(out, "        {}: {ty}{end},", keyword.name)
-            }
+        let _ = if let Some((_, ty)) = switch.filter(|(name, _)| *name == keyword.wire) {
+            writeln!(out, "        {}: {ty},", keyword.name)
+        } else {
+            let ty = sent.sent(keyword.ty, keyword.accepts_type);
+            let end = if keyword.required { "" } else { " | NotGiven = ..." };
+            writeln!(out, "        {}: {ty}{end},", keyword.name)
         };
     }
     let _ = write!(out, "        **options: Unpack[CallOptions],\n    ) -> {result}: ...\n");

@@ -136,7 +136,10 @@ fn watch(language: &str, mut program: Command, extent: &Extent, server: &SoakSer
             curves.push(Curve::new(phase, extent.bound_mib, started.elapsed()));
         }
         let curve = curves.last_mut().expect("one was pushed");
-        curve.add(done.parse()?, memory::resident_bytes(child.id())?, started.elapsed());
+        // Programs print faster than a busy machine reads: the last lines may be read after their program has ended.
+        if let Some(resident) = memory::resident_bytes(child.id())? {
+            curve.add(done.parse()?, resident, started.elapsed());
+        }
     }
     let status = child.wait()?;
     if !status.success() {

@@ -7,14 +7,16 @@ use anyhow::{Context, Result};
 
 const MIB: u64 = 1024 * 1024;
 
-/// Resident memory of a running process, in bytes. Only Linux reports it without a dependency.
-pub(crate) fn resident_bytes(process: u32) -> Result<u64> {
+/// Resident memory of a child process, in bytes, unless it has ended. Only Linux reports it without a dependency.
+pub(crate) fn resident_bytes(process: u32) -> Result<Option<u64>> {
     let path = format!("/proc/{process}/status");
     let status =
         std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}: soak needs Linux"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS is missing")?;
+    let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmRSS:")) else {
+        return Ok(None);
+    };
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().context("VmRSS is in kB")?;
-    Ok(kib * 1024)
+    Ok(Some(kib * 1024))
 }
 
 /// The samples of one phase of a program.
@@ -136,6 +138,6 @@ mod tests {
 
     #[test]
     fn own_memory_is_measured() {
-        assert!(resident_bytes(std::process::id()).expect("a running process") > MIB);
+        assert!(resident_bytes(std::process::id()).expect("a status").expect("a running process") > MIB);
     }
 }

@@ -165,7 +165,10 @@ main() {
   archive=$name.tar.gz
   fetch "$place/SHA256SUMS" "$work/SHA256SUMS" ". Is there a release $version?"
   wanted=$(awk -v name="$archive" '$2 == name || $2 == "*" name { print $1 }' "$work/SHA256SUMS")
-  [ -n "$wanted" ] || fail "release $version has no $archive ($place/SHA256SUMS does not list it)"
+  case $wanted in
+  '') fail "release $version has no $archive ($place/SHA256SUMS does not list it)" ;;
+  *[!0-9a-f]*) fail "$place/SHA256SUMS has no valid checksum of $archive" ;;
+  esac
   echo "downloading $place/$archive"
   fetch "$place/$archive" "$work/$archive"
   found=$(sum_of "$work/$archive")

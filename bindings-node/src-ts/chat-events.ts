@@ -174,7 +174,7 @@ export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEv
   }
 }
 
-/** An error as a value, so that the events before it are told first. */
+/** An error as a value, so that the events before it are yielded first. */
 const failed = (error: Error): Error => error;
 
 /** What has arrived of a call. */
@@ -204,7 +204,7 @@ class Answer {
     this.#format = format;
   }
 
-  /** Adds the events of a chunk. Errors: `Unfit` where a text cannot become what was asked for. */
+  /** Adds the events of a chunk. Errors: `Unfit` where a text cannot become the requested value. */
   async take(chunk: ChatCompletionChunk, events: ChatEvent<unknown>[]): Promise<void> {
     events.push({ type: "chunk", chunk });
     for (const { index = 0, delta, finish_reason: reason } of chunk.choices ?? []) {

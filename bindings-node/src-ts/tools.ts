@@ -184,7 +184,7 @@ export interface ToolCall {
   readonly arguments: string;
 }
 
-/** What a model is told about a call. */
+/** The result of a call, for the model. */
 export interface ToolOutput {
   readonly text: string;
   readonly isError: boolean;

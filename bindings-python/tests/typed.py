@@ -74,7 +74,7 @@ async def formats_of_plain_calls_async(client: AsyncClient) -> None:
 
 
 def values(client: Client) -> None:
-    """A value has the type that was asked for."""
+    """A value has the requested type."""
     chat = client.chat.completions.parse(model="m", messages=MESSAGES, response_format=City, seed=1)
     assert_type(chat, ParsedChatCompletion[City])
     assert_type(chat.choices[0].message.parsed, City | None)

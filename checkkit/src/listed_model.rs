@@ -9,7 +9,7 @@ pub(crate) struct ListedModel {
     pub(crate) id: String,
     /// Whether it generates text, as far as the list tells.
     pub(crate) is_text: bool,
-    /// Whether the responses protocol serves it, which the list of our gateway tells. Most lists don't tell.
+    /// Whether the responses protocol serves it, which only the list of our gateway says.
     pub(crate) serves_responses: bool,
 }
 

@@ -25,7 +25,7 @@ const NOT_SERVED: &str = "dependency_failed: models_endpoint lists the model wit
 pub(crate) const ABORTED: &str = "aborted: the run was interrupted";
 
 /// The cells: the model list first, then for each model the other five checks in the order of 2.12. `served`: whether the
-/// responses protocol serves a model, as far as the service tells.
+/// responses protocol serves a model, as far as its list says.
 pub(crate) fn plan(options: &Options, models: &[String], served: impl Fn(&str) -> bool) -> Vec<PlannedCell> {
     let [list, per_model @ ..] = CheckId::ALL;
     let mut cells = vec![PlannedCell { id: list, model: None, skipped: skipped(options, list, 0) }];

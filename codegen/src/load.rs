@@ -280,6 +280,11 @@ pub(crate) fn child(pointer: &str, token: &str) -> String {
     format!("{pointer}/{}", token.replace('~', "~0").replace('/', "~1"))
 }
 
+/// Names in braces in a path.
+pub(crate) fn placeholders(path: &str) -> impl Iterator<Item = &str> {
+    path.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name)
+}
+
 /// A string member, or the empty string.
 pub(crate) fn text<'a>(node: &'a Value, key: &str) -> &'a str {
     node.get(key).and_then(Value::as_str).unwrap_or_default()

@@ -178,7 +178,7 @@ pub struct ToolCall {
     arguments: String,
 }
 
-/// What the model is told about a call.
+/// The result of a call, for the model.
 #[derive(Debug)]
 pub struct ToolOutput {
     text: String,

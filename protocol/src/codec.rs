@@ -65,7 +65,7 @@ pub trait Codec: Sync {
     /// The same in a stream. `choice`: the index of the choice.
     fn stream_end_place(&self, choice: u32, is_sequence: bool) -> JsonPointer;
 
-    /// How embeddings are asked for. `None`: in the form of the client's request.
+    /// How embeddings are requested. `None`: in the form of the client's request.
     fn embeddings(&self) -> Option<EmbeddingsCodec> {
         None
     }

@@ -28,7 +28,7 @@ pub struct ProviderEmbeddings<'a> {
 }
 
 impl Protocol {
-    /// How its providers are asked for embeddings. `None`: in the form of the client's request.
+    /// How embeddings are requested of its providers. `None`: in the form of the client's request.
     pub fn embeddings(self) -> Option<EmbeddingsCodec> {
         self.codec().embeddings()
     }

@@ -3,12 +3,14 @@
 //! It validates against the schema of reports itself (`spec/report.schema.json`), with formats asserted, never
 //! against the typed model: typed models accept and reject some documents wrongly.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+mod own_names;
+
+use std::sync::{Arc, LazyLock};
 
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 use serde_json::Value as Json;
 
+use self::own_names::KnownNames;
 use crate::fast_path::ValidatedObjects;
 use crate::finding::{Finding, Violation};
 use crate::findings::{Findings, MAX_FINDINGS, MAX_FINDINGS_LIMIT};
@@ -38,17 +40,7 @@ const MAX_BYTES_LIMIT: usize = u32::MAX as usize;
 /// as long as the report; but each line is indented, and a document that is not a report may nest 128 levels deep.
 const CANONICAL_GROWTH: usize = 8;
 
-/// Maximum number of sets of names for which a validator is kept, if reports may declare their own.
-const MAX_KNOWN_NAMES: usize = 8;
-
-/// What to do about a report whose names are the only violations; the end of the first one's message.
-const OWN_NAMES: &str =
-    "; with its own names, the report is valid: set own_names (ownNames in Node), or omit --strict-names";
-
 static DEFAULT: LazyLock<Validator> = LazyLock::new(|| Validator::builder().build());
-
-/// Validators by the names that they accept, shared by the clones of one.
-type KnownNames = Arc<Mutex<VecDeque<(Profile, Validator)>>>;
 
 /// Validates reports against their schema and rules. Cheap to clone. Keep it: building one compiles the schema.
 ///
@@ -279,30 +271,6 @@ impl Validator {
         }
     }
 
-    /// The validator for the names that a report declares; `None`: they are those of the specification, or this validator
-    /// has the names of a deployment.
-    fn for_names_of(&self, document: &[u8]) -> Option<Self> {
-        let known = self.known_names.as_ref().filter(|_| document.len() <= self.max_bytes)?;
-        let profile = Profile::of_report(document)?;
-        let known = || known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, validator)) = known().iter().find(|(other, _)| *other == profile) {
-            return Some(validator.clone());
-        }
-        let builder = ValidatorBuilder {
-            strict: self.strict,
-            max_bytes: self.max_bytes,
-            max_findings: self.max_findings,
-            ..Self::builder()
-        };
-        let validator = builder.profile(&profile).build();
-        let mut known = known();
-        if known.len() == MAX_KNOWN_NAMES {
-            known.pop_front();
-        }
-        known.push_back((profile, validator.clone()));
-        Some(validator)
-    }
-
     /// The verdict on a document that is certainly valid, which most are: no tree is built. Err: the valid parts of any
     /// other document.
     fn sound(&self, document: &[u8], wanted: bool) -> Result<Outcome, Box<ValidatedObjects<'_>>> {
@@ -343,19 +311,8 @@ impl Validator {
             }
         });
         let mut outcome = self.outcome(document, findings, advisories, report);
-        if self.is_only_names(document, &outcome)
-            && let Some(first) = outcome.violations.first_mut()
-        {
-            first.message.push_str(OWN_NAMES);
-        }
+        self.suggest_own_names(document, &mut outcome);
         outcome
-    }
-
-    /// Whether the document is valid, except that it declares other names than those of the specification.
-    fn is_only_names(&self, document: &[u8], outcome: &Outcome) -> bool {
-        !outcome.violations.is_empty()
-            && outcome.violations.iter().all(is_of_name)
-            && self.for_names_of(document).is_some_and(|own| own.check(document).violations.is_empty())
     }
 
     /// The typed report of a valid document with unusual notation: builds the whole tree.
@@ -524,15 +481,6 @@ impl ValidatorBuilder {
             max_findings: self.max_findings,
         }
     }
-}
-
-/// Whether a violation is about the name of the kit or of a model.
-fn is_of_name(violation: &Violation) -> bool {
-    let pointer = &*violation.pointer;
-    let is_name = pointer == "/kit/name"
-        || pointer.starts_with("/configuration/models/")
-        || (pointer.starts_with("/checks/") && pointer.ends_with("/model"));
-    is_name && matches!(violation.rule, "const" | "enum")
 }
 
 /// Replaces a rule of the specification with a deployment's own.

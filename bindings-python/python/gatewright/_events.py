@@ -205,7 +205,7 @@ class ChatEvents:
         self._choices: dict[int, _Choice] = {}
 
     def of(self, chunk: Any, events: list[Any]) -> None:
-        """Adds the events of a chunk. Raises ValueError where a text cannot become what was asked for."""
+        """Adds the events of a chunk. Raises ValueError where a text cannot become the requested value."""
         events.append(ChunkEvent(chunk))
         for choice in chunk.choices or []:
             index = choice.index or 0
@@ -289,7 +289,7 @@ class _Reader:
 
     def _make(self, event: Any, made: list[Any]) -> None:
         """Adds the events of an event; of None, those at the end. Raises ValueError after those before a text
-        that cannot become what was asked for."""
+        that cannot become the requested value."""
         raise NotImplementedError
 
     def _final(self) -> Steps[Any]:

@@ -26,11 +26,11 @@ else:
     _Answer = None
 
 MAX_TOOL_ERROR = 1000
-"""Characters of an error that a model is told."""
+"""Maximum number of characters of an error for a model."""
 
 
 class Output:
-    """What a model is told about a call."""
+    """The result of a call, for the model."""
 
     def __init__(self, text: str, *, is_error: bool = False) -> None:
         self.text = text
@@ -122,11 +122,11 @@ class Loop(Generic[_Answer]):
         return ToolRun(self.messages, self._completion, self._text(self._completion), self.rounds)
 
     def unknown(self, call: Call) -> Output:
-        """What a model is told that calls a tool that isn't there."""
+        """The result for a model that calls an unknown tool."""
         return _told(f"there is no tool {call.name!r}; there are: {', '.join(self.tools) or 'none'}")
 
     def failed(self, error: Exception) -> Output:
-        """What a model is told about an exception of a tool; raises it if the caller wants that."""
+        """The result for a model whose call raised an exception; raises it if the caller wants that."""
         if self.raise_errors:
             raise error
         return _told(str(error) or type(error).__name__)
@@ -501,7 +501,7 @@ def _asking(
 
 
 def _in_order(loop: Loop[Any], calls: Sequence[Call]) -> Iterator[Output]:
-    """The result of each call, which is made when its result is asked for."""
+    """The result of each call, which is made when its result is needed."""
     for call in calls:
         if call.tool is None:
             yield loop.unknown(call)

@@ -185,7 +185,7 @@ impl AnswerOutput {
         self.out.flush()
     }
 
-    /// Writes what is held back, and ensures that the next output starts on a new line.
+    /// Writes the pending word, and ensures that the next output starts on a new line.
     fn end_line(&mut self, said: &str) -> io::Result<()> {
         self.finish()?;
         if !said.is_empty() && !said.ends_with('\n') {

@@ -1,4 +1,4 @@
-//! The cost of an answer, at the price that the gateway tells its console.
+//! The cost of an answer, at the price that the gateway gives its console.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use gatewright::visible::visible;
 use gatewright::{Call, Client, Operation};
 use serde::Deserialize;
 
-/// How long the gateway is asked: the answer itself has arrived.
+/// Timeout of the request for prices: the answer itself has arrived.
 const WAIT: Duration = Duration::from_secs(2);
-/// Prices are per so many tokens.
+/// Number of tokens that a price is for.
 const PRICED_TOKENS: f64 = 1_000_000.0;
 /// What a key may use, and the prices of its models. Other gateways don't have it.
 const SESSION: Operation = Operation { id: "session", path: "/console/session", ..LIST_MODELS };
@@ -50,7 +50,7 @@ struct TokenPrice {
     reasoning: Option<f64>,
 }
 
-/// The cost of an answer, as text. `None`: the gateway tells no price of the model, or several.
+/// The cost of an answer, as text. `None`: the gateway gives no price of the model, or its upstreams have several.
 pub(super) async fn cost(client: &Client, model: &str, usage: &ChatUsage) -> Option<String> {
     let answer = tokio::time::timeout(WAIT, client.call(Call::new(&SESSION))).await.ok()?.ok()?;
     let session: ConsoleSession = serde_json::from_slice(&answer.body).ok()?;

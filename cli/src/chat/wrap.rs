@@ -5,12 +5,12 @@ use textwrap::core::display_width;
 /// The fence around code, whose lines stay whole: a copy of it must still be the same code.
 const FENCE: &str = "```";
 
-/// Text on its way to a terminal. A word is held back until it is complete.
+/// Text on its way to a terminal. A word is pending until it is complete.
 #[derive(Debug)]
 pub(super) struct WordWrap {
     /// Of the terminal, in columns.
     width: usize,
-    /// Width of the line so far, without the spaces and the word that are held back.
+    /// Width of the line so far, without the pending spaces and word.
     column: usize,
     spaces: usize,
     word: String,
@@ -57,7 +57,7 @@ impl WordWrap {
         out
     }
 
-    /// What was held back.
+    /// The pending word.
     pub(super) fn finish(&mut self) -> String {
         let mut out = String::new();
         self.end_word(&mut out);
@@ -100,7 +100,7 @@ impl WordWrap {
 mod tests {
     use super::*;
 
-    /// The text in pieces of so many characters, wrapped.
+    /// The text, which arrives in pieces of this many characters, wrapped.
     fn wrapped(text: &str, piece: usize) -> String {
         let mut wrap = WordWrap::new(20);
         let characters: Vec<char> = text.chars().collect();

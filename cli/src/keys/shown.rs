@@ -55,7 +55,7 @@ fn of<'u>(key: &Key, usage: &'u [UsageRow]) -> Option<&'u UsageRow> {
     usage.iter().find(|row| row.key.as_deref() == Some(key.id.as_str()))
 }
 
-/// Usage in a line; a dash if there is none.
+/// Usage in a line; a dash without any.
 fn used(row: Option<&UsageRow>) -> String {
     let Some(row) = row.filter(|row| row.requests > 0) else { return "-".to_owned() };
     let requests = if row.requests == 1 { "request" } else { "requests" };

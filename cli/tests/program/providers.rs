@@ -66,7 +66,7 @@ fn unknown_provider_is_reported_with_the_nearest_name() {
     assert!(message.trim_end().ends_with("did you mean openai?"), "{message}");
 }
 
-/// A model server that lists models, and answers with the model that it was asked for. Its base URL.
+/// A model server that lists models, and answers with the requested model. Its base URL.
 fn model_server(models: &'static [&'static str]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::load::{Document, METHODS, ParameterPlace, child, text};
+use crate::load::{Document, METHODS, ParameterPlace, child, placeholders, text};
 use crate::names;
 use crate::schema::merge_all_of;
 use crate::vocabulary::OF_THE_TRANSPORT;
@@ -124,9 +124,4 @@ fn body_rules(operation: &Value, at: &str) -> Vec<(String, String)> {
         report("only application/json bodies are generated; add one, or remove the body");
     }
     problems
-}
-
-/// Names in braces in a path.
-fn placeholders(path: &str) -> impl Iterator<Item = &str> {
-    path.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name)
 }

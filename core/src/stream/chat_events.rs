@@ -17,7 +17,7 @@ use crate::transport::response::Response;
 use crate::wire::error::Error;
 use crate::wire::json_weight;
 
-/// The value of an answer that is not read as a type: there is none.
+/// The value of an answer that is not read as a type: never set.
 ///
 /// ```
 /// use gatewright::{ChatEvent, NoValue};
@@ -304,7 +304,7 @@ impl<T> fmt::Debug for ChatEvents<T> {
     }
 }
 
-/// What has arrived, and what is still to be told of it.
+/// What has arrived, and which events of it are pending.
 #[derive(Debug, Default)]
 struct AnswerSoFar {
     /// By index, in the order in which they began.
@@ -320,7 +320,7 @@ struct ChoiceSoFar {
     refusal: GrowingText,
     /// By index.
     calls: IndexMap<i64, CallSoFar>,
-    // Where the steps that are still to be told lead to.
+    // The state after all pending steps.
     has_content: bool,
     has_refusal: bool,
     is_text_done: bool,
@@ -335,7 +335,7 @@ struct CallSoFar {
     is_function: bool,
 }
 
-/// A change of the answer that is still to be told.
+/// A change of the answer whose event is pending.
 #[derive(Debug)]
 enum AnswerStep {
     Content {

@@ -37,7 +37,7 @@ pub trait ToolRequest: Clone + Send + Sync {
         client: &'r Client,
         model: &'r str,
     ) -> BoxFuture<'r, Result<Response<Self::Answer>, Error>>;
-    /// Sends it, and tells the events of the answer.
+    /// Sends it, and reports the events of the answer.
     fn stream<'r>(
         &'r self,
         client: &'r Client,

@@ -44,7 +44,7 @@ pub(crate) fn json_of<T: Serialize + Debug>(event: &ChatEvent<'_, T>) -> Option<
 #[derive(Deserialize)]
 struct EventCase {
     name: String,
-    /// Whether a value is asked for.
+    /// Whether a value is requested.
     format: bool,
     chunks: Vec<Value>,
     events: Vec<Value>,

@@ -100,7 +100,7 @@ fn is_as_expected(found: &Value, expected: &Value) -> bool {
 /// How a loop ended: rounds, text and conversation.
 type Ending = Result<(usize, String, Value), Error>;
 
-/// What a loop told while it ran.
+/// What a loop reported while it ran.
 #[derive(Default)]
 struct Told {
     messages: usize,

@@ -57,7 +57,7 @@ impl Kind {
         }
     }
 
-    /// The protocol in which its upstreams are asked for what every client may ask.
+    /// The protocol of requests to its upstreams that clients of any protocol may cause.
     pub(crate) fn main_protocol(self) -> Protocol {
         self.protocols()[0]
     }

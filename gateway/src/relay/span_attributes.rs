@@ -153,7 +153,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// A member of an object, in one of its spellings. Of duplicates, the last one counts. `None`: there is none, or the text is no
+/// A member of an object, in one of its spellings. Of duplicates, the last one counts. `None`: it is absent, or the text is no
 /// object.
 fn member<'a>(object: &'a str, names: &[&str]) -> Option<&'a RawValue> {
     let mut found = None;

@@ -138,7 +138,7 @@ fn bedrock(
     let is_region = |part: &str| {
         part.split('-').count() >= 3
             && part.ends_with(|last: char| last.is_ascii_digit())
-            && !part.contains('.')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
     };
     let (named, model) = match model.split_once('/') {
         Some((region, model)) if is_region(region) => (Some(region), model),

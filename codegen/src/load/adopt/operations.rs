@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Map, Value, json};
 
 use super::{Notes, THEIRS, child};
-use crate::load::{METHODS, text};
+use crate::load::{METHODS, placeholders, text};
 use crate::names;
 use crate::vocabulary::{OF_THE_TRANSPORT, is_taken_operation, is_taken_resource};
 
@@ -286,7 +286,7 @@ fn path_names(path: String, item: &mut Value, components: &Value, hoisted: &Map<
         let schema = hoisted.get(name).cloned().unwrap_or_else(|| followed(schema, components));
         let (mut members, mut parts) = (Vec::new(), 0);
         members_of(&schema, components, &mut parts, &mut members);
-        for place in path.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name) {
+        for place in placeholders(&path) {
             if members.iter().any(|member| names::snake(member) == names::snake(place)) {
                 renamed.insert(place.to_owned(), format!("path_{place}"));
             }

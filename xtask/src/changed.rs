@@ -260,7 +260,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("tests/tools/", &["spec", "python", "node", "videos", "deploy", "workflows", "package"]),
     ("tests/torture/", &["format", "clippy", "rust", "nodes", "torture", "deny"]),
-    ("tests/vectors/", &["rust", "python", "node", "runtimes", "peers", "checkkit", "package"]),
+    ("tests/vectors/", &["rust", "python", "node", "runtimes", "peers", "checkkit", "console", "package"]),
 ];
 
 /// The steps, in order, that the changes since `base` can break: those committed since the branch left it, uncommitted

@@ -67,7 +67,7 @@ fn amount(cost: f64) -> String {
 }
 
 impl AnswerPrice {
-    /// As the gateway computes it, but for its rounding.
+    /// As the gateway computes it, but for its rounding: `tests/vectors/prices` holds both to the same costs.
     fn cost(&self, usage: &ChatUsage) -> f64 {
         let count = |tokens: Option<i64>| tokens.and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or(0);
         let (input, output) = (count(Some(usage.prompt_tokens)), count(Some(usage.completion_tokens)));
@@ -95,37 +95,19 @@ impl AnswerPrice {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
-    fn cost_of(usage: serde_json::Value) -> f64 {
-        let price: AnswerPrice = serde_json::from_value(json!({
-            "tokens": { "input": 2.0, "output": 10.0, "cached_input": 0.5, "cache_write": null, "reasoning": null },
-            "tiers": [
-                { "above": 1000, "tokens": { "input": 4.0, "output": 20.0, "cached_input": null, "cache_write": null, "reasoning": 30.0 } },
-            ],
-            "image": null,
-            "video_second": null,
-        }))
-        .expect("a price");
-        price.cost(&serde_json::from_value(usage).expect("a usage")) * PRICED_TOKENS
-    }
-
     #[test]
-    fn parts_of_the_usage_have_their_own_price() {
-        let plain = json!({ "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 });
-        assert!((cost_of(plain) - 300.0).abs() < 1e-6);
-        let cached = json!({
-            "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110,
-            "prompt_tokens_details": { "cached_tokens": 60, "cache_write_tokens": 400 },
-        });
-        assert!((cost_of(cached) - (60.0 * 0.5 + 40.0 * 2.0 + 100.0)).abs() < 1e-6);
-        let long = json!({
-            "prompt_tokens": 1001, "completion_tokens": 10, "total_tokens": 1011,
-            "completion_tokens_details": { "reasoning_tokens": 4 },
-        });
-        assert!((cost_of(long) - (4004.0 + 120.0 + 120.0)).abs() < 1e-6);
+    fn cost_is_that_of_the_vectors() {
+        let cases = include_str!("../../../tests/vectors/prices/costs.json");
+        let cases: Vec<serde_json::Value> = serde_json::from_str(cases).expect("cases");
+        for case in &cases {
+            let price: AnswerPrice = serde_json::from_value(case["price"].clone()).expect("a price");
+            let usage: ChatUsage = serde_json::from_value(case["usage"].clone()).expect("a usage");
+            let expected = case["cost"].as_f64().expect("a cost");
+            assert!((price.cost(&usage) - expected).abs() < 1e-9, "{}: {}", case["name"], price.cost(&usage));
+        }
+        assert!(cases.len() > 5);
     }
 
     #[test]

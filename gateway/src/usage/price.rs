@@ -233,6 +233,43 @@ mod tests {
     }
 
     #[test]
+    fn cost_is_that_of_the_vectors() {
+        let cases = include_str!("../../../tests/vectors/prices/costs.json");
+        let cases: Vec<serde_json::Value> = serde_json::from_str(cases).expect("cases");
+        let tokens_of = |price: &serde_json::Value| TokenPrice {
+            cached_input: price["cached_input"].as_f64(),
+            cache_write: price["cache_write"].as_f64(),
+            reasoning: price["reasoning"].as_f64(),
+            ..TokenPrice::new(
+                price["input"].as_f64().expect("a price"),
+                price["output"].as_f64().expect("a price"),
+            )
+        };
+        for case in &cases {
+            let (stated, used) = (&case["price"], &case["usage"]);
+            let tiers = stated["tiers"].as_array().expect("a list").iter();
+            let tiers = tiers.map(|tier| {
+                TieredPrice::new(tier["above"].as_u64().expect("a number"), tokens_of(&tier["tokens"]))
+            });
+            let price = ModelPrice {
+                tokens: tokens_of(&stated["tokens"]),
+                tiers: tiers.collect(),
+                ..ModelPrice::default()
+            };
+            let usage = Usage {
+                input: used["prompt_tokens"].as_u64(),
+                output: used["completion_tokens"].as_u64(),
+                cached: used["prompt_tokens_details"]["cached_tokens"].as_u64(),
+                cache_write: used["prompt_tokens_details"]["cache_write_tokens"].as_u64(),
+                reasoning: used["completion_tokens_details"]["reasoning_tokens"].as_u64(),
+            };
+            let expected = billionths(case["cost"].as_f64().expect("a cost"));
+            assert_eq!(cost(&price, usage), Some(expected), "{}", case["name"]);
+        }
+        assert!(cases.len() > 5);
+    }
+
+    #[test]
     fn images_and_video_seconds_are_charged_beside_tokens() {
         let mut price = ModelPrice { image: Some(0.04), ..ModelPrice::new(1.0, 2.0) };
         let drawn = Consumption { usage: tokens(10, 0), images: 2, video_seconds: 0 };

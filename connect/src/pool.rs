@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Response, Uri};
+use http::{HeaderMap, Response, StatusCode, Uri};
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
@@ -41,6 +41,9 @@ pub struct Settings {
     pub ping: Duration,
     /// The proxy on the way to the server.
     pub proxy: Option<Proxy>,
+    /// Whether an HTTP/1.1 connection may serve another request after a response with this head. After a response that no such
+    /// server sends, what arrives next may belong to anything.
+    pub is_reusable: fn(StatusCode, &HeaderMap) -> bool,
 }
 
 /// The connections to one server. Clones share them.
@@ -121,7 +124,10 @@ impl PoolInner {
             };
             match next {
                 PoolRoute::Http1(connection) => match connection.send(request, destination).await {
-                    Ok((head, reading)) => {
+                    Ok((head, mut reading)) => {
+                        if !(self.settings.is_reusable)(head.status, &head.headers) {
+                            reading.close_at_end();
+                        }
                         return Ok(Response::from_parts(head, Body::http1(reading, &self.idle)?));
                     }
                     Err(Error::Unsent) if unsent + 1 < MAX_UNSENT => unsent += 1,

@@ -146,6 +146,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reading<S> {
         }
     }
 
+    /// The connection must not be reused.
+    pub(crate) fn close_at_end(&mut self) {
+        self.lasts = false;
+    }
+
     /// The connection, if it can be reused.
     pub(crate) fn into_connection(self) -> Option<H1Connection<S>> {
         let is_free = self.framing.is_done() && self.lasts && self.outgoing.is_sent() && self.held.is_empty();

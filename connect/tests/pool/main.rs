@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gatewright_connect::{Body, Error, Pool, Proxy, Settings, SocketGuard};
-use http::{Method, Request, Uri};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use http_body::{Body as _, Frame};
 use http_body_util::{BodyExt as _, StreamBody};
 use rustls::pki_types::PrivatePkcs8KeyDer;
@@ -85,6 +86,7 @@ fn settings() -> Settings {
         keep_alive: Some(Duration::from_mins(1)),
         ping: Duration::from_secs(30),
         proxy: None,
+        is_reusable: |_, _| true,
     }
 }
 
@@ -126,6 +128,17 @@ async fn connection_is_reused() {
         assert_eq!(ask(&pool, path).await.expect("an answer"), path);
     }
     assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn connection_is_reused_only_after_heads_that_allow_it() {
+    let server = server(|socket| echo(socket, 100)).await;
+    let is_reusable: fn(StatusCode, &HeaderMap) -> bool = |_, headers| headers[CONTENT_LENGTH] != "3";
+    let pool = pool(&server, Settings { is_reusable, ..settings() });
+    for (path, connections) in [("/a", 1), ("/no", 1), ("/b", 2), ("/c", 2)] {
+        assert_eq!(ask(&pool, path).await.expect("an answer"), path);
+        assert_eq!(server.connections(), connections, "{path}");
+    }
 }
 
 /// Answers each request with `ab`, then sends `cd` when signaled.

@@ -78,6 +78,7 @@ impl Connecting {
             keep_alive: Some(KEEP_ALIVE),
             ping: PING,
             proxy,
+            is_reusable: |_, _| true,
         };
         Ok(Pool::new(server, tls, settings))
     }

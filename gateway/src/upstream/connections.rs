@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use gatewright_connect::{Pool, Settings};
-use http::Uri;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode, Uri};
 use rustls::ClientConfig;
 
 /// How long an idle connection stays open: shorter than the idle timeouts of servers and load balancers.
@@ -36,8 +37,21 @@ pub(super) fn open(server: Uri, connect_timeout: Duration) -> Result<Pool, Strin
         keep_alive: Some(KEEP_ALIVE),
         ping: PING,
         proxy: None,
+        is_reusable: is_of_a_provider,
     };
     Ok(Pool::new(server, TLS.clone()?, settings))
+}
+
+/// Whether a head is one that providers send. Another is that of a page or of nothing at all, often from something between: if a
+/// second response follows it, the next request on the connection would get that.
+fn is_of_a_provider(status: StatusCode, headers: &HeaderMap) -> bool {
+    let is_page = headers.get(CONTENT_TYPE).is_some_and(|kind| {
+        let begins = |with: &[u8]| {
+            kind.as_bytes().get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with))
+        };
+        begins(b"text/") && !begins(b"text/event-stream")
+    });
+    !is_page && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 /// Why there is no answer.

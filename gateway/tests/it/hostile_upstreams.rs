@@ -4,17 +4,21 @@
 
 #![expect(clippy::print_stderr, reason = "says what was measured")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use gatewright_gateway::Kind;
 use reqwest::Method;
 use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::fault_matrix_over_http2::{acceptor, trusting_in};
 use crate::hostile_server::{self, COMPLETION, Case};
 use crate::support::{Server, send, start_with};
-use crate::upstreams::{config, question, upstream};
+use crate::upstreams::{config, question, read, upstream};
 
 /// How long the gateway waits for the upstream: where it is to wait that long, and elsewhere.
 const SHORT: Duration = Duration::from_millis(1500);
@@ -105,4 +109,41 @@ async fn hostile_http2_upstream_fails_one_request_and_the_next_succeeds() {
     }
     let growth = memory("VmHWM").saturating_sub(before);
     assert!(growth < MAX_GROWTH, "{growth} KiB");
+}
+
+/// What follows a response that no provider sends may be the answer to anything.
+#[tokio::test]
+async fn connection_is_not_used_again_after_a_response_that_is_no_answer() {
+    for odd in [
+        "HTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.1 304 Not Modified\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-type: Text/HTML\r\ncontent-length: 6\r\n\r\n<html>",
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&accepted);
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let number = count.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(async move {
+                    let length = COMPLETION.len();
+                    let whole = format!(
+                        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{COMPLETION}"
+                    );
+                    let answer = if number == 0 { odd } else { &whole };
+                    let mut buffer = Vec::new();
+                    while read(&mut socket, &mut buffer).await.is_some() {
+                        socket.write_all(answer.as_bytes()).await.expect("written");
+                    }
+                });
+            }
+        });
+        let server = start_with(config(vec![upstream("one", Kind::Chat, &url)])).await;
+        assert_eq!(server.refused("/v1/chat/completions", &question(false)).await.0, 502, "{odd}");
+        for _ in 0..2 {
+            server.ask("/v1/chat/completions", &question(false)).await;
+            assert_eq!(accepted.load(Ordering::SeqCst), 2, "{odd}");
+        }
+    }
 }

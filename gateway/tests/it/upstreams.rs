@@ -178,7 +178,7 @@ async fn serve(
     }
 }
 
-async fn read(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Seen> {
+pub(crate) async fn read(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Seen> {
     let head = loop {
         if let Some(end) = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
             break end;

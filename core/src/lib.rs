@@ -40,7 +40,6 @@ mod client;
 pub mod fuzzing;
 #[cfg(feature = "client")]
 mod jobs;
-#[cfg(feature = "client")]
 #[doc(hidden)]
 pub mod runtime;
 #[cfg(test)]

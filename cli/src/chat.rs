@@ -5,6 +5,7 @@ mod commands;
 mod conversation;
 mod cost;
 mod editor;
+mod protocol;
 mod settings;
 mod wrap;
 
@@ -15,6 +16,7 @@ use clap::Args;
 use gatewright::types::{ChatCompletionRequest, ChatMessage};
 
 use self::conversation::Conversation;
+use self::protocol::ChatProtocol;
 use self::settings::AnswerSettings;
 use crate::amount;
 use crate::exit::{Exit, Failure};
@@ -33,6 +35,9 @@ pub(crate) struct ChatArguments {
     /// System instructions for the model
     #[arg(long, short)]
     system: Option<String>,
+    /// Protocol of the request
+    #[arg(long, value_name = "PROTOCOL", default_value = "chat")]
+    protocol: ChatProtocol,
     #[command(flatten)]
     settings: AnswerSettings,
     /// Image file to send with the prompt; repeatable
@@ -59,7 +64,7 @@ pub(crate) async fn run(arguments: ChatArguments) -> Exit {
     if arguments.prompt.is_none() && is_terminal && arguments.images.is_empty() && !arguments.json {
         let client = arguments.target.client()?;
         let model = choose(&client, arguments.model, "text").await?;
-        let talk = Conversation::new(client, model, arguments.system, arguments.settings);
+        let talk = Conversation::new(client, arguments.protocol, model, arguments.system, arguments.settings);
         return talk.run(!arguments.no_history).await;
     }
     interruptible(once(arguments)).await
@@ -81,9 +86,9 @@ async fn once(arguments: ChatArguments) -> Exit {
     let mut request = ChatCompletionRequest::new(model, messages);
     arguments.settings.apply(&mut request);
     let answered = if arguments.json || arguments.no_stream {
-        answer::print_whole(&client, &request, arguments.json).await
+        answer::print_whole(&client, arguments.protocol, &request, arguments.json).await
     } else {
-        answer::print(&client, &request, &mut String::new()).await
+        answer::print(&client, arguments.protocol, &request, &mut String::new()).await
     };
     match answered {
         Ok(()) => Ok(0),

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gatewright_gateway::{ApiKey, Config, Gateway, Kind, ModelConfig, TargetConfig, UpstreamConfig};
+use gatewright_gateway::{ApiKey, Config, Gateway, Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig};
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 const MIB: usize = 1024 * 1024;
@@ -67,6 +68,12 @@ enum Answer {
     Nothing,
     /// A unary response of this many mebibytes, without its end.
     Document(usize),
+    /// A complete unary response of this many mebibytes.
+    Completion(usize),
+    /// The URL of an image, and at that URL an image of this many mebibytes.
+    Image(usize),
+    /// A body of this many mebibytes, without its end.
+    Webhook(usize),
     /// An event of this many mebibytes, followed by a small one.
     Event(usize),
     /// An event of this many mebibytes, without its end.
@@ -75,11 +82,16 @@ enum Answer {
     Comments(usize),
 }
 
+const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+
 /// Number of responses sent so far.
 static ANSWERED: AtomicUsize = AtomicUsize::new(0);
+/// Number of webhooks received so far.
+static WEBHOOKS: AtomicUsize = AtomicUsize::new(0);
 
 impl Answer {
-    fn send(self, socket: &mut TcpStream) -> std::io::Result<()> {
+    /// `head`: of the request.
+    fn send(self, socket: &mut TcpStream, head: &str) -> std::io::Result<()> {
         let stream = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
         let beginning = r#"{"choices":[{"index":0,"delta":{"content":""#;
         match self {
@@ -88,6 +100,33 @@ impl Answer {
                 let length = beginning.len() + mebibytes * MIB + 1;
                 let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:";
                 write!(socket, "{head} {length}\r\n\r\n{beginning}")?;
+                fill(socket, mebibytes)?;
+            }
+            Self::Completion(mebibytes) => {
+                let begin = r#"{"id":"1","object":"chat.completion","created":1,"model":"theirs","choices":[{"index":0,"message":{"role":"assistant","content":""#;
+                let end = r#""},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
+                let length = begin.len() + mebibytes * MIB + end.len();
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:";
+                write!(socket, "{head} {length}\r\n\r\n{begin}")?;
+                fill(socket, mebibytes)?;
+                write!(socket, "{end}")?;
+            }
+            Self::Image(mebibytes) if head.starts_with("GET ") => {
+                let length = PNG_SIGNATURE.len() + mebibytes * MIB;
+                write!(socket, "HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ncontent-length: {length}\r\n\r\n")?;
+                socket.write_all(PNG_SIGNATURE)?;
+                fill(socket, mebibytes)?;
+            }
+            Self::Image(_) => {
+                let host = head.split("host: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+                let url = format!("http://{}/1.png", host.expect("a host"));
+                let body = json!({ "created": 1, "data": [{ "url": url }] }).to_string();
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:";
+                write!(socket, "{head} {}\r\n\r\n{body}", body.len())?;
+            }
+            Self::Webhook(mebibytes) => {
+                WEBHOOKS.fetch_add(1, Ordering::Relaxed);
+                write!(socket, "HTTP/1.1 500 X\r\ncontent-length: {}\r\n\r\n", mebibytes * MIB + 1)?;
                 fill(socket, mebibytes)?;
             }
             Self::Event(mebibytes) => {
@@ -130,11 +169,11 @@ fn serve(mut socket: TcpStream, answer: Answer) -> std::io::Result<()> {
     let length =
         head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next()?.parse().ok());
     let mut left = length.unwrap_or(0_usize) - (seen - end);
-    drop(head);
     while left > 0 {
         left -= socket.read(&mut buffer)?;
     }
-    answer.send(&mut socket)?;
+    answer.send(&mut socket, &head)?;
+    drop(head);
     while socket.read(&mut buffer)? > 0 {}
     Ok(())
 }
@@ -142,6 +181,8 @@ fn serve(mut socket: TcpStream, answer: Answer) -> std::io::Result<()> {
 /// A gateway in front of an upstream that always sends the same response.
 struct Setup {
     address: String,
+    /// The URL of the upstream.
+    upstream: String,
     /// Live bytes after the start.
     before: usize,
     runtime: tokio::runtime::Runtime,
@@ -152,9 +193,14 @@ struct Setup {
 
 impl Setup {
     fn new(answer: Answer, budget: usize) -> Self {
+        Self::with(answer, |config| Config { max_held_bytes: budget, ..config })
+    }
+
+    fn with(answer: Answer, change: impl FnOnce(Config) -> Config) -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         _ = rustls::crypto::ring::default_provider().install_default();
         ANSWERED.store(0, Ordering::Relaxed);
+        WEBHOOKS.store(0, Ordering::Relaxed);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         std::thread::spawn(move || {
@@ -163,15 +209,14 @@ impl Setup {
                 std::thread::spawn(move || _ = serve(socket, answer));
             }
         });
-        let config = Config {
+        let config = change(Config {
             listen: vec!["127.0.0.1:0".to_owned()],
             key: Some(ApiKey::new(KEY).expect("a key")),
-            max_held_bytes: budget,
             open_metrics: true,
-            upstreams: vec![UpstreamConfig::new("one", Kind::Chat, url)],
+            upstreams: vec![UpstreamConfig::new("one", Kind::Chat, url.clone())],
             models: vec![ModelConfig::new("mine", "family_one", TargetConfig::new("one", "theirs"))],
             ..Config::default()
-        };
+        });
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let gateway = runtime.block_on(Gateway::bind(config)).expect("a free port");
@@ -181,7 +226,7 @@ impl Setup {
             let stopped = async { _ = stopped.await };
             _ = gateway.serve(stopped).await;
         });
-        let setup = Self { address, before: 0, runtime, stop, serving, _turn: turn };
+        let setup = Self { address, upstream: url, before: 0, runtime, stop, serving, _turn: turn };
         setup.held();
         let before = LIVE.load(Ordering::Relaxed);
         PEAK.store(before, Ordering::Relaxed);
@@ -230,6 +275,34 @@ impl Setup {
         (0..clients).map(ask).collect()
     }
 
+    /// Sends a request of these bytes, and reads nothing of its response.
+    fn send(&self, method: &str, path: &str, body: &str) -> TcpStream {
+        let mut socket = TcpStream::connect(&self.address).expect("connected");
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {KEY}\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            self.address,
+            body.len()
+        );
+        socket.write_all(head.as_bytes()).and_then(|()| socket.write_all(body.as_bytes())).expect("sent");
+        socket
+    }
+
+    /// The successful response to a request.
+    fn answer(&self, path: &str, body: &Value) -> Value {
+        let mut answer = Vec::new();
+        self.send("POST", path, &body.to_string()).read_to_end(&mut answer).expect("an answer");
+        assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..answer.len().min(2000)]));
+        let end = answer.windows(4).position(|end| end == b"\r\n\r\n").expect("a head");
+        serde_json::from_slice(&answer[end + 4..]).expect("JSON")
+    }
+
+    /// Compares the peak of allocated memory with the largest size of the account, `held`, and `fixed` bytes outside it.
+    fn peaks_within(&self, held: usize, fixed: usize) {
+        let peak = PEAK.load(Ordering::Relaxed).saturating_sub(self.before);
+        assert!(peak <= held + held / 2 + fixed + BASE, "a peak of {peak} bytes for {held} in the account");
+    }
+
     /// Waits until the account reports at least this many bytes, and compares it with the allocated memory.
     fn counts(&self, least: usize) {
         eventually(
@@ -260,7 +333,7 @@ impl Setup {
     }
 }
 
-fn eventually(is_so: impl Fn() -> bool, told: impl Fn() -> String) {
+fn eventually(mut is_so: impl FnMut() -> bool, told: impl Fn() -> String) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < PATIENCE, "{}", told());
@@ -379,4 +452,116 @@ fn allocations_stay_within_the_memory_budget() {
         assert!(peak <= SMALL + SMALL / 2 + BASE, "{peak} bytes for an account of {SMALL}");
         setup.end(clients);
     }
+}
+
+/// The memory of copies of stored responses (`docs/handbook/strangers.md`).
+const STORED: usize = 64 * MIB;
+
+#[test]
+fn stored_responses_stay_within_their_fixed_memory() {
+    const RESPONSES: &str = "/v1/responses";
+    let setup = Setup::new(Answer::Completion(9), BUDGET);
+    let body = json!({ "model": "mine", "input": "hi" });
+    let mut newest = String::new();
+    // Twice as much as is stored.
+    for _ in 0..2 * STORED / (9 * MIB) {
+        let answer = setup.answer(RESPONSES, &body);
+        newest = answer["id"].as_str().expect("an id").to_owned();
+    }
+    eventually(|| setup.held() == 0, || format!("{} bytes are still in the account", setup.held()));
+    assert!(setup.grown() > 6 * 9 * MIB, "the copies are stored: {} bytes", setup.grown());
+    assert!(setup.grown() <= STORED + BASE, "{} bytes are stored", setup.grown());
+    // Clients that read nothing share one copy.
+    PEAK.store(LIVE.load(Ordering::Relaxed), Ordering::Relaxed);
+    let path = format!("{RESPONSES}/{newest}");
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| setup.send("GET", &path, "")).collect();
+    clients.iter_mut().for_each(|client| read(client, MIB));
+    setup.peaks_within(setup.held(), STORED);
+    // Continued: the conversation is read, translated and sent for each client.
+    let next = json!({ "model": "mine", "input": "hi", "previous_response_id": newest }).to_string();
+    ANSWERED.store(0, Ordering::Relaxed);
+    clients.extend((0..CLIENTS).map(|_| setup.send("POST", RESPONSES, &next)));
+    let mut most = 0;
+    let all_answered = || {
+        most = most.max(setup.held());
+        ANSWERED.load(Ordering::Relaxed) == CLIENTS
+    };
+    eventually(all_answered, || "not all have been sent".to_owned());
+    setup.peaks_within(most, STORED);
+    setup.end(clients);
+}
+
+#[test]
+fn files_are_fetched_and_served_in_parts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let setup = Setup::with(Answer::Image(30), |mut config| {
+        config.models[0].kind = ModelKind::Image;
+        Config { fetch_images: true, data: Some(folder.path().to_owned()), ..config }
+    });
+    let answer = setup.answer("/v1/images/generations", &json!({ "model": "mine", "prompt": "a boat" }));
+    let url = answer["data"][0]["url"].as_str().expect("a URL");
+    let path = url.strip_prefix(&format!("http://{}", setup.address)).expect("a file of the gateway").to_owned();
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| setup.send("GET", &path, "")).collect();
+    clients.iter_mut().for_each(|client| read(client, MIB));
+    setup.peaks_within(0, 0);
+    setup.end(clients);
+}
+
+#[test]
+fn files_in_memory_have_one_copy() {
+    let setup = Setup::with(Answer::Image(30), |mut config| {
+        config.models[0].kind = ModelKind::Image;
+        Config { fetch_images: true, ..config }
+    });
+    let answer = setup.answer("/v1/images/generations", &json!({ "model": "mine", "prompt": "a boat" }));
+    let url = answer["data"][0]["url"].as_str().expect("a URL");
+    let path = url.strip_prefix(&format!("http://{}", setup.address)).expect("a file of the gateway").to_owned();
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| setup.send("GET", &path, "")).collect();
+    clients.iter_mut().for_each(|client| read(client, MIB));
+    setup.peaks_within(0, 30 * MIB);
+    setup.end(clients);
+}
+
+#[test]
+fn webhook_responses_are_not_stored() {
+    let setup = Setup::with(Answer::Webhook(64), |config| Config {
+        allow_private_webhooks: true,
+        video_time: Duration::ZERO,
+        upstreams: Config::default().upstreams,
+        models: Config::default().models,
+        ..config
+    });
+    let url = format!("{}/hook", setup.upstream);
+    for _ in 0..CLIENTS {
+        let task = json!({ "model": "video_model_3", "prompt": "x".repeat(4000), "webhook_url": url });
+        setup.answer("/v1/videos/generations", &task);
+    }
+    // A response is dropped as soon as its status is known, so none of them is sent completely.
+    let is_tried = || WEBHOOKS.load(Ordering::Relaxed) >= CLIENTS;
+    eventually(is_tried, || "not all webhooks have been tried".to_owned());
+    setup.peaks_within(0, 0);
+    setup.end(Vec::new());
+}
+
+#[test]
+fn rendered_reports_are_counted() {
+    let report = include_str!("../../examples/reports/good.json");
+    let mut report: Value = serde_json::from_str(report).expect("JSON");
+    // Each character takes four bytes on the page.
+    report["checks"][0]["reason"] = json!("<".repeat(9 * MIB));
+    let body = json!({ "report": report.to_string() }).to_string();
+    drop(report);
+    let setup = Setup::new(Answer::Nothing, BUDGET);
+    let mut most = 0;
+    let clients: Vec<_> = (0..CLIENTS).map(|_| setup.send("POST", "/console/report", &body)).collect();
+    for client in &clients {
+        client.set_nonblocking(true).expect("set");
+    }
+    let all_answered = || {
+        most = most.max(setup.held());
+        clients.iter().all(|client| client.peek(&mut [0; 16]).is_ok())
+    };
+    eventually(all_answered, || "not all have been answered".to_owned());
+    setup.peaks_within(most, 0);
+    setup.end(clients);
 }

@@ -4,20 +4,22 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Instant;
 
-use futures_util::StreamExt as _;
-use gatewright::types::{ChatCompletionRequest, ChatStreamOptions, ChatUsage};
+use gatewright::types::ChatCompletionRequest;
 use gatewright::visible::visible_lines;
 use gatewright::{Client, Error, ErrorKind};
+use gatewright_protocol::conversation::{Answer, FinishReason, Usage};
+use serde_json::Value;
 
 use super::cost::cost;
+use super::protocol::{ChatProtocol, text_of};
 use super::wrap::WordWrap;
-use crate::amount;
 use crate::exit::{Failure, say};
 use crate::models::unless_known;
 use crate::terminal::{self, DIM, Paint};
+use crate::{amount, json};
 
 /// Longest answer, in bytes.
-const LONGEST: usize = 8 << 20;
+const MAX_ANSWER_BYTES: usize = 8 << 20;
 
 /// Why an answer is incomplete.
 pub(super) enum IncompleteAnswer {
@@ -25,6 +27,8 @@ pub(super) enum IncompleteAnswer {
     /// It broke off after it had begun.
     Off(Box<Error>),
     Output(io::Error),
+    /// It was not requested.
+    Request(Failure),
 }
 
 impl IncompleteAnswer {
@@ -34,6 +38,7 @@ impl IncompleteAnswer {
             Self::Call(error) => unless_known(client, model, "text", *error).await,
             Self::Off(error) => broke_off(&error),
             Self::Output(error) => error.into(),
+            Self::Request(failure) => failure,
         }
     }
 }
@@ -56,6 +61,12 @@ impl From<Error> for IncompleteAnswer {
     }
 }
 
+impl From<Failure> for IncompleteAnswer {
+    fn from(failure: Failure) -> Self {
+        Self::Request(failure)
+    }
+}
+
 impl From<io::Error> for IncompleteAnswer {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
@@ -66,68 +77,79 @@ impl From<io::Error> for IncompleteAnswer {
 /// the answer breaks off or is dropped.
 pub(super) async fn print(
     client: &Client,
+    protocol: ChatProtocol,
     request: &ChatCompletionRequest,
     said: &mut String,
 ) -> Result<(), IncompleteAnswer> {
+    let call = protocol.call(request, true)?;
     let mut out = AnswerOutput::new();
     let summary = Summary::begin();
-    let mut request = Cow::Borrowed(request);
-    if summary.is_shown {
-        request.to_mut().stream_options = Some(ChatStreamOptions::default().with_include_usage(true));
-    }
-    let mut usage = None;
-    let mut chunks = client.chat().completions().stream(&request).await?;
-    while let Some(chunk) = chunks.next().await {
-        let chunk = match chunk {
-            Ok(chunk) => chunk,
+    let mut stream = client.open(call).await?;
+    loop {
+        match stream.next_text().await {
+            Ok(Some(pieces)) => {
+                for piece in pieces {
+                    out.write(&piece)?;
+                    said.push_str(&piece);
+                }
+            }
+            Ok(None) => break,
             Err(error) => {
                 out.end_line(said)?;
                 return Err(IncompleteAnswer::Off(Box::new(error)));
             }
-        };
-        usage = chunk.usage.or(usage);
-        for choice in chunk.choices.iter().filter(|choice| choice.index == 0) {
-            if let Some(text) = choice.delta.content.as_deref().filter(|text| !text.is_empty()) {
-                out.write(text)?;
-                said.push_str(text);
-            }
-            if choice.finish_reason.as_ref().is_some_and(|reason| reason.as_str() == "length") {
-                out.end_line(said)?;
-                say("the answer was cut off at the model's token limit");
-                return Ok(());
-            }
         }
-        if said.len() > LONGEST {
+        if said.len() > MAX_ANSWER_BYTES {
             out.end_line(said)?;
-            say(&format!("the answer is longer than {}: the rest is omitted", amount::bytes(LONGEST as u64)));
+            say(&format!(
+                "the answer is longer than {}: the rest is omitted",
+                amount::bytes(MAX_ANSWER_BYTES as u64)
+            ));
             return Ok(());
         }
     }
     out.end_line(said)?;
-    summary.show(client, &request.model, usage.as_ref()).await;
+    let whole = stream.finish().await.map_err(|error| IncompleteAnswer::Off(Box::new(error)))?;
+    let answer = protocol.read(&whole.body);
+    if answer.as_ref().is_some_and(is_cut) {
+        say("the answer was cut off at the model's token limit");
+    }
+    summary.show(client, &request.model, answer.and_then(|answer| answer.usage)).await;
     Ok(())
+}
+
+/// Whether the answer ended at the limit on tokens.
+fn is_cut(answer: &Answer) -> bool {
+    answer.choices.first().is_some_and(|choice| choice.end == Some(FinishReason::Length))
 }
 
 /// Prints an answer once it is complete: its text, or the whole response as JSON.
 pub(super) async fn print_whole(
     client: &Client,
+    protocol: ChatProtocol,
     request: &ChatCompletionRequest,
     as_json: bool,
 ) -> Result<(), IncompleteAnswer> {
     let summary = Summary::begin();
-    let answer = client.chat().completions().create(request).await?.into_inner();
+    let call = protocol.call(request, false)?;
+    let whole = client.call(call).await?;
     if as_json {
+        let document = whole.parse::<Value>(protocol.operation(false))?.into_inner();
         let mut out = io::stdout();
-        let json = serde_json::to_string_pretty(&answer).map_err(io::Error::other)?;
+        let json = json::text(&document);
         let shown = if out.is_terminal() { visible_lines(&json) } else { Cow::Borrowed(&*json) };
         writeln!(out, "{shown}")?;
         return Ok(());
     }
-    let text = answer.text().unwrap_or_default();
+    let answer = protocol.read(&whole.body).unwrap_or_default();
+    let text = text_of(&answer);
     let mut out = AnswerOutput::new();
-    out.write(text)?;
-    out.end_line(text)?;
-    summary.show(client, &request.model, Some(&answer.usage)).await;
+    out.write(&text)?;
+    out.end_line(&text)?;
+    if is_cut(&answer) {
+        say("the answer was cut off at the model's token limit");
+    }
+    summary.show(client, &request.model, answer.usage).await;
     Ok(())
 }
 
@@ -143,7 +165,7 @@ impl Summary {
         Self { is_shown, began: Instant::now() }
     }
 
-    async fn show(&self, client: &Client, model: &str, usage: Option<&ChatUsage>) {
+    async fn show(&self, client: &Client, model: &str, usage: Option<Usage>) {
         if !self.is_shown {
             return;
         }
@@ -151,10 +173,10 @@ impl Summary {
         let text = match usage {
             None => format!("({time})"),
             Some(usage) => {
-                let ChatUsage { prompt_tokens, completion_tokens, .. } = usage;
+                let (input, output) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
                 let cost = cost(client, model, usage).await;
                 let cost = cost.map_or_else(String::new, |cost| format!(", cost {cost}"));
-                format!("({prompt_tokens} tokens in, {completion_tokens} out, {time}{cost})")
+                format!("({input} tokens in, {output} out, {time}{cost})")
             }
         };
         // A closed standard error loses nothing but this line.

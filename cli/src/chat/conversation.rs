@@ -14,6 +14,7 @@ use super::MAX_PROMPT_BYTES;
 use super::answer::{self, IncompleteAnswer};
 use super::commands::{self, COMMANDS, Line};
 use super::editor::{LineEditor, LineInput};
+use super::protocol::ChatProtocol;
 use super::settings::AnswerSettings;
 use crate::exit::{Exit, Failure, say};
 use crate::models::{LOOK, kind};
@@ -43,6 +44,7 @@ impl Speaker {
 /// The turns so far, and the model.
 pub(super) struct Conversation {
     client: Client,
+    protocol: ChatProtocol,
     model: String,
     system: Option<String>,
     settings: AnswerSettings,
@@ -60,11 +62,12 @@ enum NextStep {
 impl Conversation {
     pub(super) fn new(
         client: Client,
+        protocol: ChatProtocol,
         model: String,
         system: Option<String>,
         settings: AnswerSettings,
     ) -> Self {
-        Self { client, model, system, settings, turns: Vec::new(), paint: Paint::on(&io::stdout()) }
+        Self { client, protocol, model, system, settings, turns: Vec::new(), paint: Paint::on(&io::stdout()) }
     }
 
     /// Runs until the user leaves.
@@ -156,7 +159,7 @@ impl Conversation {
         let request = self.request();
         let mut said = String::new();
         let answered = tokio::select! {
-            answered = answer::print(&self.client, &request, &mut said) => Some(answered),
+            answered = answer::print(&self.client, self.protocol, &request, &mut said) => Some(answered),
             () = interrupts.next() => None,
         };
         match answered {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use gatewright::operations::LIST_MODELS;
-use gatewright::types::ChatUsage;
 use gatewright::visible::visible;
 use gatewright::{Call, Client, Operation};
+use gatewright_protocol::conversation::Usage;
 use serde::Deserialize;
 
 /// Timeout of the request for prices: the answer itself has arrived.
@@ -51,7 +51,7 @@ struct TokenPrice {
 }
 
 /// The cost of an answer, as text. `None`: the gateway gives no price of the model, or its upstreams have several.
-pub(super) async fn cost(client: &Client, model: &str, usage: &ChatUsage) -> Option<String> {
+pub(super) async fn cost(client: &Client, model: &str, usage: Usage) -> Option<String> {
     let answer = tokio::time::timeout(WAIT, client.call(Call::new(&SESSION))).await.ok()?.ok()?;
     let session: ConsoleSession = serde_json::from_slice(&answer.body).ok()?;
     let is_meant =
@@ -68,15 +68,11 @@ fn amount(cost: f64) -> String {
 
 impl AnswerPrice {
     /// As the gateway computes it, but for its rounding: `tests/vectors/prices` holds both to the same costs.
-    fn cost(&self, usage: &ChatUsage) -> f64 {
-        let count = |tokens: Option<i64>| tokens.and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or(0);
-        let (input, output) = (count(Some(usage.prompt_tokens)), count(Some(usage.completion_tokens)));
-        let prompt = usage.prompt_tokens_details.as_ref();
-        let written = prompt.and_then(|details| details.extra.get("cache_write_tokens")?.as_i64());
-        let cached = count(prompt.and_then(|details| details.cached_tokens)).min(input);
-        let written = count(written).min(input - cached);
-        let completion = usage.completion_tokens_details.as_ref();
-        let reasoning = count(completion.and_then(|details| details.reasoning_tokens)).min(output);
+    fn cost(&self, usage: Usage) -> f64 {
+        let (input, output) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
+        let cached = usage.cached.unwrap_or(0).min(input);
+        let written = usage.cache_write.unwrap_or(0).min(input - cached);
+        let reasoning = usage.reasoning.unwrap_or(0).min(output);
         // The highest tier that the prompt exceeds applies to the whole request.
         let exceeded = self.tiers.iter().filter(|tier| input > tier.above).max_by_key(|tier| tier.above);
         let rates = exceeded.map_or(&self.tokens, |tier| &tier.tokens);
@@ -95,6 +91,8 @@ impl AnswerPrice {
 
 #[cfg(test)]
 mod tests {
+    use gatewright_protocol::conversation::Protocol;
+
     use super::*;
 
     #[test]
@@ -103,7 +101,8 @@ mod tests {
         let cases: Vec<serde_json::Value> = serde_json::from_str(cases).expect("cases");
         for case in &cases {
             let price: AnswerPrice = serde_json::from_value(case["price"].clone()).expect("a price");
-            let usage: ChatUsage = serde_json::from_value(case["usage"].clone()).expect("a usage");
+            let usage = serde_json::value::to_raw_value(&case["usage"]).expect("JSON");
+            let usage = Protocol::Chat.usage_in(&usage, Usage::default()).expect("a usage");
             let expected = case["cost"].as_f64().expect("a cost");
             assert!((price.cost(&usage) - expected).abs() < 1e-9, "{}: {}", case["name"], price.cost(&usage));
         }

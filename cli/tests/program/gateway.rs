@@ -164,6 +164,31 @@ fn prompt_is_read_from_standard_input() {
     assert_eq!(child.wait_with_output().expect("an end").stdout, b"it again\n");
 }
 
+#[test]
+fn each_protocol_answers() {
+    let gateway = Serving::start(&[], None);
+    for protocol in ["chat", "responses", "messages", "native"] {
+        let with = |further: &[&str]| {
+            let flags = ["chat", "--protocol", protocol, "-s", "Be brief.", "--max-tokens", "100", "say hello there"];
+            gateway.output_of(&[&flags[..], further].concat())
+        };
+        assert_eq!(with(&[]), "hello there\n", "{protocol}");
+        assert_eq!(with(&["--no-stream"]), "hello there\n", "{protocol}");
+        let document: Value = serde_json::from_str(&with(&["--json"])).expect("JSON");
+        let member = match protocol {
+            "chat" => "choices",
+            "responses" => "output",
+            "messages" => "content",
+            _ => "candidates",
+        };
+        assert!(document[member].is_array(), "{protocol}: {document}");
+    }
+    let message = gateway.complained(2, &["chat", "--protocol", "responses", "--stop", "x", "hi"]);
+    assert!(message.contains("the responses protocol has no equivalent of --stop"), "{message}");
+    let message = gateway.complained(2, &["chat", "--protocol", "chatt", "hi"]);
+    assert!(message.contains("[possible values: chat, responses, messages, native]"), "{message}");
+}
+
 /// 2.8: each image is saved at the requested path; several are numbered.
 #[test]
 fn images_are_saved() {

@@ -28,6 +28,7 @@ use self::rendering::{RenderRequest, rendered};
 use super::body::read_body;
 use crate::access::{ApiKey, Principal};
 use crate::app::App;
+use crate::bounds::memory_budget::ReservationError;
 use crate::config::{ModelKind, TargetConfig, TokenPrice};
 use crate::keys::{ADMIN_KEY, Scopes};
 use crate::models;
@@ -281,6 +282,10 @@ fn video_limits(id: &str) -> Value {
     })
 }
 
+/// How much more memory than its bytes a report needs while it is rendered: markup takes four bytes for a byte of text, and exists as
+/// a page and as JSON.
+const RENDERING_FACTOR: usize = 12;
+
 /// The page of a report, or of two reports compared.
 async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response, ApiError> {
     app.authenticator.pass().await;
@@ -294,16 +299,20 @@ async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response,
         let code = if error.is_data() { &ErrorCode::INVALID_VALUE } else { &ErrorCode::INVALID_JSON };
         ApiError::new(code, format!("the body is invalid: {error}"))
     })?;
+    // Until the page exists: its documents, their objects, the page, and the page as JSON.
+    share.hold(RENDERING_FACTOR * bytes.len()).map_err(no_room)?;
     drop(bytes);
     // Limited for all clients together, since no key's limits count them. Not while the body arrives: a slow client would occupy a
     // slot.
     let turn = app.renderings.acquire().await.expect("it is never closed");
     let answer = app.blocking_pool.work(move |_| Ok(Bytes::from(rendered(&asked)))).await?;
     drop(turn);
-    share
-        .hold(answer.len())
-        .map_err(|why| AttemptFailure::no_room(why, &Redactor::default()).into_error())?;
+    share.hold(answer.len()).map_err(no_room)?;
     Ok(held_json(answer, share))
+}
+
+fn no_room(why: ReservationError) -> ApiError {
+    AttemptFailure::no_room(why, &Redactor::default()).into_error()
 }
 
 #[cfg(test)]

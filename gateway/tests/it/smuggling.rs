@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use gatewright_gateway::Config;
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -233,11 +235,34 @@ async fn malformed_request_line_is_rejected_or_harmless() {
         assert!(!said.contains(KEY), "{line:?}: {said}");
     }
     assert_eq!(scripted.count(), 0, "{:?}", scripted.seen().first());
-    // The absolute form means the same, whatever host it names.
+    // The absolute form reaches the same operation, whatever host it names.
     said(
         &server,
         format!("POST http://127.0.0.1:1{CHAT} HTTP/1.1\r\nconnection: close\r\n{rest}").as_bytes(),
     )
     .await;
     assert_eq!(scripted.count(), 1);
+}
+
+/// RFC 9112, section 3.2.2: the gateway builds the addresses of its files from the host that the client addressed.
+#[tokio::test]
+async fn absolute_target_replaces_the_host_header() {
+    let server = start_with(Config::default()).await;
+    let body = json!({ "model": "image_model_1", "prompt": "a boat" }).to_string();
+    for (target, host, expected) in [
+        ("", "gateway.example", "http://gateway.example/files/"),
+        ("http://gateway.example", "other.example", "http://gateway.example/files/"),
+        ("http://gateway.example:8080", "other.example", "http://gateway.example:8080/files/"),
+        ("http://GATEWAY.example", "", "http://GATEWAY.example/files/"),
+    ] {
+        let request = format!(
+            "POST {target}/v1/images/generations HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {KEY}\r\n\
+             connection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = said(&server, request.as_bytes()).await;
+        assert!(answer.contains(&format!(r#""url":"{expected}"#)), "{target} and {host}: {answer}");
+    }
+    let request = "GET http://someone@gateway.example/health HTTP/1.1\r\nhost: gateway.example\r\n\r\n";
+    assert_eq!(statuses(&said(&server, request.as_bytes()).await), [400]);
 }

@@ -120,6 +120,7 @@ pub(super) fn read(head: &Bytes) -> Result<Head, HeadError> {
     let (body, lasts) = of_request(request.version, &request.headers).map_err(|_| HeadError::Malformed)?;
     let is_old = request.version == Version::HTTP_10;
     check_host(&request)?;
+    replace_host(&mut request)?;
     // HTTP/1.0 has no expectations.
     let mut expected = request.headers.get_all(EXPECT).iter().filter(|_| !is_old);
     let waits = match (expected.next(), expected.next()) {
@@ -140,6 +141,17 @@ fn check_host(request: &Parts) -> Result<(), HeadError> {
         (Some(host), None) if is_host(host.as_bytes()) => Ok(()),
         _ => Err(HeadError::Host),
     }
+}
+
+/// Replaces `Host` by the host that an absolute target names (RFC 9112, section 3.2.2).
+fn replace_host(request: &mut Parts) -> Result<(), HeadError> {
+    let Some(authority) = request.uri.authority().map(Authority::as_str) else { return Ok(()) };
+    if !is_host(authority.as_bytes()) {
+        return Err(HeadError::Malformed);
+    }
+    let host = HeaderValue::from_str(authority).map_err(|_| HeadError::Malformed)?;
+    request.headers.insert(HOST, host);
+    Ok(())
 }
 
 /// Whether a value is a host with an optional port. It is empty if the request target has no authority.

@@ -147,7 +147,7 @@ export class ChatCompletionEvents<T> extends Reader<ChatCompletionStream, ChatEv
 
   /** Errors: that of the whole answer, which says what is wrong with it; else this one. */
   async #fail(error: Error): Promise<void> {
-    if (error instanceof Unfit) await this.finalChatCompletion();
+    if (error instanceof Unfit || error instanceof CutOffText) await this.finalChatCompletion();
     throw error;
   }
 
@@ -195,6 +195,9 @@ class ChoiceSoFar {
   isTextDone = false;
 }
 
+/** A text ended before it could become the requested value. */
+class CutOffText extends Error {}
+
 /** Makes events of chunks. */
 class Answer {
   readonly #format: Format | undefined;
@@ -204,7 +207,7 @@ class Answer {
     this.#format = format;
   }
 
-  /** Adds the events of a chunk. Errors: `Unfit` where a text cannot become the requested value. */
+  /** Adds the events of a chunk. Errors: `Unfit` or `CutOffText` where a text cannot become the requested value. */
   async take(chunk: ChatCompletionChunk, events: ChatEvent<unknown>[]): Promise<void> {
     events.push({ type: "chunk", chunk });
     for (const { index = 0, delta, finish_reason: reason } of chunk.choices ?? []) {
@@ -213,7 +216,7 @@ class Answer {
       if (delta != null) await this.#add(events, index, choice, delta);
       if (!reason) continue;
       if (this.#format !== undefined && (reason === "length" || reason === "content_filter")) {
-        throw new Unfit(reason);
+        throw new CutOffText(reason);
       }
       await this.#finish(events, index, choice);
     }

@@ -65,10 +65,10 @@ export function jsonSchemaOf(schema: StandardSchema): JsonSchema {
   return found;
 }
 
-/** The first problem, with its place: `$.population: …`. */
-export function firstProblem(issues: readonly Issue[]): string {
+/** The first problem, with its place: `$.population`. */
+export function firstProblem(issues: readonly Issue[]): { path: string; message: string } {
   const [{ message, path = [] } = { message: "it does not fit" }] = issues;
-  return `${jsonPath(path.map((step) => (typeof step === "object" ? step.key : step)))}: ${message}`;
+  return { path: jsonPath(path.map((step) => (typeof step === "object" ? step.key : step))), message };
 }
 
 /** `$.cities[0].name`. */

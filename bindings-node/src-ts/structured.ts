@@ -55,7 +55,16 @@ export interface Format {
 }
 
 /** Why a text is no value of a format: `$.path: reason`. */
-export class Unfit extends Error {}
+export class Unfit extends Error {
+  constructor(
+    readonly code: "invalid_json" | "mismatch",
+    readonly path: string,
+    reason: string,
+    options?: ErrorOptions,
+  ) {
+    super(`${path}: ${reason}`, options);
+  }
+}
 
 /** A schema's formats are the same in every call, and take a while to make. */
 const known = new WeakMap<object, Format>();
@@ -92,7 +101,10 @@ function standardFormat(schema: StandardSchema): Format {
   const { title } = document;
   return strictFormat(formatName(typeof title === "string" ? title : ""), document, async (text) => {
     const validated = await schema["~standard"].validate(parsedJson(text));
-    if (validated.issues !== undefined) throw new Unfit(firstProblem(validated.issues));
+    if (validated.issues !== undefined) {
+      const { path, message } = firstProblem(validated.issues);
+      throw new Unfit("mismatch", path, message);
+    }
     return validated.value;
   });
 }
@@ -124,7 +136,7 @@ function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new Unfit(`$: invalid JSON: ${(cause as Error).message}`, { cause });
+    throw new Unfit("invalid_json", "$", `invalid JSON: ${(cause as Error).message}`, { cause });
   }
 }
 
@@ -173,7 +185,7 @@ export async function parseResponse(response: Response, format: Format, asked: A
   }
   if (response.status === "failed") {
     const said = response.error?.message ?? "the gateway does not say why";
-    throw unfit(response, `the answer failed: ${said}`, asked);
+    throw unfit(response, { code: "failed", message: `the answer failed: ${said}` }, asked);
   }
   // Beside calls of tools, a text is no answer yet.
   const calls = response.output.some(({ type }) => type === "function_call" || type === "custom_tool_call");
@@ -251,9 +263,12 @@ function add(holder: object, name: string, value: unknown): void {
 
 function refuseCutOff(answer: object, reason: string, text: string | null, asked: Asked): void {
   const advice = ADVICE[reason];
-  if (advice !== undefined) throw unfit(answer, `${advice} (reason: ${reason})${beginning(text)}`, asked);
+  if (advice !== undefined) {
+    throw unfit(answer, { code: reason, message: `${advice} (reason: ${reason})${beginning(text)}` }, asked);
+  }
   if (reason === "incomplete") {
-    throw unfit(answer, `the answer is incomplete; the gateway does not say why${beginning(text)}`, asked);
+    const message = `the answer is incomplete; the gateway does not say why${beginning(text)}`;
+    throw unfit(answer, { code: reason, message }, asked);
   }
 }
 
@@ -262,18 +277,15 @@ async function readValue(answer: object, text: string, format: Format, asked: As
     return await format.read(text);
   } catch (error) {
     if (!(error instanceof Unfit)) throw error;
-    throw unfit(
-      answer,
-      `the answer is no ${format.name}: ${error.message}${beginning(text)}`,
-      asked,
-      error.cause,
-    );
+    const { code, path: param, cause } = error;
+    const message = `the answer is no ${format.name}: ${error.message}${beginning(text)}`;
+    throw unfit(answer, { code, param, message }, asked, cause);
   }
 }
 
 function unfit(
   answer: object,
-  message: string,
+  { code, param, message }: { code: string; param?: string; message: string },
   { operation, site }: Asked,
   cause?: unknown,
 ): StructuredOutputError {
@@ -281,6 +293,8 @@ function unfit(
   return failureOf(
     {
       kind: "structured_output",
+      code,
+      param,
       message: `${operation.name}: ${message}`,
       operation: operation.id,
       status,

@@ -11,7 +11,7 @@ import type {
   Response,
 } from "./generated/types";
 import type { Operation } from "./operation";
-import type { ConversationItem, ConversationMessage, Dialect, Tool, ToolCall } from "./tools";
+import type { ConversationItem, ConversationMessage, Dialect, Tool, ToolCall, Turn } from "./tools";
 
 /** A tool in the form of each protocol; `parameters` is its name for the schema. */
 function functionOf({ name, description, parameters: schema }: Tool, parameters = "parameters"): object {
@@ -29,7 +29,7 @@ export const chatDialect = (operation: Operation): Dialect<ConversationMessage, 
   described: (tools) => tools.map((tool) => ({ type: "function", function: functionOf(tool) })),
   unforced: autoUnlessNone,
   read({ choices: [choice] }) {
-    if (choice === undefined) return { added: [], calls: [], failed: "the answer has no choices" };
+    if (choice === undefined) return { added: [], calls: [], failed: { code: "no_choices", message: "the answer has no choices" } };
     const { message, finish_reason: reason } = choice;
     const calls = (message.tool_calls ?? []).map((call) => {
       const {
@@ -45,12 +45,18 @@ export const chatDialect = (operation: Operation): Dialect<ConversationMessage, 
       return { id, name, arguments: made?.arguments ?? custom?.input ?? "" };
     });
     const isCutOff = reason === "length" || reason === "content_filter";
-    return { added: [message], calls, cutOff: isCutOff ? reason : undefined };
+    return { added: [message], calls, cutOff: isCutOff ? { code: reason, reason } : undefined };
   },
   results: (calls, outputs) =>
     calls.map(({ id }, index) => ({ role: "tool", tool_call_id: id, content: outputs[index]?.text ?? "" })),
   text: ({ choices: [choice] }) => choice?.message.content ?? "",
 });
+
+/** The codes of why a response is not whole. */
+const RESPONSE_CUTS: Readonly<Record<string, string>> = {
+  max_output_tokens: "length",
+  content_filter: "content_filter",
+};
 
 /** Loops of responses. */
 export const responsesDialect = (operation: Operation): Dialect<ConversationItem, Response> => ({
@@ -69,14 +75,14 @@ export const responsesDialect = (operation: Operation): Dialect<ConversationItem
         name: name ?? "",
         arguments: text ?? "",
       }));
+    const reason = details?.reason ?? "incomplete";
+    const cutOff = { code: RESPONSE_CUTS[reason] ?? "incomplete", reason };
+    const message = `the answer failed: ${error?.message ?? "the gateway does not say why"}`;
     return {
       added: output,
       calls,
-      cutOff: status === "incomplete" ? (details?.reason ?? "incomplete") : undefined,
-      failed:
-        status === "failed"
-          ? `the answer failed: ${error?.message ?? "the gateway does not say why"}`
-          : undefined,
+      cutOff: status === "incomplete" ? cutOff : undefined,
+      failed: status === "failed" ? { code: "failed", message } : undefined,
     };
   },
   results: (calls, outputs) =>
@@ -88,8 +94,12 @@ export const responsesDialect = (operation: Operation): Dialect<ConversationItem
   text: (response) => response.output_text,
 });
 
-/** Why a message is not whole. */
-const MESSAGE_CUTS: readonly unknown[] = ["max_tokens", "model_context_window_exceeded", "refusal"];
+/** Why a message is not whole, and the codes of that. */
+const MESSAGE_CUTS: Readonly<Record<string, string>> = {
+  max_tokens: "length",
+  model_context_window_exceeded: "length",
+  refusal: "content_filter",
+};
 
 /** Loops of messages. */
 export const messagesDialect = (operation: Operation): Dialect<MessageTurn, Message> => ({
@@ -112,7 +122,8 @@ export const messagesDialect = (operation: Operation): Dialect<MessageTurn, Mess
       // A turn without content cannot be sent.
       added: content.length > 0 ? [{ role: "assistant", content }] : [],
       calls,
-      cutOff: MESSAGE_CUTS.includes(reason) ? (reason as string) : undefined,
+      cutOff: cutOf(MESSAGE_CUTS, reason),
+      isPaused: reason === "pause_turn",
     };
   },
   // The protocol wants all results of a turn in the next one.
@@ -128,15 +139,15 @@ export const messagesDialect = (operation: Operation): Dialect<MessageTurn, Mess
   text: (message) => message.text,
 });
 
-/** Why a native answer is not whole. */
-const CONTENT_CUTS: readonly unknown[] = [
-  "MAX_TOKENS",
-  "SAFETY",
-  "RECITATION",
-  "BLOCKLIST",
-  "PROHIBITED_CONTENT",
-  "SPII",
-];
+/** Why a native answer is not whole, and the codes of that. */
+const CONTENT_CUTS: Readonly<Record<string, string>> = {
+  MAX_TOKENS: "length",
+  SAFETY: "content_filter",
+  RECITATION: "content_filter",
+  BLOCKLIST: "content_filter",
+  PROHIBITED_CONTENT: "content_filter",
+  SPII: "content_filter",
+};
 
 /** Loops of native generate-content. */
 export const nativeDialect = (operation: Operation): Dialect<NativeContent, GenerateContentResponse> => ({
@@ -160,7 +171,7 @@ export const nativeDialect = (operation: Operation): Dialect<NativeContent, Gene
   },
   read({ candidates }) {
     const candidate = candidates?.[0];
-    if (candidate === undefined) return { added: [], calls: [], failed: "the answer has no candidates" };
+    if (candidate === undefined) return { added: [], calls: [], failed: { code: "no_candidates", message: "the answer has no candidates" } };
     const { content, finishReason: reason } = candidate;
     const parts = content?.parts ?? [];
     const calls: ToolCall[] = [];
@@ -172,7 +183,7 @@ export const nativeDialect = (operation: Operation): Dialect<NativeContent, Gene
       added:
         content != null && parts.length > 0 ? [content.role ? content : { ...content, role: "model" }] : [],
       calls,
-      cutOff: CONTENT_CUTS.includes(reason) ? (reason as string) : undefined,
+      cutOff: cutOf(CONTENT_CUTS, reason),
     };
   },
   results(calls, outputs) {
@@ -190,6 +201,11 @@ export const nativeDialect = (operation: Operation): Dialect<NativeContent, Gene
       .map(({ text }) => text ?? "")
       .join(""),
 });
+
+function cutOf(codes: Readonly<Record<string, string>>, reason: string | null | undefined): Turn<never>["cutOff"] {
+  if (reason == null || !Object.hasOwn(codes, reason)) return undefined;
+  return { code: codes[reason] as string, reason };
+}
 
 /** Arguments that are an object, as text; those that were cut off are a text. */
 function argumentsOf(given: unknown): string {

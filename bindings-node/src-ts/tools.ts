@@ -104,7 +104,8 @@ export class Tool {
     if (isStandard(this.#schema)) {
       const validated = await this.#schema["~standard"].validate(given);
       if (validated.issues === undefined) return validated.value;
-      throw new UnfitArguments(firstProblem(validated.issues));
+      const { path, message } = firstProblem(validated.issues);
+      throw new UnfitArguments(`${path}: ${message}`);
     }
     if (typeof given === "object" && given !== null && !Array.isArray(given)) return given;
     throw new UnfitArguments("$: they must be an object");
@@ -167,7 +168,7 @@ export interface ToolRun<M, A> {
   readonly response: A;
   /** The text of the last answer. */
   readonly text: string;
-  /** How often tools were called: rounds, each of one or more calls. */
+  /** How often the model called tools, one or more at a time, or paused. */
   readonly rounds: number;
 }
 
@@ -190,6 +191,19 @@ export interface ToolOutput {
   readonly isError: boolean;
 }
 
+/** What an answer says. */
+export interface Turn<M> {
+  /** What it adds to the conversation. */
+  readonly added: M[];
+  readonly calls: ToolCall[];
+  /** Why its calls cannot be made: a code for programs, and the protocol's word. */
+  readonly cutOff?: { readonly code: string; readonly reason: string } | undefined;
+  /** Why it ends the loop, whatever it calls. */
+  readonly failed?: { readonly code: string; readonly message: string } | undefined;
+  /** Whether the model goes on if it gets the conversation back as it is. */
+  readonly isPaused?: boolean;
+}
+
 /** What the protocols differ in. */
 export interface Dialect<M, A> {
   /** Under the name of the method that was called. */
@@ -202,13 +216,7 @@ export interface Dialect<M, A> {
   described(tools: readonly Tool[]): object[];
   /** What lets the model decide, in place of what forces a call. */
   unforced(choice: unknown): unknown;
-  /** What an answer adds to the conversation, the calls in it, and why it was cut off or what else ends the loop. */
-  read(answer: A): {
-    added: M[];
-    calls: ToolCall[];
-    cutOff?: string | undefined;
-    failed?: string | undefined;
-  };
+  read(answer: A): Turn<M>;
   /** What the results of a round add to the conversation. */
   results(calls: readonly ToolCall[], outputs: readonly ToolOutput[]): M[];
   text(answer: A): string;
@@ -268,27 +276,29 @@ export async function loop<M, A extends object>(
     const unforced = rounds > 0 && chosen != null && { [choice]: dialect.unforced(chosen) };
     const body = { ...rest, ...unforced, ...described, [conversation]: [...messages] };
     const answer = await ask(body, callOptions);
-    const { added, calls, cutOff, failed } = dialect.read(answer);
+    const { added, calls, cutOff, failed, isPaused = false } = dialect.read(answer);
     await add(added);
-    const fail = (reason: string) => {
+    const fail = (code: string, reason: string) => {
       const { status, requestId, attempts } = responseOf(answer);
       const message = `${method}: ${reason}`;
-      const details = { operation: operation.id, status, requestId, attempts, answer, messages };
+      const details = { code, operation: operation.id, status, requestId, attempts, answer, messages };
       return failureOf({ kind: "tool_loop", message, ...details }, site);
     };
-    if (failed !== undefined) throw fail(failed);
-    if (calls.length === 0) {
+    if (failed !== undefined) throw fail(failed.code, failed.message);
+    if (calls.length === 0 && !isPaused) {
       const text = dialect.text(answer);
       return { messages, completion: answer, response: answer, text, rounds };
     }
     if (cutOff !== undefined)
-      throw fail(`the answer was cut off within its calls of tools (reason: ${cutOff})`);
+      throw fail(cutOff.code, `the answer was cut off within its calls of tools (reason: ${cutOff.reason})`);
     if (rounds === maxRounds) {
       throw fail(
-        `the model still calls tools after ${rounds} rounds; raise maxRounds, or look at what the tools answer: the error ` +
+        "max_rounds",
+        `the model has not answered after ${rounds} rounds; raise maxRounds, or look at what the tools answer: the error ` +
           "has the messages",
       );
     }
+    if (calls.length === 0) continue;
     const origin = { operation: operation.id, method, site };
     const outputs = await unlessAborted(Promise.all(calls.map(run)), signal, (reason) =>
       cancelled(origin, reason),

@@ -104,6 +104,7 @@ test("vectors: structured/answers.json", async (t) => {
     if (expected !== undefined) {
       const error = await parse().then(assert.fail, (error) => error);
       assert.ok(error instanceof StructuredOutputError && error instanceof GatewrightError, vector.name);
+      assert.deepEqual([error.code, error.param], [expected.code, expected.path], vector.name);
       if (expected.path) assert.ok(error.message.includes(`: ${expected.path}`), error.message);
       if (expected.reason) assert.ok(error.message.includes(`(reason: ${expected.reason})`), error.message);
       if (expected.shows) assert.ok(error.message.includes(expected.shows), error.message);

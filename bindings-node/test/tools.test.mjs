@@ -109,6 +109,7 @@ for (const [protocol, { conversation, choice }] of Object.entries(PROTOCOLS)) {
         const error = await ran.then(assert.fail, (error) => error);
         assert.ok(error instanceof ToolLoopError && error instanceof APIError, `${name}: ${error}`);
         assert.ok(error.message.includes(expected.replace("max_rounds", "maxRounds")), error.message);
+        assert.equal(error.code, vector.code, name);
         assertConversation(error.messages, vector.conversation, name);
         assert.deepEqual(told, error.messages.slice(begun));
         assert.deepEqual(error.answer, answers.at(-1));

@@ -129,6 +129,7 @@ def check(case: Any, ask: Callable[[], Any]) -> None:
     assert isinstance(error, gatewright.GatewrightError)
     assert error.answer == error.completion == case["answer"]
     assert str(error).startswith(f"{place}.parse: ")
+    assert (error.code, error.param) == (expected["code"], expected.get("path"))
     if "path" in expected:
         assert f": {expected['path']}" in error.message
     if "reason" in expected:

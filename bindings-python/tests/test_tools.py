@@ -80,6 +80,7 @@ def check(case: Any, script: Script, run: Callable[[], Any]) -> None:
         with pytest.raises(gatewright.ToolLoopError) as caught:
             run()
         assert case["error"] in str(caught.value)
+        assert caught.value.code == case["code"]
         assert caught.value.answer == case["answers"][-1]
         messages = caught.value.messages
     else:

@@ -36,6 +36,15 @@ _ADVICE = {
 }
 
 
+class UnfitText(ValueError):
+    """A text that is no value of a format."""
+
+    def __init__(self, path: str, reason: str, *, is_json: bool) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.code = "mismatch" if is_json else "invalid_json"
+
+
 class Format:
     """What an answer should be: how it is asked for, and how it is read."""
 
@@ -43,7 +52,7 @@ class Format:
         self.name = name
         self.schema = schema
         self.read = read
-        """The value of a text. Raises ValueError: `$.path: reason`."""
+        """The value of a text. Raises UnfitText."""
 
     def for_chat(self) -> dict[str, Any]:
         """The value of `response_format`."""
@@ -126,7 +135,7 @@ def _format_of_type(kind: Any) -> Format:
         try:
             return adapter.validate_json(text)
         except ValidationError as error:
-            raise ValueError(first_problem(error)) from error
+            raise unfit(error) from error
 
     name = kind.__name__ if isinstance(kind, type) and not hasattr(kind, "__origin__") else "answer"
     return Format(format_name(name), strict_schema(schema), read)
@@ -156,10 +165,10 @@ def format_name(name: str) -> str:
     return allowed[:MAX_NAME] or "answer"
 
 
-def first_problem(error: Any) -> str:
+def unfit(error: Any) -> UnfitText:
     """The first problem of pydantic's ValidationError, with its path: `$.population: …`."""
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
-    return f"{json_path(problems[0]['loc'])}: {problems[0]['msg']}"
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return UnfitText(json_path(first["loc"]), first["msg"], is_json=first["type"] != "json_invalid")
 
 
 def json_path(steps: tuple[str | int, ...]) -> str:
@@ -177,7 +186,7 @@ def _read_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"$: Invalid JSON: {error}") from error
+        raise UnfitText("$", f"Invalid JSON: {error}", is_json=False) from error
 
 
 # Strict schemas.
@@ -274,7 +283,8 @@ def parsed_response(response: Any, wanted: Format) -> ParsedResponse[Any]:
         fails.if_cut_off("length" if reason == "max_output_tokens" else reason or "incomplete", text)
     if response.status == "failed":
         error = response.error
-        raise fails.error(f"the answer failed: {(error and error.message) or 'the gateway does not say why'}")
+        said = (error and error.message) or "the gateway does not say why"
+        raise fails.error("failed", f"the answer failed: {said}")
     # Beside calls of tools, a text is no answer yet.
     calls = any(item.get("type") in ("function_call", "custom_tool_call") for item in response.output or [])
     value = None if text is None or refusal is not None or calls else fails.read(wanted, text)
@@ -349,10 +359,12 @@ class _Failing:
         self._operation = operation
         self._answer = answer
 
-    def error(self, message: str) -> StructuredOutputError:
+    def error(self, code: str, message: str, param: str | None = None) -> StructuredOutputError:
         metadata = self._answer._response
         error = StructuredOutputError(
             message,
+            code=code,
+            param=param,
             operation=self._operation,
             request_id=metadata and metadata.request_id,
             attempts=metadata.attempts if metadata else 0,
@@ -364,16 +376,17 @@ class _Failing:
 
     def if_cut_off(self, reason: str | None, text: str | None) -> None:
         if reason in _ADVICE:
-            raise self.error(f"{_ADVICE[reason]} (reason: {reason}){_beginning(text)}")
+            raise self.error(reason, f"{_ADVICE[reason]} (reason: {reason}){_beginning(text)}")
         if reason == "incomplete":
-            raise self.error(f"the answer is incomplete; the gateway does not say why{_beginning(text)}")
+            message = f"the answer is incomplete; the gateway does not say why{_beginning(text)}"
+            raise self.error(reason, message)
 
     def read(self, wanted: Format, text: str) -> Any:
         try:
             return wanted.read(text)
-        except ValueError as error:
+        except UnfitText as error:
             message = f"the answer is no {wanted.name}: {error}{_beginning(text)}"
-            raise self.error(message) from error.__cause__
+            raise self.error(error.code, message, error.path) from error.__cause__
 
 
 def _beginning(text: str | None) -> str:

@@ -76,6 +76,8 @@ class Loop(Generic[_Answer]):
         self.messages: list[Any] = self._begin(arguments.pop(self.conversation))
         self._told = len(self.messages)
         self._completion: Any = None
+        self.is_paused = False
+        """Whether the model goes on if it gets the conversation back as it is."""
 
     def request(self) -> Any:
         """Arguments of the next call."""
@@ -87,19 +89,21 @@ class Loop(Generic[_Answer]):
         return {**self._arguments, **tools, self.conversation: list(self.messages)}
 
     def take(self, completion: Any) -> list[Call]:
-        """Takes an answer; returns the calls that it asks for.
+        """Takes an answer; returns the calls that it asks for. The loop ends if there are none, unless `is_paused`.
 
         Raises:
             ToolLoopError: It was cut off, or there have been too many rounds.
         """
         self._completion = completion
+        self.is_paused = False
         calls = self._answered(completion)
-        if not calls:
+        if not calls and not self.is_paused:
             return []
         if self.rounds == self.max_rounds:
             raise self._error(
-                f"the model still calls tools after {self.rounds} rounds; raise max_rounds, or look at what "
-                "the tools answer: the error has the messages"
+                "max_rounds",
+                f"the model has not answered after {self.rounds} rounds; raise max_rounds, or look at what "
+                "the tools answer: the error has the messages",
             )
         self.rounds += 1
         return calls
@@ -131,10 +135,11 @@ class Loop(Generic[_Answer]):
             raise error
         return _told(str(error) or type(error).__name__)
 
-    def _error(self, message: str) -> ToolLoopError:
+    def _error(self, code: str, message: str) -> ToolLoopError:
         metadata = self._completion._response
         error = ToolLoopError(
             message,
+            code=code,
             operation=self.operation,
             request_id=metadata and metadata.request_id,
             attempts=metadata.attempts if metadata else 0,
@@ -145,8 +150,8 @@ class Loop(Generic[_Answer]):
         error._method = self.method
         return error
 
-    def _cut_off(self, reason: str) -> ToolLoopError:
-        return self._error(f"the answer was cut off within its calls of tools (reason: {reason})")
+    def _cut_off(self, code: str, reason: str) -> ToolLoopError:
+        return self._error(code, f"the answer was cut off within its calls of tools (reason: {reason})")
 
     def _call(self, id: str, name: str, arguments: str) -> Call:
         return Call(id, name, arguments, self.tools.get(name))
@@ -193,7 +198,7 @@ class ChatLoop(Loop[_Answer]):
 
     def _answered(self, completion: Any) -> list[Call]:
         if not completion.choices:
-            raise self._error("the answer has no choices")
+            raise self._error("no_choices", "the answer has no choices")
         choice = completion.choices[0]
         self.messages.append(choice.message)
         calls = []
@@ -202,7 +207,7 @@ class ChatLoop(Loop[_Answer]):
             text = made.get("arguments") or made.get("input") or ""
             calls.append(self._call(call.id, made.get("name") or "", text))
         if calls and choice.finish_reason in ("length", "content_filter"):
-            raise self._cut_off(choice.finish_reason)
+            raise self._cut_off(choice.finish_reason, choice.finish_reason)
         return calls
 
     def _result(self, call: Call, output: Output) -> dict[str, Any]:
@@ -239,12 +244,12 @@ class ResponseLoop(Loop[_Answer]):
                 calls.append(self._call(item.call_id, item.name or "", item.arguments or ""))
         if completion.status == "failed":
             error = completion.error
-            raise self._error(
-                f"the answer failed: {(error and error.message) or 'the gateway does not say why'}"
-            )
+            said = (error and error.message) or "the gateway does not say why"
+            raise self._error("failed", f"the answer failed: {said}")
         if calls and completion.status == "incomplete":
             details = completion.incomplete_details
-            raise self._cut_off((details and details.reason) or "incomplete")
+            reason = (details and details.reason) or "incomplete"
+            raise self._cut_off(_RESPONSE_CUTS.get(reason, "incomplete"), reason)
         return calls
 
     def _result(self, call: Call, output: Output) -> dict[str, Any]:
@@ -258,6 +263,10 @@ class ResponseLoop(Loop[_Answer]):
 
         kind = AsyncResponseEvents if isinstance(stream, AsyncStream) else ResponseEvents
         return kind(stream, None)
+
+
+# The codes of why a response is not whole.
+_RESPONSE_CUTS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 class _JointLoop(Loop[_Answer]):
@@ -279,6 +288,8 @@ class _JointLoop(Loop[_Answer]):
         self._results.append(self._result(call, output))
 
     def end_round(self) -> None:
+        if not self._results:
+            return
         self.messages.append({"role": "user", self.parts: self._results})
         self._results = []
 
@@ -315,7 +326,8 @@ class MessageLoop(_JointLoop[_Answer]):
             if block.get("type") == "tool_use":
                 calls.append(self._call(block.id or "", block.name or "", _arguments(block.get("input"))))
         if calls and completion.stop_reason in _MESSAGE_CUTS:
-            raise self._cut_off(completion.stop_reason)
+            raise self._cut_off(_MESSAGE_CUTS[completion.stop_reason], completion.stop_reason)
+        self.is_paused = completion.stop_reason == "pause_turn"
         return calls
 
     def _result(self, call: Call, output: Output) -> dict[str, Any]:
@@ -326,8 +338,12 @@ class MessageLoop(_JointLoop[_Answer]):
         return completion.text or ""
 
 
-# Why a message is not whole.
-_MESSAGE_CUTS = ("max_tokens", "model_context_window_exceeded", "refusal")
+# Why a message is not whole, and the codes of that.
+_MESSAGE_CUTS = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
 
 
 class ContentLoop(_JointLoop[_Answer]):
@@ -354,7 +370,7 @@ class ContentLoop(_JointLoop[_Answer]):
 
     def _answered(self, completion: Any) -> list[Call]:
         if not completion.candidates:
-            raise self._error("the answer has no candidates")
+            raise self._error("no_candidates", "the answer has no candidates")
         candidate = completion.candidates[0]
         content = candidate.content
         parts = (content and content.parts) or []
@@ -367,7 +383,7 @@ class ContentLoop(_JointLoop[_Answer]):
                 # Many servers give calls no ids: results then follow their order.
                 calls.append(self._call(made.id or "", made.name or "", _arguments(made.get("args"))))
         if calls and candidate.finishReason in _CONTENT_CUTS:
-            raise self._cut_off(candidate.finishReason)
+            raise self._cut_off(_CONTENT_CUTS[candidate.finishReason], candidate.finishReason)
         return calls
 
     def _result(self, call: Call, output: Output) -> dict[str, Any]:
@@ -382,8 +398,11 @@ class ContentLoop(_JointLoop[_Answer]):
         return "".join(part.text or "" for part in parts if not part.thought)
 
 
-# Why a native answer is not whole.
-_CONTENT_CUTS = ("MAX_TOKENS", "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")
+# Why a native answer is not whole, and the codes of that.
+_CONTENT_CUTS = {
+    "MAX_TOKENS": "length",
+    **dict.fromkeys(("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"), "content_filter"),
+}
 
 
 def _arguments(given: Any) -> str:
@@ -468,7 +487,7 @@ def _steps(
             yield from tell()
             raise
         yield from tell()
-        if not calls:
+        if not calls and not loop.is_paused:
             return loop.done()
         for call, output in zip(calls, (yield results_of(loop, calls)), strict=True):
             loop.put(call, output)

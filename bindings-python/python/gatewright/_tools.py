@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 
-from gatewright._structured import first_problem, format_name, type_adapter
+from gatewright._structured import format_name, type_adapter, unfit
 from gatewright.generated.errors import ConfigurationError
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ class ToolRun(Generic[_Answer]):
         self.text = text
         """The text of the last answer."""
         self.rounds = rounds
-        """How often tools were called: rounds, each of one or more calls."""
+        """How often the model called tools, one or more at a time, or paused."""
 
     @property
     def response(self) -> _Answer:
@@ -143,7 +143,7 @@ class Tool:
             try:
                 values = self._adapter.validate_json(text)
             except ValidationError as error:
-                raise ValueError(f"the arguments do not fit: {first_problem(error)}") from None
+                raise ValueError(f"the arguments do not fit: {unfit(error)}") from None
             return dict(values)
         try:
             values = json.loads(text)

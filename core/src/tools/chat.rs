@@ -28,7 +28,7 @@ impl<'c> ChatCompletions<'c> {
     /// The calls of one round run side by side. The error of a tool goes to the model as `error: …`, and so do arguments
     /// that do not fit and the name of a tool that is not there.
     ///
-    /// Errors: those of `create`; ToolLoop if the model still calls tools after [`ToolLoop::max_rounds`], or an answer
+    /// Errors: those of `create`; ToolLoop if the model has not answered after [`ToolLoop::max_rounds`], or an answer
     /// was cut off within its calls. That error has the conversation ([`Error::messages`]), the last answer
     /// ([`Error::answer`]), and as [`Error::code`] `max_rounds`, `length`, `content_filter`, `no_choices` or
     /// `tool_failed`.
@@ -119,13 +119,13 @@ impl ToolRequest for ChatCompletionRequest {
     fn turn(answer: &ChatCompletion) -> Turn<ChatMessage> {
         let Some(choice) = answer.choices.first() else {
             let failed = LoopStop { code: NO_CHOICES, message: "the answer has no choices".to_owned() };
-            return Turn { added: Vec::new(), calls: Vec::new(), failed: Some(failed), cut_off: None };
+            return Turn { failed: Some(failed), ..Turn::default() };
         };
         Turn {
             added: vec![message_of(&choice.message)],
             calls: choice.message.tool_calls.iter().map(call_of).collect(),
-            failed: None,
             cut_off: cut_of(&choice.finish_reason).map(|reason| LoopStop::cut_off(reason, reason)),
+            ..Turn::default()
         }
     }
 

@@ -22,7 +22,8 @@ const TOOL_USE: &str = "tool_use";
 
 impl<'c> Messages<'c> {
     /// Asks a model that may call tools, calls what it calls and sends it the results, until it answers without a call: as
-    /// `run_tools` of chat. The results of a round are one turn of the user.
+    /// `run_tools` of chat. The results of a round are one turn of the user. A turn that the model
+    /// paused is sent back, so that it goes on; that is a round, too.
     ///
     /// Errors: as in chat; as [`Error::code`] `max_rounds`, `length`, `content_filter` or `tool_failed`.
     ///
@@ -113,8 +114,9 @@ impl ToolRequest for MessageRequest {
             calls: blocks.iter().filter(|block| block.type_ == TOOL_USE).map(call_of).collect(),
             // A turn without content cannot be sent.
             added: if blocks.is_empty() { Vec::new() } else { vec![MessageTurn::assistant(blocks)] },
-            failed: None,
             cut_off: reason.and_then(cut_of),
+            is_paused: reason == Some(MessageStopReason::PAUSE_TURN),
+            ..Turn::default()
         }
     }
 

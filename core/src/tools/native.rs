@@ -123,7 +123,7 @@ impl ToolRequest for GenerateContentRequest {
     fn turn(answer: &GenerateContentResponse) -> Turn<NativeContent> {
         let Some(candidate) = answer.candidates.first() else {
             let failed = LoopStop { code: NO_CANDIDATES, message: "the answer has no candidates".to_owned() };
-            return Turn { added: Vec::new(), calls: Vec::new(), failed: Some(failed), cut_off: None };
+            return Turn { failed: Some(failed), ..Turn::default() };
         };
         let content = candidate.content.clone().filter(|content| !content.parts.is_empty());
         let parts = content.as_ref().map_or(&[][..], |content| &content.parts);
@@ -133,7 +133,7 @@ impl ToolRequest for GenerateContentRequest {
             ..content
         });
         let reason = candidate.finish_reason.as_ref().map(|reason| reason.as_str());
-        Turn { added: content.into_iter().collect(), calls, failed: None, cut_off: reason.and_then(cut_of) }
+        Turn { added: content.into_iter().collect(), calls, cut_off: reason.and_then(cut_of), ..Turn::default() }
     }
 
     fn results(results: Vec<(ToolCall, ToolOutput)>) -> Vec<NativeContent> {

@@ -134,7 +134,7 @@ impl ToolRequest for ResponseRequest {
             LoopStop { code: FAILED, message: format!("the answer failed: {said}") }
         });
         let cut_off = (status == Some(ResponseStatus::INCOMPLETE)).then(|| cut_of(answer));
-        Turn { added, calls, failed: failed.or(unreadable), cut_off }
+        Turn { added, calls, failed: failed.or(unreadable), cut_off, is_paused: false }
     }
 
     fn results(results: Vec<(ToolCall, ToolOutput)>) -> Vec<InputItem> {

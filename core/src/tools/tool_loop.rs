@@ -68,6 +68,14 @@ pub struct Turn<M> {
     pub(super) failed: Option<LoopStop>,
     /// Why its calls cannot be made.
     pub(super) cut_off: Option<LoopStop>,
+    /// Whether the model goes on if it gets the conversation back as it is.
+    pub(super) is_paused: bool,
+}
+
+impl<M> Default for Turn<M> {
+    fn default() -> Self {
+        Self { added: Vec::new(), calls: Vec::new(), failed: None, cut_off: None, is_paused: false }
+    }
 }
 
 /// Why a loop ends without an answer: a code for programs, and words.
@@ -139,7 +147,7 @@ impl<'a, R: ToolRequest> ToolLoop<'a, R> {
         Self { model: model.to_owned(), ..self }
     }
 
-    /// How often the model may call tools, one or more at a time: at least 1; by default 10.
+    /// How often the model may call tools, one or more at a time, or pause: at least 1; by default 10.
     ///
     /// ```no_run
     /// # fn example(run: gatewright::ToolLoop<'_>) {
@@ -216,14 +224,14 @@ impl<'a, R: ToolRequest> ToolLoop<'a, R> {
                 Some(on_event) => self.request.stream(self.client, &self.model, &mut **on_event).await?,
                 None => self.request.send(self.client, &self.model).await?,
             };
-            let Turn { added, calls, failed, cut_off } = R::turn(&completion);
+            let Turn { added, calls, failed, cut_off, is_paused } = R::turn(&completion);
             for message in added {
                 self.add(message);
             }
             if let Some(stop) = failed {
                 return Err(self.failed(&completion, &stop));
             }
-            if calls.is_empty() {
+            if calls.is_empty() && !is_paused {
                 let messages = std::mem::take(self.request.conversation());
                 return Ok(ToolRun { messages, completion, rounds });
             }
@@ -232,12 +240,15 @@ impl<'a, R: ToolRequest> ToolLoop<'a, R> {
             }
             if rounds == self.max_rounds {
                 let message = format!(
-                    "the model still calls tools after {rounds} rounds; raise max_rounds, or look at what the tools \
+                    "the model has not answered after {rounds} rounds; raise max_rounds, or look at what the tools \
                      answer: the error has the messages"
                 );
                 return Err(self.failed(&completion, &LoopStop { code: MAX_ROUNDS, message }));
             }
             rounds += 1;
+            if calls.is_empty() {
+                continue;
+            }
             let outcomes = join_all(calls.iter().map(|call| call.run(self.tools, self.raise_errors))).await;
             let mut results = Vec::with_capacity(outcomes.len());
             let mut failure = None;
@@ -317,7 +328,7 @@ pub struct ToolRun<R: ToolRequest = ChatCompletionRequest> {
     pub messages: Vec<R::Message>,
     /// The last answer, which calls no tools.
     pub completion: Response<R::Answer>,
-    /// How often the model called tools, one or more at a time.
+    /// How often the model called tools, one or more at a time, or paused.
     pub rounds: usize,
 }
 

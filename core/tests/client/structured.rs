@@ -264,6 +264,7 @@ struct AnswerCase {
 
 #[derive(Deserialize)]
 struct Expected {
+    code: String,
     path: Option<String>,
     reason: Option<String>,
     shows: Option<String>,
@@ -310,6 +311,8 @@ async fn answers_become_values_or_errors_as_the_vectors_say() {
         };
         let error = outcome.expect_err(&case.name);
         assert_eq!(error.kind(), ErrorKind::StructuredOutput, "{}", case.name);
+        let place = expected.path.as_deref();
+        assert_eq!((error.code(), error.param()), (Some(&*expected.code), place), "{}", case.name);
         let told = error.to_string();
         let path = expected.path.map(|path| format!(": {path}"));
         let reason = expected.reason.map(|reason| format!("(reason: {reason})"));

@@ -39,6 +39,8 @@ struct LoopCase {
     rounds: Option<usize>,
     text: Option<String>,
     error: Option<String>,
+    /// [`Error::code`].
+    code: Option<String>,
 }
 
 /// The tools of the vectors.
@@ -176,6 +178,7 @@ fn check(case: &LoopCase, outcome: Ending, told: &Told, server: &Server) {
         }
         (Err(error), Some(says)) => {
             assert_eq!(error.kind(), ErrorKind::ToolLoop, "{name}");
+            assert_eq!(error.code(), case.code.as_deref(), "{name}");
             assert!(error.to_string().contains(says) && error.answer().is_some(), "{name}: {error}");
             serde_json::from_slice(error.messages().unwrap()).unwrap()
         }

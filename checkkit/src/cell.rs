@@ -165,7 +165,7 @@ mod tests {
             "failure",
             "none",
             text.clone(),
-            Failure::told(Category::Response, "the stream failed", told),
+            Failure::reported(Category::Response, "the stream failed", told),
         );
         cell.check.response_id = Some(Some(text.clone()));
         cell.check.response_headers = Some(BTreeMap::from([("x-request-id".to_owned(), text.clone())]));

@@ -101,11 +101,11 @@ impl Failure {
     }
 
     /// A failure that the service reports: `lead`, then the service's message.
-    pub(crate) fn told(category: Category, lead: &str, told: ErrorBody) -> Self {
-        let message = match &told.message {
+    pub(crate) fn reported(category: Category, lead: &str, body: ErrorBody) -> Self {
+        let message = match &body.message {
             Some(message) => format!("{lead}: {message}"),
             None => lead.to_owned(),
         };
-        Self { category, message, code: told.code, param: told.param, error_type: told.error_type }
+        Self { category, message, code: body.code, param: body.param, error_type: body.error_type }
     }
 }

@@ -51,7 +51,7 @@ fn refuse_error(cell: &mut Cell, value: &Value) {
     let error = &value["error"];
     if !error.is_null() {
         let told = ErrorBody::of_value(error);
-        let failure = Failure::told(Category::Response, "the response contains an error", told);
+        let failure = Failure::reported(Category::Response, "the response contains an error", told);
         cell.fail("error", "null or absent", brief(error), failure);
     }
 }

@@ -26,7 +26,7 @@ fn variable() -> Option<OsString> {
 }
 
 /// The requested folder. It need not exist.
-pub(crate) fn meant(argument: Option<&Path>) -> Result<PathBuf, Failure> {
+pub(crate) fn requested(argument: Option<&Path>) -> Result<PathBuf, Failure> {
     match (argument, variable()) {
         (Some(folder), _) => Ok(folder.to_path_buf()),
         (None, Some(folder)) => Ok(folder.into()),

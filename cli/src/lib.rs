@@ -169,7 +169,7 @@ fn program() -> clap::Command {
 }
 
 fn parse(arguments: Vec<OsString>) -> Result<Program, clap::Error> {
-    let mut program = program().color(terminal::asked(&arguments));
+    let mut program = program().color(terminal::requested_color(&arguments));
     let matches = program.try_get_matches_from_mut(arguments)?;
     Program::from_arg_matches(&matches).map_err(|error| error.format(&mut program))
 }

@@ -89,12 +89,12 @@ impl OperatorTarget {
             return Ok(Place::Folder(folder.clone()));
         }
         if !self.names_url() && data_folder::is_set() {
-            return Ok(Place::Folder(data_folder::meant(None)?));
+            return Ok(Place::Folder(data_folder::requested(None)?));
         }
         let given = self.url.as_deref().filter(|url| !url.trim().is_empty());
         let Address { url, local } = Address::of(given)?;
         match (local, given) {
-            (None, None) => Ok(Place::Folder(data_folder::meant(None)?)),
+            (None, None) => Ok(Place::Folder(data_folder::requested(None)?)),
             (local, _) => at_gateway(url, local),
         }
     }

@@ -85,7 +85,7 @@ impl StoreLocation {
         if self.store {
             return store::open().await;
         }
-        Ok(Registry::open(&data_folder::meant(self.data.as_deref())?).await?)
+        Ok(Registry::open(&data_folder::requested(self.data.as_deref())?).await?)
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) const CYAN: &str = "\x1b[36m";
 const RESET: &str = "\x1b[0m";
 
 /// The color choice of an unparsed command line: errors in it are also printed in color.
-pub(crate) fn asked(arguments: &[OsString]) -> ColorChoice {
+pub(crate) fn requested_color(arguments: &[OsString]) -> ColorChoice {
     let words: Vec<&str> =
         arguments.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--").collect();
     let given = words.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--color")? {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn asks(line: &str) -> ColorChoice {
-        asked(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
+        requested_color(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]

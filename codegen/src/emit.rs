@@ -12,6 +12,7 @@ pub(super) mod openapi;
 pub(super) mod operations;
 pub(super) mod operator_api;
 pub(super) mod options;
+pub(super) mod oracle;
 pub(super) mod packages;
 pub(super) mod presence;
 pub(super) mod python;

@@ -229,6 +229,7 @@ fn generate(sources: &Sources) -> Result<Output> {
         emit::routes::emit(&api),
         emit::docs::emit(&api),
         emit::languages::emit(&api, &signatures),
+        vec![emit::oracle::calls(&api, &signatures)?],
         emit::python::emit(&api),
         emit::typescript::emit(&api),
         emit::options::emit(&api),

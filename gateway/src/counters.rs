@@ -183,7 +183,7 @@ impl CountersInner {
         let asked = self.scripts.judge(key, limits, seen, &news, place.as_deref(), self.lease, &free);
         let answer = self.within(self.timeout, &connection, asked.call(&connection)).await?;
         if !freed.is_empty() {
-            self.waiting().told(key, &freed);
+            self.waiting().forget_freed(key, &freed);
         }
         Some(answer)
     }
@@ -262,7 +262,7 @@ impl CountersInner {
         let told = self.scripts.settle(key, news, self.lease, &free, &[]);
         let told = self.within(PATIENCE, connection, told.call(connection)).await;
         if told.is_some() {
-            self.waiting().told(key, freed);
+            self.waiting().forget_freed(key, freed);
         }
         told.is_some()
     }

@@ -367,11 +367,11 @@ impl RequestContext {
         let mut response = match answered {
             SuccessfulAnswer::Document { document, usage, images, share } => {
                 attempt_metrics.answered();
-                attempt_metrics.told(usage.as_ref());
+                attempt_metrics.record_usage(usage.as_ref());
                 // The document then has the estimate.
                 lacks_usage = matches!(self.action, Action::Embed { .. }) && usage.is_none();
                 if let Some(usage) = usage {
-                    charge.told(usage);
+                    charge.set_usage(usage);
                 }
                 charge.set_images(images);
                 if matches!(self.action, Action::Answer { .. } | Action::Compact) {
@@ -431,7 +431,7 @@ impl RequestContext {
         if self.action == Action::CountTokens {
             // Counting tokens consumes none: this usage is exact, not an estimate.
             let mut charge = charge;
-            charge.told(Usage::default());
+            charge.set_usage(Usage::default());
             return Ok(charge);
         }
         let refused = |exceeded| refused(exceeded, &self.call.caller);

@@ -212,7 +212,7 @@ pub(crate) fn previous(app: &App, call: &Call, id: &str) -> Result<ResponseRecor
 /// Loads what the store knows of a response of the caller. Errors: the store doesn't answer.
 pub(crate) async fn seek(app: &App, call: &Call, id: &str) -> Result<(), ApiError> {
     let sought = app.history_keeper.seek(call.caller.id(), id).await;
-    sought.map_err(|StoreUnavailable| unread(app).unwrap_or_else(untold))
+    sought.map_err(|StoreUnavailable| unread(app).unwrap_or_else(not_loaded))
 }
 
 /// The response that an operation is about.
@@ -222,10 +222,10 @@ pub(crate) fn found(app: &App, call: &Call) -> Result<ResponseRecord, ApiError> 
 
 /// The error while the stored responses aren't known yet.
 fn unread(app: &App) -> Option<ApiError> {
-    (!app.history.is_complete()).then(untold)
+    (!app.history.is_complete()).then(not_loaded)
 }
 
-fn untold() -> ApiError {
+fn not_loaded() -> ApiError {
     let message = "the gateway has not loaded the list of stored responses yet; try again soon";
     ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(1)
 }
@@ -247,7 +247,7 @@ pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
 /// time.
 pub(crate) async fn forget(app: &App, call: &Call) -> Result<bool, ApiError> {
     let was_there = app.history.remove(call.caller.id(), call.path("response_id"));
-    if app.history_keeper.written().await { Ok(was_there) } else { Err(untold()) }
+    if app.history_keeper.written().await { Ok(was_there) } else { Err(not_loaded()) }
 }
 
 /// `DELETE /v1/responses/{response_id}`.

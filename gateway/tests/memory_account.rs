@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gatewright_gateway::{ApiKey, Config, Gateway, Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig};
+use gatewright_gateway::{
+    ApiKey, Config, Gateway, Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig,
+};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -113,7 +115,10 @@ impl Answer {
             }
             Self::Image(mebibytes) if head.starts_with("GET ") => {
                 let length = PNG_SIGNATURE.len() + mebibytes * MIB;
-                write!(socket, "HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ncontent-length: {length}\r\n\r\n")?;
+                write!(
+                    socket,
+                    "HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ncontent-length: {length}\r\n\r\n"
+                )?;
                 socket.write_all(PNG_SIGNATURE)?;
                 fill(socket, mebibytes)?;
             }
@@ -292,7 +297,11 @@ impl Setup {
     fn answer(&self, path: &str, body: &Value) -> Value {
         let mut answer = Vec::new();
         self.send("POST", path, &body.to_string()).read_to_end(&mut answer).expect("an answer");
-        assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..answer.len().min(2000)]));
+        assert!(
+            answer.starts_with(b"HTTP/1.1 200"),
+            "{}",
+            String::from_utf8_lossy(&answer[..answer.len().min(2000)])
+        );
         let end = answer.windows(4).position(|end| end == b"\r\n\r\n").expect("a head");
         serde_json::from_slice(&answer[end + 4..]).expect("JSON")
     }
@@ -500,7 +509,8 @@ fn files_are_fetched_and_served_in_parts() {
     });
     let answer = setup.answer("/v1/images/generations", &json!({ "model": "mine", "prompt": "a boat" }));
     let url = answer["data"][0]["url"].as_str().expect("a URL");
-    let path = url.strip_prefix(&format!("http://{}", setup.address)).expect("a file of the gateway").to_owned();
+    let path =
+        url.strip_prefix(&format!("http://{}", setup.address)).expect("a file of the gateway").to_owned();
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| setup.send("GET", &path, "")).collect();
     clients.iter_mut().for_each(|client| read(client, MIB));
     setup.peaks_within(0, 0);
@@ -515,7 +525,8 @@ fn files_in_memory_have_one_copy() {
     });
     let answer = setup.answer("/v1/images/generations", &json!({ "model": "mine", "prompt": "a boat" }));
     let url = answer["data"][0]["url"].as_str().expect("a URL");
-    let path = url.strip_prefix(&format!("http://{}", setup.address)).expect("a file of the gateway").to_owned();
+    let path =
+        url.strip_prefix(&format!("http://{}", setup.address)).expect("a file of the gateway").to_owned();
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| setup.send("GET", &path, "")).collect();
     clients.iter_mut().for_each(|client| read(client, MIB));
     setup.peaks_within(0, 30 * MIB);

@@ -26,10 +26,10 @@ pub(super) fn read(status: u16, body: &[u8]) -> Failure {
 
 /// Reads an error whose body has been read.
 pub(super) fn of_error(status: u16, error: ErrorBody) -> Failure {
-    of_body(Some(status), error, || unsaid(status))
+    of_body(Some(status), error, || default_message(status))
 }
 
-fn unsaid(status: u16) -> String {
+fn default_message(status: u16) -> String {
     format!("the provider answered with status {status} and without a message")
 }
 

@@ -156,7 +156,7 @@ pub(super) fn portable(part: &Part) -> Cow<'_, Part> {
 
 /// Reports what only the client's protocol can express for media of this kind: the name of an image or audio, and the
 /// detail of anything but an image.
-pub(super) fn lose_unsaid(kind: &PartKind, writer: &mut RequestWriter<'_>) {
+pub(super) fn lose_inexpressible(kind: &PartKind, writer: &mut RequestWriter<'_>) {
     let (name, detail) = match kind {
         PartKind::Image(image) => (image.name.as_ref(), None),
         PartKind::Audio(audio) => (audio.name.as_ref(), audio.detail.as_ref()),

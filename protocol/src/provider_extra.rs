@@ -41,7 +41,7 @@ impl AnswerExtra {
             let parts = answer.choices.iter().flat_map(|choice| &choice.parts);
             extra
                 .extend(parts.filter_map(|part| {
-                    Some(Located::new(unsaid(&part.kind, rules.media)?, part.at.clone()))
+                    Some(Located::new(inexpressible_media(&part.kind, rules.media)?, part.at.clone()))
                 }));
             extra.extend(ends(answer, target));
             if !rules.has_usage_details {
@@ -87,7 +87,7 @@ fn is_of_citations(at: &str) -> bool {
 /// Names of media that a protocol can represent: none can represent their names.
 fn names(answer: &Answer, target: MediaRule) -> impl Iterator<Item = Located<Value>> {
     let parts = answer.choices.iter().flat_map(|choice| &choice.parts);
-    parts.filter(move |part| unsaid(&part.kind, target).is_none()).filter_map(|part| match &part.kind {
+    parts.filter(move |part| inexpressible_media(&part.kind, target).is_none()).filter_map(|part| match &part.kind {
         PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
             media.name.as_ref().map(|name| Located::new(name.value.as_str().into(), name.at.clone()))
         }
@@ -134,14 +134,14 @@ fn put_back(document: &mut Value, at: &str, value: Value, room: &mut usize) {
 fn ends(answer: &Answer, target: Protocol) -> impl Iterator<Item = Located<Value>> {
     let source = answer.source;
     answer.choices.iter().filter_map(move |choice| {
-        let (word, is_sequence) = unsaid_end(choice.end.as_ref()?, target)?;
+        let (word, is_sequence) = inexpressible_end(choice.end.as_ref()?, target)?;
         let at = source.codec().end_place(&choice.at, is_sequence);
         Some(Located::new(word.into(), at))
     })
 }
 
 /// The provider's finish reason that a protocol can't express, and whether it is a stop sequence.
-fn unsaid_end(end: &FinishReason, target: Protocol) -> Option<(&str, bool)> {
+fn inexpressible_end(end: &FinishReason, target: Protocol) -> Option<(&str, bool)> {
     match end {
         FinishReason::Other { source, word } | FinishReason::Failed { source, word } if *source != target => {
             Some((word, false))
@@ -165,7 +165,7 @@ fn account(answer: &Answer) -> impl Iterator<Item = Located<Value>> {
 }
 
 /// A part that a protocol can't express in its answers.
-fn unsaid(kind: &PartKind, target: MediaRule) -> Option<Value> {
+fn inexpressible_media(kind: &PartKind, target: MediaRule) -> Option<Value> {
     match (kind, target) {
         (PartKind::Other(value), _) => Some(value.clone()),
         (PartKind::Image(Media { source: MediaSource::Inline(_), .. }), MediaRule::InlineImages) => None,
@@ -224,14 +224,14 @@ impl StreamExtra {
     /// Keeps an image that the client's protocol can't express in its answers.
     pub(super) fn image(&mut self, image: Media, target: Protocol) {
         let Some(rules) = target.answer_rules() else { return };
-        if let Some(said) = unsaid(&PartKind::Image(image), rules.media) {
+        if let Some(said) = inexpressible_media(&PartKind::Image(image), rules.media) {
             self.other(said);
         }
     }
 
     /// Keeps why a choice ended, if the client's protocol can't express it.
     pub(super) fn end(&mut self, choice: u32, end: &FinishReason, target: Protocol) {
-        let Some((word, is_sequence)) = unsaid_end(end, target) else { return };
+        let Some((word, is_sequence)) = inexpressible_end(end, target) else { return };
         let source = match end {
             FinishReason::Other { source, .. } | FinishReason::Failed { source, .. } => *source,
             // No other protocol pauses, or names the sequence.

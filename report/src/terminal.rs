@@ -126,7 +126,7 @@ fn explanations(text: &mut String, report: &Report, colour: bool) {
         text.push('\n');
     }
     for cause in failed {
-        told(text, Status::Fail, &cells(&cause), &cause.explanation(), colour);
+        write_cells(text, Status::Fail, &cells(&cause), &cause.explanation(), colour);
     }
     let skipped = causes(report, Status::Skip);
     let count: usize = skipped.iter().map(|cause| cause.cells.len()).sum();
@@ -134,7 +134,7 @@ fn explanations(text: &mut String, report: &Report, colour: bool) {
         [] => {}
         [cause] if count == 1 => {
             text.push('\n');
-            told(text, Status::Skip, &cells(cause), &cause.explanation(), colour);
+            write_cells(text, Status::Skip, &cells(cause), &cause.explanation(), colour);
         }
         several => {
             let reason = |cause: &Cause<'_>| match several.len() {
@@ -146,12 +146,12 @@ fn explanations(text: &mut String, report: &Report, colour: bool) {
                 reasons.push("…".to_owned());
             }
             text.push('\n');
-            told(text, Status::Skip, &format!("{count} cells"), &reasons.join("; "), colour);
+            write_cells(text, Status::Skip, &format!("{count} cells"), &reasons.join("; "), colour);
         }
     }
 }
 
-fn told(text: &mut String, status: Status, cells: &str, explanation: &str, colour: bool) {
+fn write_cells(text: &mut String, status: Status, cells: &str, explanation: &str, colour: bool) {
     let word = paint(word(status), code_of(status), colour);
     writeln!(text, "{word} {cells}: {explanation}").expect("writing to a string succeeds");
 }

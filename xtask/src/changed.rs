@@ -246,6 +246,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("tests/hostile/", &["format", "clippy", "rust"]),
     ("tests/json-schema-suite/", &["rust"]),
     ("tests/migration/", &["python", "node", "guides", "rust-guides", "migration"]),
+    ("tests/oracle/", &["format", "clippy", "rust", "codegen", "deny"]),
     ("tests/other-api/", &["format", "clippy", "python", "node", "other-api", "deny"]),
     ("tests/pages/", &["rust", "node", "pages"]),
     ("tests/peers/", &["peers"]),

@@ -98,7 +98,7 @@ fn expect_nothing_read(reports: &Path) -> Result<()> {
     check.arg(agent()).arg("--out").arg(reports.join("agent-hostile.json"));
     check.args(["--base-url", &service.address]).env("GATEWRIGHT_API_KEY", "any-key");
     let status = check.stdout(Stdio::null()).status()?;
-    let asked = service.asked();
+    let asked = service.requests();
     if asked.len() < HostileService::ORDERS {
         bail!("the agent asked {} times ({status}): it did not follow every order", asked.len());
     }

@@ -39,7 +39,7 @@ impl HostileService {
     }
 
     /// The bodies of the requests so far.
-    pub(crate) fn asked(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -85,7 +85,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-async fn asked(connection: &mut Connection, request: &[u8]) -> Result<Timing> {
+async fn timed(connection: &mut Connection, request: &[u8]) -> Result<Timing> {
     let timing = connection.ask(request).await?;
     if timing.status != 200 {
         bail!("the gateway answered {}", timing.status);
@@ -100,12 +100,12 @@ fn micros(time: Duration) -> f64 {
 async fn latency(arguments: &Arguments, request: &[u8], of: fn(&Timing) -> Duration) -> Result<Value> {
     let mut connection = Connection::open(&arguments.host).await?;
     for _ in 0..arguments.count / 10 {
-        asked(&mut connection, request).await?;
+        timed(&mut connection, request).await?;
     }
     let before = cpu_us(arguments.pid)?;
     let mut times = Vec::new();
     for _ in 0..arguments.count {
-        times.push(of(&asked(&mut connection, request).await?));
+        times.push(of(&timed(&mut connection, request).await?));
     }
     let spent = cpu_us(arguments.pid)? - before;
     times.sort_unstable();
@@ -135,7 +135,7 @@ async fn throughput(arguments: &Arguments, request: &[u8]) -> Result<Value> {
                 let mut connection = Connection::open(&host).await?;
                 let mut count = 0_u32;
                 while begun.elapsed() < length {
-                    asked(&mut connection, &request).await?;
+                    timed(&mut connection, &request).await?;
                     count += 1;
                 }
                 anyhow::Ok(count)
@@ -159,11 +159,11 @@ fn megabytes(pid: u32) -> Result<f64> {
 
 async fn chunks(arguments: &Arguments, request: &[u8]) -> Result<Value> {
     let mut connection = Connection::open(&arguments.host).await?;
-    asked(&mut connection, request).await?;
+    timed(&mut connection, request).await?;
     let before = cpu_us(arguments.pid)?;
     let mut whole = Duration::ZERO;
     for _ in 0..arguments.count {
-        whole += asked(&mut connection, request).await?.whole;
+        whole += timed(&mut connection, request).await?.whole;
     }
     let spent = cpu_us(arguments.pid)? - before;
     let of_model = arguments.model.split('-').nth(1).and_then(|number| number.parse::<u32>().ok());
@@ -177,7 +177,7 @@ async fn crowd(arguments: &Arguments, request: &[u8]) -> Result<Value> {
     let streams: Vec<_> = (0..arguments.count)
         .map(|_| {
             let (host, request) = (arguments.host.clone(), request.to_vec());
-            tokio::spawn(async move { asked(&mut Connection::open(&host).await?, &request).await })
+            tokio::spawn(async move { timed(&mut Connection::open(&host).await?, &request).await })
         })
         .collect();
     let mut most = megabytes(arguments.pid)?;

@@ -85,7 +85,7 @@ fn refuse_status(cell: &mut Cell, answer: &Received) {
     let status = answer.status;
     let category =
         if (100..=599).contains(&status) { Category::of_status(status) } else { Category::Protocol };
-    let failure = Failure::told(category, &format!("status {status}"), told);
+    let failure = Failure::reported(category, &format!("status {status}"), told);
     cell.fail("HTTP status", "200", status.to_string(), failure);
 }
 

@@ -16,7 +16,7 @@ pub(super) async fn check(context: &Context<'_>, cell: &mut Cell) -> Option<Vec<
     }
     if !list["error"].is_null() {
         let told = ErrorBody::of_value(&list["error"]);
-        let failure = Failure::told(Category::Response, "the response contains an error", told);
+        let failure = Failure::reported(Category::Response, "the response contains an error", told);
         cell.fail("error", "null or absent", brief(&list["error"]), failure);
     }
     let object = &list["object"];

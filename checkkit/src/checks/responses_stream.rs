@@ -68,7 +68,7 @@ fn decode(cell: &mut Cell, body: &[u8], whole: bool, stream: &mut Stream) -> Vec
                 let told =
                     serde_json::from_str(&line).map(|value| ErrorBody::of_value(&value)).unwrap_or_default();
                 let failure =
-                    Failure::told(Category::Protocol, "the stream contains JSON outside its events", told);
+                    Failure::reported(Category::Protocol, "the stream contains JSON outside its events", told);
                 cell.fail("framing", "fields of an event stream", line, failure);
             }
             _ => {}
@@ -277,7 +277,7 @@ fn untyped(cell: &mut Cell, number: u64, value: &Value) {
         cell.assert(Category::Schema, &what, "a type", brief(value), false);
     } else {
         let told = ErrorBody::of_value(value);
-        let failure = Failure::told(Category::Response, "the stream contains an error", told);
+        let failure = Failure::reported(Category::Response, "the stream contains an error", told);
         cell.fail(&what, "no error", value.to_string(), failure);
     }
 }
@@ -301,7 +301,7 @@ fn refuse(cell: &mut Cell, kind: &str, value: &Value) {
         "error" => ErrorBody::of_value(&value["error"]),
         _ => ErrorBody::of_value(&value["response"]["error"]),
     };
-    let mut failure = Failure::told(Category::Response, &format!("the stream contains {kind}"), told);
+    let mut failure = Failure::reported(Category::Response, &format!("the stream contains {kind}"), told);
     if let Some(reason) = value["response"]["incomplete_details"]["reason"].as_str() {
         failure.message.push_str(": ");
         failure.message.push_str(reason);

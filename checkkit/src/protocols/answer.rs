@@ -32,7 +32,7 @@ pub(super) fn read(cell: &mut Cell, protocol: ProbedProtocol, value: &Value) -> 
     }
     if !value["error"].is_null() {
         let told = ErrorBody::of_value(&value["error"]);
-        let failure = Failure::told(Category::Response, "the answer contains an error", told);
+        let failure = Failure::reported(Category::Response, "the answer contains an error", told);
         cell.fail("error", "null or absent", brief(&value["error"]), failure);
     }
     let answer = match protocol {

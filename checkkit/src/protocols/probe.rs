@@ -131,7 +131,7 @@ impl Probe<'_> {
         if read.failed {
             let told = events.iter().find(|event| !event["error"].is_null());
             let told = told.map(|event| ErrorBody::of_value(&event["error"])).unwrap_or_default();
-            let failure = Failure::told(Category::Response, "the stream reports an error", told);
+            let failure = Failure::reported(Category::Response, "the stream reports an error", told);
             cell.fail("failure in the stream", "none", "an error", failure);
         }
         let found = events.len().to_string();

@@ -77,7 +77,9 @@ impl ChatProtocol {
             member => member.replace('_', "-"),
         };
         let name = self.protocol().name();
-        Failure::Usage(format!("the {name} protocol has no equivalent of --{flag}: leave it out, or choose another --protocol"))
+        Failure::Usage(format!(
+            "the {name} protocol has no equivalent of --{flag}: leave it out, or choose another --protocol"
+        ))
     }
 
     /// Reads a whole answer. `None`: it doesn't have the form of the protocol.
@@ -98,7 +100,7 @@ pub(super) fn text_of(answer: &Answer) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gatewright::types::{ChatMessage, ChatCompletionRequestReasoningEffort};
+    use gatewright::types::{ChatCompletionRequestReasoningEffort, ChatMessage};
     use serde_json::json;
 
     use super::*;

@@ -73,7 +73,7 @@ fn known() -> BTreeSet<String> {
 }
 
 /// The variable that an unknown one most likely means. The common prefix doesn't count as similarity.
-fn meant(name: &str, known: &BTreeSet<String>) -> Option<String> {
+fn similar_name(name: &str, known: &BTreeSet<String>) -> Option<String> {
     let prefix = match name.strip_prefix(SERVES) {
         Some(_) if cfg!(feature = "server") => SERVES,
         Some(_) => return None,
@@ -93,7 +93,7 @@ fn variables(set: BTreeSet<String>) -> Finding {
         names => format!("set: {}", names.join(", ")),
     };
     // A configuration file may use its own variables; one that is almost ours is a typo.
-    let slip = unknown.iter().find_map(|name| Some((name, meant(name, &known)?)));
+    let slip = unknown.iter().find_map(|name| Some((name, similar_name(name, &known)?)));
     match slip {
         None => Finding::new("variables", FindingLevel::Ok, told),
         Some((name, meant)) => Finding::new(

@@ -126,12 +126,12 @@ fn add(
         Item { name: shown.to_owned(), signature: printed::signature(code), docs, ..Item::default() };
     add_members(code, &mut item);
     for method in of.methods(&place, &public.original) {
-        let told = told(shown, method);
+        let described = item(shown, method);
         // A row is enough for setters and the like: the example of their type shows how they are used.
-        if method.is_generated || told.docs.example.is_empty() {
-            item.members.push(row(printed::called(&method.signature), String::new(), &told.docs));
+        if method.is_generated || described.docs.example.is_empty() {
+            item.members.push(row(printed::called(&method.signature), String::new(), &described.docs));
         } else {
-            item.methods.push(told);
+            item.methods.push(described);
         }
     }
     items.push(item);
@@ -151,13 +151,13 @@ fn add_members(code: &Code, item: &mut Item) {
             }
         }
         Code::Enum(shape) => {
-            let told = |variant: &syn::Variant| {
+            let describe = |variant: &syn::Variant| {
                 row(variant.ident.to_string(), String::new(), &comments::read(&variant.attrs))
             };
-            item.members.extend(shape.variants.iter().map(told));
+            item.members.extend(shape.variants.iter().map(describe));
         }
         Code::Trait(shape) => {
-            let told = |inner: &syn::TraitItem| match inner {
+            let method = |inner: &syn::TraitItem| match inner {
                 syn::TraitItem::Fn(function) => Some(Item {
                     name: format!("{}::{}", item.name, function.sig.ident),
                     signature: printed::function(&function.sig),
@@ -166,7 +166,7 @@ fn add_members(code: &Code, item: &mut Item) {
                 }),
                 _ => None,
             };
-            item.methods.extend(shape.items.iter().filter_map(told));
+            item.methods.extend(shape.items.iter().filter_map(method));
         }
         _ => {}
     }
@@ -177,7 +177,7 @@ fn row(name: String, ty: String, docs: &Docs) -> Row {
     Row { name, ty, default, about }
 }
 
-fn told(owner: &str, method: &Method) -> Item {
+fn item(owner: &str, method: &Method) -> Item {
     Item {
         name: format!("{owner}::{}", method.signature.ident),
         signature: printed::function(&method.signature),
@@ -194,7 +194,7 @@ fn additions(core: &Crate) -> Vec<Item> {
         for name in core.extended(&place) {
             let shown = format!("{prefix}::{name}");
             let by_hand = core.methods(&place, &name).into_iter().filter(|method| !method.is_generated);
-            let methods: Vec<Item> = by_hand.map(|method| told(&shown, method)).collect();
+            let methods: Vec<Item> = by_hand.map(|method| item(&shown, method)).collect();
             if !methods.is_empty() {
                 items.push(Item { name: shown, methods, ..Item::default() });
             }

@@ -21,7 +21,7 @@ struct ReferenceLanguage {
     title: &'static str,
     /// What comes before the first operation.
     opening: &'static str,
-    told: fn(&Api, &Signatures, &Operation) -> OperationSignature,
+    describe: fn(&Api, &Signatures, &Operation) -> OperationSignature,
     /// Around each example.
     frame: (&'static str, &'static str),
     /// What an error is called.
@@ -37,7 +37,7 @@ const LANGUAGES: [ReferenceLanguage; 3] = [
         opening: "Members of a body that are not required have setters: `with_temperature(0.5)`. Every method sends what the \
                   caller set, and nothing else. The types are in `gatewright::types`. The client, its options, streams, errors and \
                   all else are in [Rust, beside the operations](rust-client.md).\n",
-        told: resources::told,
+        describe: resources::signature,
         frame: (
             "# #[tokio::main]\n# async fn main() -> Result<(), Box<dyn std::error::Error>> {\n\
              # let client = gatewright::Client::from_env()?;\n",
@@ -54,7 +54,7 @@ const LANGUAGES: [ReferenceLanguage; 3] = [
                   `extra_headers` and [more](python-client.md#options-of-a-call). `AsyncClient` has the same methods to await. Types are in \
                   `gatewright.types`. The client, its options, streams, errors and all else are in [Python, beside the \
                   operations](python-client.md).\n\n```python\nfrom gatewright import Client\n\nclient = Client()\n```\n",
-        told: |api, _, operation| python::told(api, operation),
+        describe: |api, _, operation| python::signature(api, operation),
         frame: ("", ""),
         error: |kind| kind.class.clone(),
     },
@@ -66,7 +66,7 @@ const LANGUAGES: [ReferenceLanguage; 3] = [
         opening: "Members that are not given are not sent. `options` are those of the call: `timeoutMs`, `maxRetries`, `extraHeaders` and \
                   [more](node-client.md#options-of-a-call). The client, its options, streams, errors and all else are in [Node, beside \
                   the operations](node-client.md).\n\n```js\nimport { Client } from \"gatewright\";\n\nconst client = new Client();\n```\n",
-        told: |api, _, operation| typescript::told(api, operation),
+        describe: |api, _, operation| typescript::signature(api, operation),
         frame: ("", ""),
         error: |kind| kind.class.clone(),
     },
@@ -88,10 +88,10 @@ pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
 }
 
 fn page(api: &Api, signatures: &Signatures, language: &ReferenceLanguage) -> String {
-    let told: Vec<(&Operation, OperationSignature)> = api
+    let described: Vec<(&Operation, OperationSignature)> = api
         .operations
         .iter()
-        .map(|operation| (operation, (language.told)(api, signatures, operation)))
+        .map(|operation| (operation, (language.describe)(api, signatures, operation)))
         .collect();
     let mut out = format!(
         "# {}, operation by operation\n\nSignatures, arguments, errors and an example of every method. The examples run in CI, from \
@@ -100,11 +100,11 @@ fn page(api: &Api, signatures: &Signatures, language: &ReferenceLanguage) -> Str
          | Method | What it does |\n|---|---|\n",
         language.title, language.opening
     );
-    for (operation, told) in &told {
-        _ = writeln!(out, "| [`{}`](#{}) | {} |", told.name, anchor(&told.name), operation.summary);
+    for (operation, signature) in &described {
+        _ = writeln!(out, "| [`{}`](#{}) | {} |", signature.name, anchor(&signature.name), operation.summary);
     }
-    for (operation, told) in &told {
-        out.push_str(&section(api, language, operation, told));
+    for (operation, signature) in &described {
+        out.push_str(&section(api, language, operation, signature));
     }
     out
 }
@@ -118,28 +118,28 @@ fn section(
     api: &Api,
     language: &ReferenceLanguage,
     operation: &Operation,
-    told: &OperationSignature,
+    signature: &OperationSignature,
 ) -> String {
     let mut out = format!(
         "\n## {}\n\n{}. {} {}\n\n```{}\n{}\n```\n",
-        told.name,
+        signature.name,
         operation.summary.trim_end_matches('.'),
         operation.description.trim_end(),
         origin(&operation.source),
         language.signature,
-        told.signature.trim_end()
+        signature.signature.trim_end()
     );
-    if !told.arguments.is_empty() {
+    if !signature.arguments.is_empty() {
         out.push_str("\n| Argument | Type | Required | What it is |\n|---|---|---|---|\n");
-        told.arguments.iter().for_each(|argument| out.push_str(&row(argument)));
+        signature.arguments.iter().for_each(|argument| out.push_str(&row(argument)));
     }
     let errors = errors_of(api, operation, language.error);
     if !errors.is_empty() {
         _ = write!(out, "\nErrors of the service: {errors}.\n");
     }
-    if !told.example.is_empty() {
+    if !signature.example.is_empty() {
         let (before, after) = language.frame;
-        _ = write!(out, "\n```{}\n{before}{}{after}```\n", language.fence, told.example);
+        _ = write!(out, "\n```{}\n{before}{}{after}```\n", language.fence, signature.example);
     }
     out
 }

@@ -39,7 +39,7 @@ const KEYWORDS: &[&str] = &[
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-pub(crate) use self::reference::told;
+pub(crate) use self::reference::signature;
 
 /// Files of our own Python package.
 pub(crate) fn emit(api: &Api) -> Vec<File> {

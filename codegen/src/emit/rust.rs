@@ -18,7 +18,7 @@ use progenitor_impl::{GenerationSettings, Generator, InterfaceStyle};
 
 pub(crate) use self::signatures::{Signature, Signatures};
 pub(crate) use self::types::released;
-use super::header;
+use super::{header, oracle};
 use crate::lower::Lowered;
 use crate::model::{Api, File};
 
@@ -34,6 +34,7 @@ pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signature
     let mut files = vec![types];
     // Another crate writes its root itself.
     if home.is_own_crate() {
+        files.push(oracle::client(&whole));
         files.push(module(
             home.rust_api,
             "What the specification says, in Rust. Nothing here is edited by hand.",

@@ -77,7 +77,7 @@ const KEYWORDS: &[&str] = &[
     "yield",
 ];
 
-pub(crate) use self::reference::told;
+pub(crate) use self::reference::signature;
 
 /// Files of our own Node package.
 pub(crate) fn emit(api: &Api) -> Vec<File> {

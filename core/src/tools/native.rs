@@ -133,7 +133,12 @@ impl ToolRequest for GenerateContentRequest {
             ..content
         });
         let reason = candidate.finish_reason.as_ref().map(|reason| reason.as_str());
-        Turn { added: content.into_iter().collect(), calls, cut_off: reason.and_then(cut_of), ..Turn::default() }
+        Turn {
+            added: content.into_iter().collect(),
+            calls,
+            cut_off: reason.and_then(cut_of),
+            ..Turn::default()
+        }
     }
 
     fn results(results: Vec<(ToolCall, ToolOutput)>) -> Vec<NativeContent> {

@@ -102,7 +102,7 @@ impl PendingUpdates {
     }
 
     /// The server has recorded that these slots are free.
-    pub(super) fn told(&mut self, key: &str, freed: &ReleasedSlots) {
+    pub(super) fn forget_freed(&mut self, key: &str, freed: &ReleasedSlots) {
         let Some(waiting) = self.keys.get_mut(key) else { return };
         for place in &freed.surely {
             self.freed -= usize::from(waiting.freed.remove(place));
@@ -213,11 +213,11 @@ mod tests {
         let freed = KeyBatch { key: Arc::clone(&key), freed: surely(&[1]), ..KeyBatch::default() };
         assert_eq!(waiting.batches(), [freed]);
         assert_eq!(waiting.take(&key), (UsageDelta::default(), surely(&[1])));
-        waiting.told(&key, &surely(&[1]));
-        waiting.told(&key, &surely(&[1]));
+        waiting.forget_freed(&key, &surely(&[1]));
+        waiting.forget_freed(&key, &surely(&[1]));
         assert_eq!(waiting.take(&key), Default::default());
         waiting.free(&key, 2);
-        waiting.told(&key, &surely(&[2]));
+        waiting.forget_freed(&key, &surely(&[2]));
         assert!(waiting.keys.is_empty() && waiting.freed == 0);
     }
 
@@ -235,11 +235,11 @@ mod tests {
         let (_, freed) = waiting.take(&key);
         assert_eq!(freed, ReleasedSlots { surely: vec![3], renewing: vec![1] });
         waiting.renewed(&key);
-        waiting.told(&key, &freed);
+        waiting.forget_freed(&key, &freed);
         assert_eq!(waiting.take(&key), (UsageDelta::default(), surely(&[1])));
         assert_eq!(waiting.renew(&key, 2), [2]);
         assert!(waiting.renew(&key, 3).is_empty());
-        waiting.told(&key, &surely(&[1]));
+        waiting.forget_freed(&key, &surely(&[1]));
         waiting.free(&key, 2);
         // An abandoned renewal never returns.
         assert!(waiting.holding().is_empty());

@@ -305,7 +305,7 @@ impl VideoWork {
             }
         };
         attempt.succeeded(std::time::Instant::now());
-        charge.told(Usage::default());
+        charge.set_usage(Usage::default());
         charge.set_video_seconds(duration_s.into());
         charge.complete();
         let upstream = Arc::clone(&attempt.destination.provider.endpoint.name);

@@ -169,7 +169,7 @@ impl Drop for ResponseLog {
         if let Some(said) = said {
             said.end();
             let (operation, origin) = (request.operation, origin.as_ref());
-            traces::told(&request.span, &TracedRequest { operation, origin, status: *status, outcome, said });
+            traces::complete(&request.span, &TracedRequest { operation, origin, status: *status, outcome, said });
         }
         tracing::info!(
             method = %request.method,

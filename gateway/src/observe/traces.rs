@@ -167,7 +167,7 @@ pub(super) struct TracedRequest<'a> {
 
 /// Completes a request's span. It doesn't use span fields: they have no lists, export unsigned numbers as text, and can't
 /// rename a span that was entered.
-pub(super) fn told(span: &Span, known: &TracedRequest<'_>) {
+pub(super) fn complete(span: &Span, known: &TracedRequest<'_>) {
     let TracedRequest { operation, origin, status, outcome, said } = *known;
     let context = span.context();
     let span = context.span();

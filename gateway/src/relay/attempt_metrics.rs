@@ -56,7 +56,7 @@ impl AttemptMetrics {
     }
 
     /// Records the usage that the upstream reported.
-    pub(super) fn told(&self, usage: Option<&Usage>) {
+    pub(super) fn record_usage(&self, usage: Option<&Usage>) {
         let Some(usage) = usage else { return };
         self.set("gen_ai.usage.input_tokens", usage.input);
         self.set("gen_ai.usage.output_tokens", usage.output);

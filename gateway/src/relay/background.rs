@@ -122,7 +122,7 @@ impl BackgroundResponse {
         if document::passed(&document, &mut inspector, &endpoint.redactor, &mut share).is_ok()
             && let Some(usage) = inspector.usage
         {
-            charge.told(usage);
+            charge.set_usage(usage);
         }
         true
     }

@@ -145,7 +145,7 @@ impl VideoRequest {
                     attempt_metrics.answered();
                     attempt.succeeded(Instant::now());
                     // The tokens of a video can't be estimated.
-                    charge.told(Usage::default());
+                    charge.set_usage(Usage::default());
                     charge.set_video_seconds(self.duration_s.into());
                     charge.complete();
                     let remote = Remote {

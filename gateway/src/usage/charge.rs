@@ -83,7 +83,7 @@ impl Charge {
     }
 
     /// Sets the usage that the upstream reports; the last report counts.
-    pub(crate) fn told(&mut self, usage: Usage) {
+    pub(crate) fn set_usage(&mut self, usage: Usage) {
         self.told = Some(usage);
     }
 
@@ -197,7 +197,7 @@ mod tests {
     fn charge_with_reported_usage_is_recorded_on_drop() {
         let totals = recorded(|charge| {
             charge.estimated(usage(1, 1));
-            charge.told(usage(100, 20));
+            charge.set_usage(usage(100, 20));
             charge.complete();
         });
         let expected = Totals {
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!((all.estimated, all.complete, all.input, all.output), (1, 0, 7, 3));
         // A stream that reports the input at its start, aborted before it reports the output.
         let aborted = recorded(|charge| {
-            charge.told(usage(100, 1));
+            charge.set_usage(usage(100, 1));
             charge.estimated(usage(80, 30));
         });
         assert_eq!((aborted.estimated, aborted.input, aborted.output), (1, 100, 30));
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn reported_usage_is_bounded() {
-        let totals = recorded(|charge| charge.told(usage(u64::MAX, u64::MAX)));
+        let totals = recorded(|charge| charge.set_usage(usage(u64::MAX, u64::MAX)));
         let cost = 11_000 * 1_000_000_000;
         assert_eq!((totals.input, totals.output, totals.cost), (MAX_UNITS, MAX_UNITS, cost));
     }
@@ -239,20 +239,20 @@ mod tests {
             let totals = recorded_at(price, charged);
             (totals.cost, totals.unpriced)
         };
-        assert_eq!(of(None, |charge| charge.told(usage(5, 1))), (0, 1));
-        assert_eq!(of(None, |charge| charge.told(Usage::default())), (0, 0));
+        assert_eq!(of(None, |charge| charge.set_usage(usage(5, 1))), (0, 1));
+        assert_eq!(of(None, |charge| charge.set_usage(Usage::default())), (0, 0));
         assert_eq!(of(None, |charge| charge.set_images(1)), (0, 1));
         let (tokens, free) = (ModelPrice::new(1.0, 10.0), ModelPrice::new(0.0, 0.0));
-        assert_eq!(of(Some(&tokens), |charge| charge.told(usage(5, 1))), (15_000, 0));
-        assert_eq!(of(Some(&free), |charge| charge.told(usage(5, 1))), (0, 0), "free is a price");
+        assert_eq!(of(Some(&tokens), |charge| charge.set_usage(usage(5, 1))), (15_000, 0));
+        assert_eq!(of(Some(&free), |charge| charge.set_usage(usage(5, 1))), (0, 0), "free is a price");
         let draw = |charge: &mut Charge| {
-            charge.told(Usage::default());
+            charge.set_usage(Usage::default());
             charge.set_images(2);
         };
         assert_eq!(of(Some(&tokens), draw), (0, 1));
         assert_eq!(of(Some(&ModelPrice { image: Some(0.04), ..free }), draw), (80_000_000, 0));
         let film = |charge: &mut Charge| {
-            charge.told(Usage::default());
+            charge.set_usage(Usage::default());
             charge.set_video_seconds(8);
         };
         assert_eq!(

@@ -206,7 +206,7 @@ fn content_of(parts: &[&Part], at: &str, writer: &mut RequestWriter<'_>) -> Opti
 fn content_part(part: &Part, writer: &mut RequestWriter<'_>) -> Option<Value> {
     let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
     if !writer.is_same() {
-        media::lose_unsaid(&part.kind, writer);
+        media::lose_inexpressible(&part.kind, writer);
     }
     let said = match &part.kind {
         PartKind::Text(text) => Some(("text", "text", text.as_str().into())),

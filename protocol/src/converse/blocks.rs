@@ -31,7 +31,7 @@ impl<'w, 'c> BlockWriter<'w, 'c> {
     /// Appends a part: its block, and a cache point if the client marks it.
     pub(super) fn write(&mut self, part: &Part, author: Author, blocks: &mut Vec<Value>) {
         let portable = any_media::portable(part);
-        any_media::lose_unsaid(&portable.kind, self.writer);
+        any_media::lose_inexpressible(&portable.kind, self.writer);
         let block = match &portable.kind {
             // Servers reject empty or whitespace-only text.
             PartKind::Text(text) | PartKind::Refusal(text) if text.trim().is_empty() => {
@@ -85,7 +85,7 @@ impl<'w, 'c> BlockWriter<'w, 'c> {
             // A result can't contain cache points: its own cache point follows it in the message.
             self.writer.lose_cache(part.cache.as_ref());
             let portable = any_media::portable(part);
-            any_media::lose_unsaid(&portable.kind, self.writer);
+            any_media::lose_inexpressible(&portable.kind, self.writer);
             match &portable.kind {
                 PartKind::Text(text) | PartKind::Refusal(text) if text.trim().is_empty() => {}
                 PartKind::Text(text) | PartKind::Refusal(text) => content.push(self::text(text)),

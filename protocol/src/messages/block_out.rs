@@ -27,7 +27,7 @@ pub(super) fn as_they_were(parts: &[Part]) -> Vec<Value> {
 pub(super) fn write(part: &Part, writer: &mut RequestWriter<'_>) -> Option<Value> {
     let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
     if !writer.is_same() {
-        media::lose_unsaid(&part.kind, writer);
+        media::lose_inexpressible(&part.kind, writer);
     }
     let members = match &part.kind {
         // A block of another kind, which goes back unchanged.

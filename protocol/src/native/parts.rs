@@ -101,7 +101,7 @@ fn result_in(part: &mut Members, rest: &mut RemainingFields) -> Option<PartKind>
         return None;
     }
     let mut result = part.members("functionResponse")?;
-    let (text, failed) = said(&Value::Object(result.object("response")?));
+    let (text, failed) = response_text(&Value::Object(result.object("response")?));
     let at = result.place("response");
     let failed = failed.then(|| format!("{at}/error").into());
     let read = ToolResult {
@@ -116,7 +116,7 @@ fn result_in(part: &mut Members, rest: &mut RemainingFields) -> Option<PartKind>
 }
 
 /// A function's response as text, and whether it failed.
-fn said(response: &Value) -> (String, bool) {
+fn response_text(response: &Value) -> (String, bool) {
     if let Some(members) = response.as_object().filter(|members| members.len() == 1) {
         match (members.get("output"), members.get("error")) {
             (Some(Value::String(text)), _) if as_object(text).is_none() => return (text.clone(), false),

@@ -154,7 +154,7 @@ fn part_out(part: &Part, role: Role, writer: &mut RequestWriter<'_>) -> Option<V
     let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
     // Only for audio: for other media, the code below reports more precisely.
     if !writer.is_same() && matches!(part.kind, PartKind::Audio(_)) {
-        media::lose_unsaid(&part.kind, writer);
+        media::lose_inexpressible(&part.kind, writer);
     }
     let mut object = members::object([("type", json!(type_of(&part.kind, role)))]);
     cache_marks::write(part.cache.as_ref(), &mut object, writer);

@@ -152,7 +152,7 @@ fn convert(gateway: &RunningPeer) -> Result<()> {
     let stubs = STUBS.map(|kind| format!("plain-{kind}"));
     let kinds = KINDS.iter().flat_map(|(kind, ..)| [(*kind).to_owned(), format!("{kind}-tls")]);
     for model in kinds.chain(stubs) {
-        for (path, streamed, body) in asked(&model) {
+        for (path, streamed, body) in requests(&model) {
             for (measure, path, count) in [("latency", &path, 200), ("first-byte", &streamed, 100)] {
                 let mut load = load(gateway, path, measure, count);
                 output(load.args(["--body", &body.to_string()]))?;
@@ -163,7 +163,7 @@ fn convert(gateway: &RunningPeer) -> Result<()> {
 }
 
 /// One conversation with a tool, in each protocol: the path, that of its stream, and the body.
-fn asked(model: &str) -> [(String, String, Value); 4] {
+fn requests(model: &str) -> [(String, String, Value); 4] {
     let (system, question) = ("Answer in a sentence.", "What is the weather in Oslo, and what in Rome?");
     let (name, about) = ("weather", "The weather at a place");
     let schema =

@@ -1,6 +1,6 @@
 //! The comments of methods: what the reference of Node tells of an operation, as tags that editors show.
 
-use super::reference::{example, told};
+use super::reference::{example, signature};
 use super::types::DEPRECATED;
 use super::{doc, expression};
 use crate::emit::docs::sentence;
@@ -37,9 +37,9 @@ pub(super) fn method(api: &Api, operation: &Operation, answer: Answer<'_>) -> St
 }
 
 fn tags(api: &Api, operation: &Operation, answer: Answer<'_>) -> String {
-    let told = told(api, operation);
+    let described = signature(api, operation);
     let (sent, positional): (Vec<&ArgumentSignature>, Vec<&ArgumentSignature>) =
-        told.arguments.iter().partition(|argument| argument.name.starts_with("params."));
+        described.arguments.iter().partition(|argument| argument.name.starts_with("params."));
     let mut lines: Vec<String> =
         positional.iter().map(|argument| format!("@param {} - {}", argument.name, words(argument))).collect();
     if !sent.is_empty() {

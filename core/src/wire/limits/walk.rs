@@ -371,7 +371,7 @@ impl Walk {
 
     /// Reports the violations of the alternative that the value is meant to be.
     fn one_of(&mut self, schema: &Schema, value: &Value, at: ValuePosition<'_>, section: &str) {
-        let meant: Vec<&Schema> = schema.one_of.iter().filter(|form| may_be_meant(form, value)).collect();
+        let meant: Vec<&Schema> = schema.one_of.iter().filter(|form| may_match(form, value)).collect();
         match meant.as_slice() {
             [] => {
                 self.find(schema, "oneOf", at, section, || {
@@ -405,7 +405,7 @@ impl Walk {
 }
 
 /// Whether a value may be meant to have a form, judged by its type and by the constants that distinguish the forms.
-fn may_be_meant(form: &Schema, value: &Value) -> bool {
+fn may_match(form: &Schema, value: &Value) -> bool {
     let form = REQUESTS.follow(form);
     let contradicts = |(name, property): (&String, &Schema)| {
         let (Some(constant), Some(given)) = (&property.constant, value.get(name)) else { return false };

@@ -34,7 +34,7 @@ impl Stream {
     pub(super) fn note_usage(&mut self) {
         let charge = self.account.as_mut().and_then(|account| account.charge.as_mut());
         if let (Some(charge), Some(usage)) = (charge, self.events.usage()) {
-            charge.told(usage);
+            charge.set_usage(usage);
         }
     }
 
@@ -56,7 +56,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         self.settle(self.complete);
         let Some(account) = &mut self.account else { return };
-        account.attempt_metrics.told(self.events.usage().as_ref());
+        account.attempt_metrics.record_usage(self.events.usage().as_ref());
         if self.failed {
             account.attempt.failed(Instant::now());
             account.attempt_metrics.broke_off();

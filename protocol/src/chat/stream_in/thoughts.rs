@@ -88,14 +88,14 @@ impl Thoughts {
                     }
                 }
                 _ if first.is_none() && second.is_none() => {}
-                _ => self.said(choice, (id, index), (first, second), texts[0] == SUMMARY, deltas),
+                _ => self.push_text(choice, (id, index), (first, second), texts[0] == SUMMARY, deltas),
             }
         }
         proofs
     }
 
     /// Emits a piece of text, and its proof unless it is a summary.
-    fn said(
+    fn push_text(
         &mut self,
         choice: u32,
         (id, index): (Option<String>, Option<u64>),

@@ -85,7 +85,7 @@ impl Key<'_, '_> {
                     return report(violations, "repeated once", why, lines);
                 }
                 let is_over = before.answer.is_some_and(|answer| answer.at < call.began);
-                let has_it = is_own || self.have_asked(before, call);
+                let has_it = is_own || self.both_used_the_store(before, call);
                 if call.refused() == Some(409) && is_over && has_it && !self.is_beside_another(call) {
                     let why =
                         format!("{:?} has the answer {id}, and is reported to be in progress", self.once);
@@ -171,14 +171,14 @@ impl Key<'_, '_> {
     /// Whether a call finds in the store what another call has left there.
     fn is_shared(&self, before: &Call<'_>, call: &Call<'_>) -> bool {
         self.promises.shared_replays
-            && (self.have_asked(before, call) || self.has_asked(call) && self.was_handed_over(before, call))
+            && (self.both_used_the_store(before, call) || self.used_the_store(call) && self.was_handed_over(before, call))
     }
 
-    fn have_asked(&self, before: &Call<'_>, call: &Call<'_>) -> bool {
-        self.promises.shared_replays && self.has_asked(before) && self.has_asked(call)
+    fn both_used_the_store(&self, before: &Call<'_>, call: &Call<'_>) -> bool {
+        self.promises.shared_replays && self.used_the_store(before) && self.used_the_store(call)
     }
 
-    fn has_asked(&self, call: &Call<'_>) -> bool {
+    fn used_the_store(&self, call: &Call<'_>) -> bool {
         self.record.used_the_store(call) && !self.record.was_slow(call)
     }
 

@@ -1,0 +1,124 @@
+//! Emits progenitor's client, and a call of each operation by it and by ours: `tests/oracle` compares the requests of both.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result};
+use syn::visit_mut::{self, VisitMut};
+use syn::{Attribute, Item, parse_quote};
+
+use super::header;
+use super::rust::{Signature, Signatures};
+use crate::model::{Api, File, Operation};
+use crate::names;
+
+const FOLDER: &str = "tests/oracle/src/generated";
+
+/// progenitor's client, as it writes it, but with the types of our crate.
+pub(crate) fn client(whole: &syn::File) -> File {
+    let mut file = whole.clone();
+    file.items.retain(|item| !matches!(item, Item::Mod(module) if ["types", "prelude"].iter().any(|name| module.ident == name)));
+    file.attrs = Vec::new();
+    WithoutDocs.visit_file_mut(&mut file);
+    file.items.insert(
+        0,
+        parse_quote!(
+            use gatewright::types;
+        ),
+    );
+    let head = header("spec/openapi.yaml");
+    let allowed =
+        "#![allow(clippy::all, clippy::pedantic, missing_docs, unused, reason = \"written by progenitor\")]";
+    let contents = format!(
+        "// {head}\n//! The client that progenitor makes of the specification.\n\n{allowed}\n\n{}",
+        prettyplease::unparse(&file)
+    );
+    File { path: format!("{FOLDER}/client.rs"), contents }
+}
+
+/// Removes documentation.
+struct WithoutDocs;
+
+impl VisitMut for WithoutDocs {
+    fn visit_attributes_mut(&mut self, attributes: &mut Vec<Attribute>) {
+        attributes.retain(|attribute| !attribute.path().is_ident("doc"));
+        visit_mut::visit_attributes_mut(self, attributes);
+    }
+}
+
+/// The calls. Streams aren't among them: progenitor knows one form of an operation.
+pub(crate) fn calls(api: &Api, signatures: &Signatures) -> Result<File> {
+    let mut code = format!(
+        "// {}\n//! A call of each operation by progenitor's client and by ours, with the same arguments.\n\n\
+         use gatewright::types;\n\nuse super::client;\nuse crate::Arguments;\n",
+        header(&api.source)
+    );
+    let mut list = String::new();
+    for operation in api.operations.iter().filter(|operation| operation.response.is_some()) {
+        let signature = signatures.get(&operation.id).context("progenitor has every operation")?;
+        call(&mut code, operation, signature);
+        let example = serde_json::Value::Object(operation.example.clone()).to_string();
+        let texts: Vec<&str> = operation
+            .path_parameters()
+            .chain(operation.free_parameters())
+            .map(|parameter| parameter.name.as_str())
+            .collect();
+        _ = writeln!(
+            list,
+            "    crate::Call {{ id: {:?}, parameters: &{texts:?}, example: r####\"{example}\"####, send: |theirs, ours, arguments| Box::pin({}(theirs, ours, arguments)) }},",
+            operation.id, operation.id
+        );
+    }
+    _ = write!(code, "\n/// All of them.\npub(crate) const CALLS: &[crate::Call] = &[\n{list}];\n");
+    Ok(File { path: format!("{FOLDER}/calls.rs"), contents: code })
+}
+
+fn call(code: &mut String, operation: &Operation, Signature { parameters, .. }: &Signature) {
+    _ = write!(
+        code,
+        "\nasync fn {}(theirs: &client::Client, ours: &gatewright::Client, arguments: &Arguments) {{\n",
+        operation.id
+    );
+    let mut given = Vec::new();
+    for (name, ty) in parameters {
+        let optional = ty.strip_prefix("Option<").and_then(|inner| inner.strip_suffix('>'));
+        let bare = optional.unwrap_or(ty);
+        let (owned, is_reference) = match bare.strip_prefix('&') {
+            Some("str") => ("String".to_owned(), true),
+            Some(list) if list.starts_with('[') => (format!("Vec<{}>", &list[1..list.len() - 1]), true),
+            Some(inner) => (inner.to_owned(), true),
+            None => (bare.to_owned(), false),
+        };
+        let wire = operation
+            .path_parameters()
+            .chain(operation.free_parameters())
+            .find(|parameter| names::rust(&parameter.name) == *name);
+        let read = match wire {
+            Some(parameter) => format!("arguments.get({:?})", parameter.name),
+            None => format!(
+                "arguments.body(&{:?})",
+                operation
+                    .path_parameters()
+                    .chain(operation.free_parameters())
+                    .map(|parameter| parameter.name.as_str())
+                    .collect::<Vec<_>>()
+            ),
+        };
+        let local = format!("{}_argument", name.trim_start_matches("r#"));
+        let declared = if optional.is_some() { format!("Option<{owned}>") } else { owned };
+        _ = writeln!(code, "    let {local}: {declared} = {read};");
+        given.push(match (optional.is_some(), is_reference) {
+            (true, true) => format!("{local}.as_deref()"),
+            (true, false) => format!("{local}.clone()"),
+            (false, true) => format!("&{local}"),
+            (false, false) => format!("{local}.clone()"),
+        });
+    }
+    let arguments = given.join(", ");
+    let path: String = operation.resource.iter().map(|part| format!(".{}()", names::rust(part))).collect();
+    _ = write!(
+        code,
+        "    _ = theirs.{}({arguments}).await;\n    _ = ours{path}.{}({arguments}).await;\n}}\n",
+        operation.id,
+        names::rust(&operation.name)
+    );
+}

@@ -1,0 +1,6 @@
+//! What the generator writes.
+
+#[rustfmt::skip]
+pub(crate) mod calls;
+#[rustfmt::skip]
+pub(crate) mod client;

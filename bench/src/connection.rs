@@ -56,7 +56,7 @@ impl Connection {
     /// Sends a request and reads its response.
     pub async fn ask(&mut self, request: &[u8]) -> Result<Timing> {
         self.received.clear();
-        let begun = Instant::now();
+        let started = Instant::now();
         self.socket.write_all(request).await?;
         let head = loop {
             if let Some(end) = memmem::find(&self.received, b"\r\n\r\n") {
@@ -72,7 +72,7 @@ impl Connection {
         loop {
             if !self.received.is_empty() || length == Some(0) {
                 let now = Instant::now();
-                first_byte.get_or_insert(now - begun);
+                first_byte.get_or_insert(now - started);
                 gap = gap.max(now - last);
                 last = now;
             }
@@ -91,7 +91,7 @@ impl Connection {
             self.received.drain(..passed);
             self.more().await?;
         }
-        let whole = begun.elapsed();
+        let whole = started.elapsed();
         Ok(Timing { status, first_byte: first_byte.unwrap_or(whole), whole, longest_gap: gap, bytes })
     }
 }

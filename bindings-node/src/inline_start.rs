@@ -28,22 +28,22 @@ enum TaskState {
 impl InlineTask {
     /// Begins work on this thread.
     pub(crate) fn begin(runtime: Handle, mut work: Work) {
-        let begun = Arc::new(Self { runtime, state: Mutex::new(TaskState::Beginning { woken: false }) });
-        let waker = Waker::from(Arc::clone(&begun));
-        let _entered = begun.runtime.enter();
+        let started = Arc::new(Self { runtime, state: Mutex::new(TaskState::Beginning { woken: false }) });
+        let waker = Waker::from(Arc::clone(&started));
+        let _entered = started.runtime.enter();
         // Like a task, it ends if it panics.
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(&mut Context::from_waker(&waker))));
         if !polled.is_ok_and(|polled| polled.is_pending()) {
-            *begun.state() = TaskState::Passed;
+            *started.state() = TaskState::Passed;
             return;
         }
-        let mut state = begun.state();
+        let mut state = started.state();
         if let TaskState::Beginning { woken: false } = *state {
             *state = TaskState::Waiting(work);
         } else {
             *state = TaskState::Passed;
             drop(state);
-            begun.runtime.spawn(work);
+            started.runtime.spawn(work);
         }
     }
 

@@ -164,9 +164,9 @@ pub(crate) fn close(py: Python<'_>) {
     begin(py);
     CLOSES.set(true);
     CLOSED.store(true, Ordering::SeqCst);
-    let begun = Instant::now();
+    let started = Instant::now();
     py.detach(|| {
-        while INSIDE.load(Ordering::SeqCst) > 0 && begun.elapsed() < CLOSING_TIME {
+        while INSIDE.load(Ordering::SeqCst) > 0 && started.elapsed() < CLOSING_TIME {
             thread::sleep(Duration::from_millis(1));
         }
     });

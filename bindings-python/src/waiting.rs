@@ -61,11 +61,11 @@ pub(crate) fn wait_for_stream<E: Send>(py: Python<'_>, stream: &ReadAhead<E>) ->
 /// connection to watch.
 fn watch<E: Send>(stream: &ReadAhead<E>) -> Option<Now> {
     let _attending = stream.attend();
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut now = if stream.is_at_rest() { Now::Silent } else { stream.read_now(Waker::noop()) };
     while now == Now::Silent {
         let held = stream.watched()?.hold()?;
-        let is_ready = begun.elapsed() < SIGNAL_TICK && is_ready(&held);
+        let is_ready = started.elapsed() < SIGNAL_TICK && is_ready(&held);
         if is_ready {
             held.set_readable();
         }
@@ -127,7 +127,7 @@ fn watch_call<T>(
     mut future: Pin<&mut (impl Future<Output = T> + Send)>,
     slot: &mut Slot,
 ) -> Option<Stop<T>> {
-    let begun = Instant::now();
+    let started = Instant::now();
     // Time limits are checked every 50 ms.
     let mut context = Context::from_waker(Waker::noop());
     loop {
@@ -138,7 +138,7 @@ fn watch_call<T>(
             return Some(Stop::Asked(asked));
         }
         let held = slot.connection()?.hold()?;
-        if begun.elapsed() >= SIGNAL_TICK || !is_ready(&held) {
+        if started.elapsed() >= SIGNAL_TICK || !is_ready(&held) {
             return Some(Stop::Tick);
         }
         held.set_readable();

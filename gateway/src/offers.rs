@@ -89,12 +89,12 @@ pub(crate) async fn test(endpoint: &Endpoint) -> UpstreamTest {
         Kind::Converse => return untested("servers of the kind converse list no models"),
         _ => {}
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     let listed =
         tokio::time::timeout(TEST_TIMEOUT, page(endpoint, None, MAX_TEST_BYTES, MAX_TEST_BYTES)).await;
     let listed = listed
         .unwrap_or_else(|_| Err(format!("its list did not arrive within {} s", TEST_TIMEOUT.as_secs())));
-    let duration_ms = Some(millis(begun.elapsed()));
+    let duration_ms = Some(millis(started.elapsed()));
     match listed {
         Ok((page, _)) => {
             UpstreamTest { status: "ok", duration_ms, models: Some(page.names().count()), problem: None }

@@ -36,8 +36,8 @@ mod tests {
 
     #[tokio::test]
     async fn panicking_task_is_restarted_until_it_ends() {
-        let (begun, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
-        let (count, end) = (Arc::clone(&begun), Arc::clone(&ended));
+        let (started, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        let (count, end) = (Arc::clone(&started), Arc::clone(&ended));
         supervise("test", Duration::ZERO, move || {
             let (time, end) = (count.fetch_add(1, Ordering::SeqCst), Arc::clone(&end));
             // Even before the task waits.
@@ -49,6 +49,6 @@ mod tests {
             }
         });
         tokio::time::timeout(Duration::from_mins(1), ended.notified()).await.expect("it is restarted");
-        assert_eq!(begun.load(Ordering::SeqCst), 3);
+        assert_eq!(started.load(Ordering::SeqCst), 3);
     }
 }

@@ -69,14 +69,14 @@ mod tests {
     #[tokio::test]
     async fn work_stops_and_frees_its_slot_when_the_client_disconnects() {
         let blocking_pool = BlockingPool::of(1);
-        let begun = Arc::new(AtomicUsize::new(0));
-        let beginning = Arc::clone(&begun);
+        let started = Arc::new(AtomicUsize::new(0));
+        let beginning = Arc::clone(&started);
         let mut waiting = Box::pin(blocking_pool.work(move |budget| {
             beginning.fetch_add(1, Ordering::SeqCst);
             work_until_left(budget);
             Ok(())
         }));
-        while begun.load(Ordering::SeqCst) == 0 {
+        while started.load(Ordering::SeqCst) == 0 {
             assert!((&mut waiting).now_or_never().is_none());
             tokio::task::yield_now().await;
         }

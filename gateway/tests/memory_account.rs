@@ -343,9 +343,9 @@ impl Setup {
 }
 
 fn eventually(mut is_so: impl FnMut() -> bool, told: impl Fn() -> String) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{}", told());
+        assert!(started.elapsed() < PATIENCE, "{}", told());
         std::thread::sleep(Duration::from_millis(20));
     }
 }

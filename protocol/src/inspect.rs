@@ -43,7 +43,7 @@ pub struct StreamInspector {
     /// How far the stream has come.
     pub progress: StreamProgress,
     /// The response object from the start of the stream (responses).
-    pub begun: Option<Box<RawValue>>,
+    pub started: Option<Box<RawValue>>,
     /// The finished items (responses), for the failure of a stream.
     pub output: Vec<Box<RawValue>>,
     /// Their memory in bytes.
@@ -107,7 +107,7 @@ impl StreamInspector {
             usage: None,
             pieces: 0,
             progress: StreamProgress::Underway,
-            begun: None,
+            started: None,
             output: Vec::new(),
             output_bytes: 0,
             ended_with: None,
@@ -128,8 +128,8 @@ impl StreamInspector {
 
     /// The memory that it takes, in bytes.
     pub fn memory(&self) -> usize {
-        let begun = self.begun.as_ref().map_or(0, |begun| begun.get().len());
-        begun + self.output_bytes.min(MAX_KEPT_BYTES)
+        let started = self.started.as_ref().map_or(0, |started| started.get().len());
+        started + self.output_bytes.min(MAX_KEPT_BYTES)
     }
 
     /// Processes the data of an event. `name`: its `event` line.

@@ -39,10 +39,9 @@ impl AnswerExtra {
             }
             extra.extend(names(answer, rules.media));
             let parts = answer.choices.iter().flat_map(|choice| &choice.parts);
-            extra
-                .extend(parts.filter_map(|part| {
-                    Some(Located::new(inexpressible_media(&part.kind, rules.media)?, part.at.clone()))
-                }));
+            extra.extend(parts.filter_map(|part| {
+                Some(Located::new(inexpressible_media(&part.kind, rules.media)?, part.at.clone()))
+            }));
             extra.extend(ends(answer, target));
             if !rules.has_usage_details {
                 extra.extend(account(answer));
@@ -87,7 +86,9 @@ fn is_of_citations(at: &str) -> bool {
 /// Names of media that a protocol can represent: none can represent their names.
 fn names(answer: &Answer, target: MediaRule) -> impl Iterator<Item = Located<Value>> {
     let parts = answer.choices.iter().flat_map(|choice| &choice.parts);
-    parts.filter(move |part| inexpressible_media(&part.kind, target).is_none()).filter_map(|part| match &part.kind {
+    parts.filter(move |part| inexpressible_media(&part.kind, target).is_none()).filter_map(|part| match &part
+        .kind
+    {
         PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
             media.name.as_ref().map(|name| Located::new(name.value.as_str().into(), name.at.clone()))
         }

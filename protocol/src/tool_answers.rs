@@ -166,7 +166,7 @@ mod tests {
         let written = calls.tools.keys().next().expect("a name").clone();
         assert_ne!(written, "p.q");
         let input = |text: &str| Delta::CallInput { choice: 0, call: 0, text: text.to_owned() };
-        let begun = |name: &str, custom| Delta::Call {
+        let started = |name: &str, custom| Delta::Call {
             choice: 0,
             call: 0,
             id: "c".to_owned(),
@@ -176,14 +176,14 @@ mod tests {
         };
         let end = Delta::Ended { choice: 0, end: FinishReason::ToolCalls };
         let pieces =
-            [begun(&written, false), input("{\"in"), input("put\":\"a}\\\""), input("b\"}"), end.clone()];
+            [started(&written, false), input("{\"in"), input("put\":\"a}\\\""), input("b\"}"), end.clone()];
         let mut out = Vec::new();
         for piece in pieces {
             let mut deltas = vec![piece];
             calls.deltas(&mut deltas);
             out.extend(deltas);
         }
-        assert_eq!(out, [begun("p.q", true), input("a}\"b"), end]);
+        assert_eq!(out, [started("p.q", true), input("a}\"b"), end]);
         assert_eq!(calls.held_bytes(), 0);
     }
 }

@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn cached_tokens_stay_in_the_input_when_a_later_event_omits_them() {
-        let begun = r#"{"input_tokens":15,"cache_read_input_tokens":10,"output_tokens":1}"#;
-        let before = usage(Protocol::Messages, begun, Usage::default()).expect("counts");
+        let started = r#"{"input_tokens":15,"cache_read_input_tokens":10,"output_tokens":1}"#;
+        let before = usage(Protocol::Messages, started, Usage::default()).expect("counts");
         let further = usage(Protocol::Messages, r#"{"input_tokens":15,"output_tokens":7}"#, before);
         let usage = further.expect("counts").or(before);
         assert_eq!((usage.input, usage.cached, usage.output), (Some(25), Some(10), Some(7)));

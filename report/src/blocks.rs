@@ -129,7 +129,7 @@ pub struct Blocks<R> {
     /// Number of lines read.
     number: usize,
     /// The beginning of the next line.
-    begun: Vec<u8>,
+    started: Vec<u8>,
     spare: SpareBuffers,
     /// Data that has been read but is not in a block yet: from this offset on.
     rest: Option<(Arc<Buffer>, usize)>,
@@ -152,7 +152,7 @@ impl<R: Read> Blocks<R> {
             max_bytes,
             at_once: BLOCK_BYTES,
             number: 0,
-            begun: Vec::new(),
+            started: Vec::new(),
             spare: SpareBuffers::default(),
             rest: None,
             ended: false,
@@ -166,12 +166,12 @@ impl<R: Read> Blocks<R> {
         }
         loop {
             let mut bytes = self.buffer();
-            bytes.append(&mut self.begun);
+            bytes.append(&mut self.started);
             let mut searched = 0;
             let block = loop {
                 let unsearched = bytes.get(searched..).unwrap_or_default();
                 if let Some(end) = memchr::memrchr(b'\n', unsearched) {
-                    self.begun.extend_from_slice(unsearched.get(end + 1..).unwrap_or_default());
+                    self.started.extend_from_slice(unsearched.get(end + 1..).unwrap_or_default());
                     bytes.truncate(searched + end + 1);
                     break self.block(bytes, false);
                 }
@@ -203,7 +203,7 @@ impl<R: Read> Blocks<R> {
             let (rest, next) = more.split_at(end.map_or(more.len(), |end| end + 1));
             is_text |= !is_blank(rest);
             if end.is_some() {
-                self.begun.extend_from_slice(next);
+                self.started.extend_from_slice(next);
                 break;
             }
         }

@@ -62,7 +62,7 @@ pub struct Splitter {
     /// Number of complete lines.
     number: usize,
     /// The received part of the incomplete line.
-    begun: Vec<u8>,
+    started: Vec<u8>,
     /// Whether the received part exceeds the kept part, and whether any of the excess was not white space.
     cut: bool,
     cut_text: bool,
@@ -78,7 +78,7 @@ impl Splitter {
     /// assert!(splitter.finish().is_none());
     /// ```
     pub fn new(max_bytes: usize) -> Self {
-        Self { max_bytes, without_mark: false, number: 0, begun: Vec::new(), cut: false, cut_text: false }
+        Self { max_bytes, without_mark: false, number: 0, started: Vec::new(), cut: false, cut_text: false }
     }
 
     /// Drops a byte order mark at the very beginning.
@@ -112,8 +112,8 @@ impl Splitter {
             let (line, rest) = bytes.split_at(end);
             self.hold(line);
             *bytes = &rest[1..];
-            if !self.cut && self.begun.last() == Some(&b'\r') {
-                self.begun.pop();
+            if !self.cut && self.started.last() == Some(&b'\r') {
+                self.started.pop();
             }
             if let Some(line) = self.end() {
                 return Some(line);
@@ -134,7 +134,7 @@ impl Splitter {
     /// assert_eq!(splitter.finish().unwrap().bytes, b"{}");
     /// ```
     pub fn finish(&mut self) -> Option<Line> {
-        if self.begun.is_empty() { None } else { self.end() }
+        if self.started.is_empty() { None } else { self.end() }
     }
 
     /// Whether the incomplete line already exceeds the limit.
@@ -147,13 +147,13 @@ impl Splitter {
     /// assert!(splitter.is_over());
     /// ```
     pub fn is_over(&self) -> bool {
-        self.begun.len() > self.max_bytes
+        self.started.len() > self.max_bytes
     }
 
     fn hold(&mut self, part: &[u8]) {
-        let room = (self.max_bytes + 1).saturating_sub(self.begun.len());
+        let room = (self.max_bytes + 1).saturating_sub(self.started.len());
         let (kept, cut) = part.split_at(part.len().min(room));
-        self.begun.extend_from_slice(kept);
+        self.started.extend_from_slice(kept);
         self.cut |= !cut.is_empty();
         self.cut_text = self.cut_text || !is_blank(cut);
     }
@@ -162,7 +162,7 @@ impl Splitter {
         self.number += 1;
         self.cut = false;
         let has_text = std::mem::take(&mut self.cut_text);
-        let mut bytes = std::mem::take(&mut self.begun);
+        let mut bytes = std::mem::take(&mut self.started);
         if self.without_mark && self.number == 1 && bytes.starts_with(MARK) {
             bytes.drain(..MARK.len());
         }

@@ -57,9 +57,9 @@ impl Database {
         serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let server = serve.spawn().context("cannot start postgres")?;
         let mut database = Self { programs, folder, server };
-        let begun = Instant::now();
+        let started = Instant::now();
         while !database.is_ready()? {
-            if database.server.try_wait()?.is_some() || begun.elapsed() > PATIENCE {
+            if database.server.try_wait()?.is_some() || started.elapsed() > PATIENCE {
                 let log = std::fs::read_to_string(database.folder.join("log")).unwrap_or_default();
                 bail!("Postgres does not start: {log}");
             }

@@ -126,7 +126,7 @@ async fn latency(arguments: &Arguments, request: &[u8], of: fn(&Timing) -> Durat
 
 async fn throughput(arguments: &Arguments, request: &[u8]) -> Result<Value> {
     let before = cpu_us(arguments.pid)?;
-    let begun = Instant::now();
+    let started = Instant::now();
     let length = Duration::from_secs_f64(arguments.seconds);
     let workers: Vec<_> = (0..16)
         .map(|_| {
@@ -134,7 +134,7 @@ async fn throughput(arguments: &Arguments, request: &[u8]) -> Result<Value> {
             tokio::spawn(async move {
                 let mut connection = Connection::open(&host).await?;
                 let mut count = 0_u32;
-                while begun.elapsed() < length {
+                while started.elapsed() < length {
                     timed(&mut connection, &request).await?;
                     count += 1;
                 }
@@ -146,7 +146,7 @@ async fn throughput(arguments: &Arguments, request: &[u8]) -> Result<Value> {
     for worker in workers {
         count += worker.await??;
     }
-    let took = begun.elapsed().as_secs_f64();
+    let took = started.elapsed().as_secs_f64();
     let spent = cpu_us(arguments.pid)? - before;
     let count = f64::from(count);
     Ok(json!({ "requests_s": count / took, "cpu_us": spent / count, "memory_mb": megabytes(arguments.pid)? }))

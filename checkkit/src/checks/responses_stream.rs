@@ -67,8 +67,11 @@ fn decode(cell: &mut Cell, body: &[u8], whole: bool, stream: &mut Stream) -> Vec
             Item::Unknown(line) if line.trim_start().starts_with(['{', '[']) => {
                 let told =
                     serde_json::from_str(&line).map(|value| ErrorBody::of_value(&value)).unwrap_or_default();
-                let failure =
-                    Failure::reported(Category::Protocol, "the stream contains JSON outside its events", told);
+                let failure = Failure::reported(
+                    Category::Protocol,
+                    "the stream contains JSON outside its events",
+                    told,
+                );
                 cell.fail("framing", "fields of an event stream", line, failure);
             }
             _ => {}
@@ -259,10 +262,10 @@ impl Stream {
                 cell.check.output_verified = Some(verified && agree);
                 self.done_items.judge(cell, &response["output"]);
             }
-        } else if let Some(begun) = self.created.filter(Value::is_object) {
+        } else if let Some(started) = self.created.filter(Value::is_object) {
             // The id and the model that an incomplete stream reports.
-            cell.check.response_id = Some(begun["id"].as_str().map(str::to_owned));
-            cell.check.reported_model = Some(begun["model"].as_str().map(str::to_owned));
+            cell.check.response_id = Some(started["id"].as_str().map(str::to_owned));
+            cell.check.reported_model = Some(started["model"].as_str().map(str::to_owned));
         }
         if context.redactor.finds(&text) {
             cell.withhold_response("the events contain the API key in pieces");

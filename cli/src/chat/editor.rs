@@ -145,7 +145,7 @@ impl Completer for Words {
         let typed = &line[..at];
         let models = self.models.borrow();
         let (start, known): (usize, Vec<&str>) = match typed.strip_prefix("/model ") {
-            Some(begun) => (at - begun.len(), models.iter().map(String::as_str).collect()),
+            Some(started) => (at - started.len(), models.iter().map(String::as_str).collect()),
             None if typed.starts_with('/') => (0, commands::names().collect()),
             None => return Ok((at, Vec::new())),
         };

@@ -169,7 +169,8 @@ fn each_protocol_answers() {
     let gateway = Serving::start(&[], None);
     for protocol in ["chat", "responses", "messages", "native"] {
         let with = |further: &[&str]| {
-            let flags = ["chat", "--protocol", protocol, "-s", "Be brief.", "--max-tokens", "100", "say hello there"];
+            let flags =
+                ["chat", "--protocol", protocol, "-s", "Be brief.", "--max-tokens", "100", "say hello there"];
             gateway.output_of(&[&flags[..], further].concat())
         };
         assert_eq!(with(&[]), "hello there\n", "{protocol}");

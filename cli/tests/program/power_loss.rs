@@ -229,11 +229,11 @@ impl Failed {
         let data = data_in(folder.path());
         self.record.rebuild(point, loss, &data_in(self.folder.path()), &data);
         let gateway = serve(folder.path(), &data, &[]).unwrap_or_else(|| panic!("{here}: it does not start"));
-        let begun = std::time::Instant::now();
+        let started = std::time::Instant::now();
         let mut broken: Vec<&Claim> = self.claims.iter().filter(|claim| claim.from <= point).collect();
         loop {
             broken.retain(|claim| !(claim.holds)(&gateway));
-            if broken.is_empty() || begun.elapsed() > patience {
+            if broken.is_empty() || started.elapsed() > patience {
                 break;
             }
             std::thread::sleep(Duration::from_millis(50));

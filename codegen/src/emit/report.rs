@@ -108,7 +108,8 @@ impl ReportTypes<'_> {
             let place = format!("{variable}.{}", name(whole, &field.name));
             let text = matches!(&field.ty, Type::Nullable(inner) if **inner == Type::String);
             let place = if text { format!("{place}.as_deref()") } else { place };
-            self.rust_value(&field.ty, &members[&field.name]).map(|said| format!("assert_eq!({place}, {said});"))
+            self.rust_value(&field.ty, &members[&field.name])
+                .map(|said| format!("assert_eq!({place}, {said});"))
         });
         let json = written(&Value::Object(members), 0, 100);
         let imports = match check.as_ref().and_then(|check| check.split_once(", ")?.1.split_once("::")) {
@@ -129,7 +130,9 @@ impl ReportTypes<'_> {
             (Type::String | Type::Integer | Type::Const(_), Value::String(_) | Value::Number(_)) => {
                 Some(value.to_string())
             }
-            (Type::Nullable(inner), value) => self.rust_value(inner, value).map(|said| format!("Some({said})")),
+            (Type::Nullable(inner), value) => {
+                self.rust_value(inner, value).map(|said| format!("Some({said})"))
+            }
             (Type::Ref(of), Value::String(word)) => match &self.schemas[of].kind {
                 Kind::Enum(words) if !words.open => Some(format!("{of}::{}", names::variant(word))),
                 _ => None,

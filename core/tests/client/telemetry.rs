@@ -279,11 +279,11 @@ async fn message_records_its_tokens_including_cached_ones_streamed_or_not() {
     let whole = format!(
         r#"{{"id":"m1","type":"message","model":"model-breeze-2","stop_reason":"end_turn","usage":{usage}}}"#
     );
-    let begun = format!(r#"{{"type":"message_start","message":{{"id":"m2","usage":{usage}}}}}"#);
+    let started = format!(r#"{{"type":"message_start","message":{{"id":"m2","usage":{usage}}}}}"#);
     let settled =
         r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":7}}"#;
     let mut script = Script::events();
-    for event in [begun.as_str(), settled, r#"{"type":"message_stop"}"#] {
+    for event in [started.as_str(), settled, r#"{"type":"message_stop"}"#] {
         script = script.packet(format!("data: {event}\n\n"));
     }
     let server = Server::start([Script::json(&whole), script.end()]).await;

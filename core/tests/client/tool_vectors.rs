@@ -187,8 +187,8 @@ fn check(case: &LoopCase, outcome: Ending, told: &Told, server: &Server) {
     let expected = Value::Array(case.conversation.clone());
     assert!(is_as_expected(&messages, &expected), "{name}: {messages:#}");
     // A text is one item.
-    let begun = case.messages.as_array().map_or(1, Vec::len);
-    assert_eq!(told.messages, case.conversation.len() - begun, "{name}");
+    let started = case.messages.as_array().map_or(1, Vec::len);
+    assert_eq!(told.messages, case.conversation.len() - started, "{name}");
     let requests = server.requests();
     assert_eq!(requests.len(), case.answers.len() + case.streams.len(), "{name}");
     if let Some(choices) = &case.tool_choices {
@@ -287,8 +287,8 @@ async fn each_protocol_describes_tools_in_its_own_form() {
 #[tokio::test]
 async fn broken_stream_of_a_loop_is_its_error() {
     let case = vectors::read::<LoopCase>("tool_loops/streams.json").into_iter().next().unwrap();
-    let begun = format!("data: {}\n\n", case.streams[0][0]);
-    let server = Server::start([Script::events().packet(begun).end()]).await;
+    let started = format!("data: {}\n\n", case.streams[0][0]);
+    let server = Server::start([Script::events().packet(started).end()]).await;
     let mut told = Told::default();
     let error = run("chat", &case, &server, &mut told).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StreamTruncated);

@@ -74,23 +74,23 @@ mod tests {
         let start = monotonic_nanos();
         assert!(!hanging.beat_at(start + HUNG / 2) && !hanging.beat_at(start + HUNG));
         assert!(hanging.beat_at(start + 3 * HUNG) && hanging.beat_at(start + 3 * HUNG + 1));
-        let begun = tokio::time::Instant::now();
+        let started = tokio::time::Instant::now();
         let read = async {
             tokio::time::sleep(PATIENCE / 2).await;
             hanging.is_over();
         };
         tokio::join!(hanging.pass(), read);
-        assert_eq!(begun.elapsed(), PATIENCE / 2);
+        assert_eq!(started.elapsed(), PATIENCE / 2);
         hanging.pass().await;
-        assert_eq!(begun.elapsed(), PATIENCE / 2);
+        assert_eq!(started.elapsed(), PATIENCE / 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn unresponsive_store_delays_a_request_briefly() {
         let hanging = StallDetector::new();
         assert!(hanging.beat_at(monotonic_nanos() + 2 * HUNG));
-        let begun = tokio::time::Instant::now();
+        let started = tokio::time::Instant::now();
         hanging.pass().await;
-        assert!(begun.elapsed() <= PATIENCE + Duration::from_millis(1));
+        assert!(started.elapsed() <= PATIENCE + Duration::from_millis(1));
     }
 }

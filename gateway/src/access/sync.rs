@@ -52,14 +52,14 @@ async fn write_usage(writer: Arc<UsageWriter>, alive: Weak<Authenticator>) {
             return;
         }
         // The store's sums are most complete right after our own usage was written.
-        let begun = Instant::now();
+        let started = Instant::now();
         if outcome.is_ok()
-            && begun >= next
+            && started >= next
             && let Some(authenticator) = alive.upgrade()
         {
             following.note(&authenticator.follow_spending().await);
             // This doesn't keep a store with much usage busy. After an outage, the store is read again soon.
-            next = begun + (begun.elapsed() * 20).clamp(SPENDING_PAUSE, LONGEST_SPENDING_PAUSE);
+            next = started + (started.elapsed() * 20).clamp(SPENDING_PAUSE, LONGEST_SPENDING_PAUSE);
         }
         // Many requests may fill the journal sooner.
         _ = tokio::time::timeout(PAUSE, writer.journal_fills()).await;

@@ -232,7 +232,7 @@ fn cut(
     how: Cut,
     operation: &'static Operation,
 ) -> FaultStream {
-    let begun = if streams {
+    let started = if streams {
         pieces.take(events).boxed()
     } else {
         pieces.map_ok(|piece| piece.slice(..piece.len() / 2)).boxed()
@@ -251,7 +251,7 @@ fn cut(
             Cut::Error => error_event(operation, events).map(Ok),
         }
     });
-    begun.chain(end.filter_map(|piece| async { piece })).boxed()
+    started.chain(end.filter_map(|piece| async { piece })).boxed()
 }
 
 /// An error in the stream, in the format of the protocol. `None`: the operation is of no text protocol.

@@ -25,7 +25,7 @@ use tracing::Span;
 /// A request as logged.
 #[derive(Debug)]
 pub(crate) struct LoggedRequest {
-    pub(crate) begun: Instant,
+    pub(crate) started: Instant,
     /// The request among those in flight.
     #[expect(dead_code, reason = "it counts until it is dropped")]
     pub(crate) present: GaugeGuard,
@@ -55,16 +55,16 @@ pub(crate) fn watch(metrics: &Arc<Metrics>, request: LoggedRequest, response: Re
     let said = (!request.span.is_disabled()).then(|| {
         // Reporting something that failed earlier, such as a task, doesn't make the request itself a failure.
         let answers = request.operation.is_some_and(|operation| operation.inference.is_some());
-        Box::new(ResponseInspector::new(response.headers(), answers || status >= 400, request.begun))
+        Box::new(ResponseInspector::new(response.headers(), answers || status >= 400, request.started))
     });
     let metrics = Arc::clone(metrics);
     response.map(|body| {
         let whole = body.is_end_stream();
         if whole {
-            metrics.begun(request.operation, request.begun.elapsed());
+            metrics.started(request.operation, request.started.elapsed());
         }
-        let (bytes, begun, failed) = (0, whole, false);
-        let sending = ResponseLog { metrics, request, origin, status, bytes, begun, whole, failed, said };
+        let (bytes, started, failed) = (0, whole, false);
+        let sending = ResponseLog { metrics, request, origin, status, bytes, started, whole, failed, said };
         Body::new(LoggedBody { body, sending })
     })
 }
@@ -83,7 +83,7 @@ struct ResponseLog {
     status: u16,
     bytes: u64,
     /// Whether anything but keep-alives has been sent.
-    begun: bool,
+    started: bool,
     whole: bool,
     failed: bool,
     /// What the response contained, if traces are exported.
@@ -107,10 +107,10 @@ impl http_body::Body for LoggedBody {
                     if let Some(content) = &sending.request.content {
                         content.sent(data);
                     }
-                    if !sending.begun && says_something(data) {
-                        sending.begun = true;
-                        let LoggedRequest { operation, begun, .. } = sending.request;
-                        sending.metrics.begun(operation, begun.elapsed());
+                    if !sending.started && says_something(data) {
+                        sending.started = true;
+                        let LoggedRequest { operation, started, .. } = sending.request;
+                        sending.metrics.started(operation, started.elapsed());
                     }
                     if let Some(said) = &mut sending.said {
                         said.take(data);
@@ -148,10 +148,10 @@ fn says_something(mut data: &[u8]) -> bool {
 
 impl Drop for ResponseLog {
     fn drop(&mut self) {
-        let Self { metrics, request, origin, status, bytes, begun: _, whole, failed, said } = self;
+        let Self { metrics, request, origin, status, bytes, started: _, whole, failed, said } = self;
         // A response to a HEAD request has no body to send.
         let whole = *whole || request.method == Method::HEAD;
-        let took = request.begun.elapsed();
+        let took = request.started.elapsed();
         metrics.ended(request.operation, took, whole);
         let outcome = match (whole, *failed) {
             (true, _) => "complete",
@@ -169,7 +169,10 @@ impl Drop for ResponseLog {
         if let Some(said) = said {
             said.end();
             let (operation, origin) = (request.operation, origin.as_ref());
-            traces::complete(&request.span, &TracedRequest { operation, origin, status: *status, outcome, said });
+            traces::complete(
+                &request.span,
+                &TracedRequest { operation, origin, status: *status, outcome, said },
+            );
         }
         tracing::info!(
             method = %request.method,
@@ -197,7 +200,7 @@ mod tests {
 
     fn request(metrics: &Metrics) -> LoggedRequest {
         LoggedRequest {
-            begun: Instant::now(),
+            started: Instant::now(),
             present: GaugeGuard::new(&metrics.in_flight),
             method: Method::POST,
             path: "/v1/chat/completions".to_owned(),
@@ -221,9 +224,9 @@ mod tests {
         let mut body = watch(&metrics, request(&metrics), Response::new(body)).into_body();
         let name = "gatewright_time_to_first_byte_seconds_count{operation=\"create_chat_completion\"}";
         let counts = || metrics.render().contains(&format!("{name} 1"));
-        for begun in [false, false, false, true, true] {
+        for started in [false, false, false, true, true] {
             body.frame().await.expect("a piece").expect("data");
-            assert_eq!(counts(), begun);
+            assert_eq!(counts(), started);
         }
     }
 

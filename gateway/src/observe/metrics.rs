@@ -207,7 +207,7 @@ impl Metrics {
     }
 
     /// The first byte of an answer is sent to its client. `waited`: since the request head.
-    pub(crate) fn begun(&self, operation: Option<&'static Operation>, waited: Duration) {
+    pub(crate) fn started(&self, operation: Option<&'static Operation>, waited: Duration) {
         self.of(operation).first_byte.record(waited);
     }
 
@@ -324,7 +324,7 @@ mod tests {
         metrics.answered(chat, 429);
         metrics.answered(None, 404);
         metrics.answered(None, 101);
-        metrics.begun(chat, Duration::from_millis(3));
+        metrics.started(chat, Duration::from_millis(3));
         metrics.ended(chat, Duration::from_millis(40), true);
         metrics.ended(chat, Duration::from_millis(40), false);
         let text = metrics.render();

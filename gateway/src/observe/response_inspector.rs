@@ -35,7 +35,7 @@ pub(super) struct ResponseInspector {
     reasons: BTreeMap<usize, &'static str>,
     /// The error code.
     pub(super) error: Option<&'static str>,
-    begun: Instant,
+    started: Instant,
     /// The time from the request head to the first event of a stream.
     pub(super) first_event: Option<Duration>,
 }
@@ -89,7 +89,7 @@ struct InspectedChoice<'a> {
 impl ResponseInspector {
     /// For a response with these headers. `matters`: whether any of it is relevant. `begun`: when the request head had
     /// arrived.
-    pub(super) fn new(headers: &HeaderMap, matters: bool, begun: Instant) -> Self {
+    pub(super) fn new(headers: &HeaderMap, matters: bool, started: Instant) -> Self {
         let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let form = match media_type.unwrap_or_default() {
             _ if !matters => InspectedBody::Unread,
@@ -99,7 +99,7 @@ impl ResponseInspector {
             media_type if media_type.starts_with("application/json") => InspectedBody::Document(Vec::new()),
             _ => InspectedBody::Unread,
         };
-        Self { form, id: None, reasons: BTreeMap::new(), error: None, begun, first_event: None }
+        Self { form, id: None, reasons: BTreeMap::new(), error: None, started, first_event: None }
     }
 
     /// The next chunk of the body.
@@ -110,7 +110,7 @@ impl ResponseInspector {
                 let fed = decoder.feed(piece, &mut items);
                 for item in items {
                     if let Item::Event(event) = item {
-                        self.first_event.get_or_insert_with(|| self.begun.elapsed());
+                        self.first_event.get_or_insert_with(|| self.started.elapsed());
                         self.read(&event.data);
                     }
                 }
@@ -118,8 +118,8 @@ impl ResponseInspector {
                     self.form = InspectedBody::Unread;
                 }
             }
-            InspectedBody::Document(begun) if begun.len() + piece.len() <= MAX_BYTES => {
-                begun.extend_from_slice(piece);
+            InspectedBody::Document(started) if started.len() + piece.len() <= MAX_BYTES => {
+                started.extend_from_slice(piece);
             }
             InspectedBody::Document(_) => self.form = InspectedBody::Unread,
             InspectedBody::Unread => {}

@@ -75,8 +75,8 @@ impl BackgroundResponse {
     }
 
     async fn wait(&self, app: &App, charge: &mut Charge) {
-        let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
-        while begun.elapsed() < MAX_TIME {
+        let (started, mut pause) = (Instant::now(), FIRST_PAUSE);
+        while started.elapsed() < MAX_TIME {
             let until = Instant::now() + pause;
             while Instant::now() < until {
                 if app.draining.load(Ordering::Relaxed) {

@@ -113,10 +113,10 @@ mod tests {
             (sent < count).then(|| (Ok::<_, Infallible>(packet(sent)), (sent + 1, packet)))
         });
         let mut share = MemoryBudget::new(MAX_BYTES).share();
-        let begun = Instant::now();
+        let started = Instant::now();
         let body = Body::from_stream(packets);
         let read = read(body, MAX_BYTES, PATIENCE, &Redactor::default(), &mut share).await;
-        (read.map(|document| document.len()), begun.elapsed())
+        (read.map(|document| document.len()), started.elapsed())
     }
 
     #[tokio::test(start_paused = true)]

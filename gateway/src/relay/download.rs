@@ -171,10 +171,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn dribbling_download_is_abandoned() {
-        let begun = Instant::now();
+        let started = Instant::now();
         let slow = fetched(16, Duration::from_secs(1)).await.expect_err("too slow");
         assert!(format!("{slow:?}").contains("arrives too slowly"), "{slow:?}");
-        assert!(begun.elapsed() < Duration::from_mins(3), "{:?}", begun.elapsed());
+        assert!(started.elapsed() < Duration::from_mins(3), "{:?}", started.elapsed());
         // A pause within the idle timeout isn't an error, whatever preceded it.
         let paused =
             fetched_with(64 * 1024, |count| Duration::from_secs(if count == 1 { 119 } else { 0 })).await;

@@ -17,7 +17,7 @@ pub(crate) const MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     /// The beginning of a block whose end has not arrived.
-    begun: BytesMut,
+    started: BytesMut,
     /// How much of it is known not to contain an end.
     searched: usize,
     /// Whether the stream is past the position of a byte order mark.
@@ -47,12 +47,12 @@ impl Frames {
         mut tell: impl FnMut(Bytes),
     ) -> Result<(), EventTooLong> {
         if !self.has_begun {
-            if !self.begun.is_empty() {
-                self.begun.extend_from_slice(&packet);
-                packet = std::mem::take(&mut self.begun).freeze();
+            if !self.started.is_empty() {
+                self.started.extend_from_slice(&packet);
+                packet = std::mem::take(&mut self.started).freeze();
             }
             if packet.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(&packet) {
-                self.begun.extend_from_slice(&packet);
+                self.started.extend_from_slice(&packet);
                 return Ok(());
             }
             if packet.starts_with(BYTE_ORDER_MARK) {
@@ -60,12 +60,12 @@ impl Frames {
             }
             self.has_begun = true;
         }
-        if !self.begun.is_empty() {
-            self.begun.extend_from_slice(&packet);
-            match end_of_block(&self.begun, self.searched) {
+        if !self.started.is_empty() {
+            self.started.extend_from_slice(&packet);
+            match end_of_block(&self.started, self.searched) {
                 Ok(end) => {
                     // The block takes ownership of the buffer. The rest gets a new buffer of the size that it needs.
-                    packet = std::mem::take(&mut self.begun).freeze();
+                    packet = std::mem::take(&mut self.started).freeze();
                     tell(packet.split_to(end));
                 }
                 Err(searched) => {
@@ -81,7 +81,7 @@ impl Frames {
             match end_of_block(&packet, 0) {
                 Ok(end) => tell(packet.split_to(end)),
                 Err(searched) => {
-                    self.begun.extend_from_slice(&packet);
+                    self.started.extend_from_slice(&packet);
                     self.searched = searched;
                     return self.bounded();
                 }
@@ -92,7 +92,7 @@ impl Frames {
     /// A last block that lacks only its blank line: its data is complete. Returned with the blank line.
     pub(crate) fn last(&mut self) -> Option<Bytes> {
         self.searched = 0;
-        let mut rest = std::mem::take(&mut self.begun);
+        let mut rest = std::mem::take(&mut self.started);
         let (data, _) = Fields::read(&rest).data?;
         let whole = data == "[DONE]" || serde_json::from_str::<IgnoredAny>(&data).is_ok();
         whole.then(|| {
@@ -103,16 +103,16 @@ impl Frames {
 
     /// The memory of what has been received of an incomplete event, in bytes.
     pub(crate) fn memory(&self) -> usize {
-        self.begun.capacity()
+        self.started.capacity()
     }
 
     /// The same at most with a packet.
     pub(crate) fn memory_with(&self, packet: &[u8]) -> usize {
-        capacity_with(&self.begun, packet.len())
+        capacity_with(&self.started, packet.len())
     }
 
     fn bounded(&self) -> Result<(), EventTooLong> {
-        if self.begun.len() > MAX_EVENT_BYTES { Err(EventTooLong) } else { Ok(()) }
+        if self.started.len() > MAX_EVENT_BYTES { Err(EventTooLong) } else { Ok(()) }
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
             let tell = |block: Bytes| blocks.push(String::from_utf8_lossy(&block).into_owned());
             frames.push(Bytes::copy_from_slice(packet), tell).expect("short");
         }
-        (blocks, String::from_utf8_lossy(&frames.begun).into_owned())
+        (blocks, String::from_utf8_lossy(&frames.started).into_owned())
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
         let mut frames = Frames::default();
         for _ in 0..1000 {
             frames.push(Bytes::from_static(&[b'x'; 1000]), |_| panic!("no end")).expect("short");
-            assert_eq!(frames.searched, frames.begun.len());
+            assert_eq!(frames.searched, frames.started.len());
         }
         let mut found = 0;
         frames.push(Bytes::from_static(b"\n\n"), |block| found = block.len()).expect("short");
@@ -257,7 +257,7 @@ mod tests {
             for _ in 0..100 {
                 let foreseen = frames.memory_with(&packet);
                 frames.push(packet.clone(), |_| panic!("no end")).expect("short");
-                assert!((frames.begun.len()..=foreseen).contains(&frames.memory()));
+                assert!((frames.started.len()..=foreseen).contains(&frames.memory()));
             }
             let mut found = Vec::new();
             frames.push(format!("\n\n{rest}").into(), |block| found.push(block)).expect("short");

@@ -114,8 +114,8 @@ impl PassthroughStream {
     /// Stores the response in the data of a last event. `edit`: the range where its model is replaced.
     fn keep(&mut self, data: &str, edit: Option<&Range<usize>>) {
         let Some(recorder) = &mut self.recorder else { return };
-        if let Some(begun) = &self.inspector.begun {
-            recorder.keep_begun(begun.get());
+        if let Some(started) = &self.inspector.started {
+            recorder.keep_begun(started.get());
         }
         let Some(at) = self.inspector.ended_with.take() else { return };
         let Some(recorder) = self.recorder.take() else { return };

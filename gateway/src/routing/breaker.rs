@@ -23,7 +23,7 @@ struct BreakerState {
     phase: Phase,
     slices: [Slice; SLICES as usize],
     /// Start of the very first slice.
-    begun: Option<Instant>,
+    started: Option<Instant>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -150,8 +150,8 @@ impl BreakerState {
     }
 
     fn number(&mut self, now: Instant) -> u64 {
-        let begun = *self.begun.get_or_insert(now);
-        now.saturating_duration_since(begun).as_secs() / SLICE_S
+        let started = *self.started.get_or_insert(now);
+        now.saturating_duration_since(started).as_secs() / SLICE_S
     }
 
     /// Whether at least half of the requests in the window failed, and enough of them.

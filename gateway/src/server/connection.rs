@@ -311,10 +311,10 @@ mod tests {
         let patience = Duration::from_secs(1);
         let (mut socket, _peer) = open(accepted, patience);
         let writing = tokio::spawn(async move {
-            let begun = Instant::now();
+            let started = Instant::now();
             socket.write_all(&vec![7; BYTES]).await.expect("the client is connected");
             socket.shutdown().await.expect("ended");
-            begun.elapsed()
+            started.elapsed()
         });
         let (mut scrap, mut read) = (vec![0; 256 * 1024], 0);
         while read < BYTES {

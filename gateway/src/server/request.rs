@@ -40,7 +40,7 @@ use crate::wire::{ApiError, Call, Response, hold};
 
 /// Answers a request in every case, even after a panic.
 pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> Response {
-    let (begun, present) = (Instant::now(), observe::GaugeGuard::new(&app.metrics.in_flight));
+    let (started, present) = (Instant::now(), observe::GaugeGuard::new(&app.metrics.in_flight));
     let request_id = new_request_id();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
@@ -76,7 +76,7 @@ pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> 
     let RequestState { operation, shown, content, .. } = found;
     let id = request_id;
     let request =
-        observe::LoggedRequest { begun, present, method, path, id, operation, span, shown, content };
+        observe::LoggedRequest { started, present, method, path, id, operation, span, shown, content };
     observe::watch(&app.metrics, request, response)
 }
 
@@ -197,7 +197,7 @@ async fn route(
         found.content = app.recent.keep(request_id, &body);
     }
     // Computed from the original request, including the faults it asks for.
-    let begun = if operation.has_body && head.headers.contains_key(&KEY_HEADER) {
+    let started = if operation.has_body && head.headers.contains_key(&KEY_HEADER) {
         let asked =
             IdempotentRequest { operation, caller: caller.id(), path: &path, query: &query, body: &body };
         // Boxed, because few requests have a key, so the others need no space for this.
@@ -225,7 +225,7 @@ async fn route(
         consumed: found.shown.as_ref().map(RecentEntry::consumed).unwrap_or_default(),
     };
     // Faults are applied after this: the stored response is intact.
-    let response = match begun {
+    let response = match started {
         ReplayDecision::Again(response) => response,
         // A video may cost money: its submission continues if the client disconnects, and a repeated one gets its
         // answer.

@@ -121,11 +121,11 @@ pub(crate) async fn missing_files(
     contents: &Contents,
     store: &dyn DurableStore,
 ) -> Result<Vec<String>, StoreError> {
-    let (begun, mut missing) = (Instant::now(), Vec::new());
+    let (started, mut missing) = (Instant::now(), Vec::new());
     for ExpiringFile { file, left } in store.first_to_expire(None, u32::MAX).await? {
         let size = contents.size(&file.name).await;
         // Files that expire during this check may be swept.
-        let left = left.saturating_sub(begun.elapsed().as_secs() + 1);
+        let left = left.saturating_sub(started.elapsed().as_secs() + 1);
         if left > 0 && !matches!(size, Ok(Some(bytes)) if bytes == file.bytes) {
             missing.push(file.name.as_str().to_owned());
         }

@@ -111,11 +111,11 @@ mod tests {
     /// How long the store is left alone after a failure.
     async fn rest(health: &StoreHealth) -> Duration {
         assert_eq!(health.ask(failed()).await, None);
-        let begun = Instant::now();
+        let started = Instant::now();
         while health.ask(async { Ok(()) }).await.is_none() {
             sleep(Duration::from_millis(10)).await;
         }
-        begun.elapsed()
+        started.elapsed()
     }
 
     #[tokio::test(start_paused = true)]

@@ -159,17 +159,17 @@ impl UpstreamCredential {
 
     /// Fetches a key. Returns the pause until the next fetch. `failures`: number of consecutive failures.
     async fn renew(&self, failures: &mut u32) -> Duration {
-        let begun = Instant::now();
+        let started = Instant::now();
         let result = source::fetch(&self.source, &self.place).await;
         let (pause, last_run) = match result {
             Ok(Fetched { presented, secrets, ttl }) => {
                 *failures = 0;
                 let before = self.current.load_full();
-                let valid = ValidKey { secrets, presented, since: begun, ttl };
+                let valid = ValidKey { secrets, presented, since: started, ttl };
                 // The redactor must know the key before it is sent.
                 let before = before.iter().flat_map(|before| &before.secrets);
                 self.secrets.set(before.chain(&valid.secrets).map(String::as_str));
-                let pause = valid.ttl.mul_f64(0.8).saturating_sub(begun.elapsed());
+                let pause = valid.ttl.mul_f64(0.8).saturating_sub(started.elapsed());
                 self.current.store(Some(Arc::new(valid)));
                 // The last fifth of the time is left for retries.
                 (pause, Ok(()))

@@ -243,7 +243,7 @@ impl Journal {
 
     /// Waits for concurrent writes. None: a write takes so long that the disk seems to hang.
     fn enter(&self) -> Option<MutexGuard<'_, JournalState>> {
-        let mut begun = None;
+        let mut started = None;
         loop {
             match self.state.try_lock() {
                 Ok(state) => return Some(state),
@@ -253,7 +253,7 @@ impl Journal {
             if self.is_slow.load(Ordering::Relaxed) {
                 return None;
             }
-            if begun.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+            if started.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
                 self.is_slow.store(true, Ordering::Relaxed);
                 return None;
             }

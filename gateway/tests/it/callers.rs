@@ -135,8 +135,8 @@ impl Protocol {
             Self::Messages => "event: message_stop",
             Self::Native => "\"finishReason\":\"STOP\"",
         };
-        let begun = events.find(sign).unwrap_or_else(|| panic!("{sign} in {events}"));
-        begun + events[begun..].find("\n\n").expect("the end of the event")
+        let started = events.find(sign).unwrap_or_else(|| panic!("{sign} in {events}"));
+        started + events[started..].find("\n\n").expect("the end of the event")
     }
 
     /// How a stream ended, judged by its last event.
@@ -192,7 +192,7 @@ pub(crate) fn response(status: &str, output: Value) -> Value {
 }
 
 fn responses_events() -> Vec<Value> {
-    let begun = response("in_progress", json!([]));
+    let started = response("in_progress", json!([]));
     let item = json!({"type": "message", "id": "msg_1", "status": "in_progress", "role": "assistant",
         "content": []});
     let part = |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
@@ -203,7 +203,7 @@ fn responses_events() -> Vec<Value> {
         event
     };
     let events = vec![
-        json!({"type": "response.created", "response": begun}),
+        json!({"type": "response.created", "response": started}),
         json!({"type": "response.output_item.added", "output_index": 0, "item": item}),
         at("response.content_part.added", json!({"part": part("")})),
         at("response.output_text.delta", json!({"delta": "hel", "logprobs": []})),
@@ -225,11 +225,11 @@ pub(crate) fn numbered(mut events: Vec<Value>) -> Vec<Value> {
 }
 
 fn messages_events() -> Vec<Value> {
-    let begun = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "theirs", "content": [],
+    let started = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "theirs", "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 3, "output_tokens": 1}});
     let delta = |text: &str| json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}});
     vec![
-        json!({"type": "message_start", "message": begun}),
+        json!({"type": "message_start", "message": started}),
         json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
         delta("hel"),
         delta("lo"),

@@ -137,9 +137,9 @@ fn echoes(protocol: Protocol, stream: bool) -> Vec<Vec<Step>> {
         let ends: Vec<usize> = events.match_indices("\n\n").map(|(at, _)| at + 2).collect();
         let cut = ends[(ends.len() - 1) / 2];
         for error in errors.iter().filter(|error| error.contains("\"error\"")) {
-            for begun in ["", &events[..cut]] {
+            for started in ["", &events[..cut]] {
                 for name in ["", "event: error\n", "event: response.failed\n"] {
-                    let text = format!("{STREAM_HEAD}{begun}{name}data: {error}\n\n");
+                    let text = format!("{STREAM_HEAD}{started}{name}data: {error}\n\n");
                     echoes.push(vec![Step::Write(text.into()), Step::Close]);
                 }
             }

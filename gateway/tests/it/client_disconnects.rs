@@ -75,12 +75,12 @@ pub(crate) async fn is_given_up(here: &str, mut leaves: impl AsyncFnMut() -> Dur
 
 /// Polls until there is a result.
 async fn until<T>(what: &str, mut asked: impl AsyncFnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         if let Some(found) = asked().await {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(started.elapsed() < PATIENCE, "{what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -143,7 +143,7 @@ fn stages(speaks: Protocol) -> [(&'static str, bool, String); 6] {
 struct Leaver<'l> {
     request: String,
     /// What the upstream has sent by then.
-    begun: &'l str,
+    started: &'l str,
     /// Whether the client has received some of it.
     hears: bool,
     resets: bool,
@@ -153,8 +153,8 @@ impl Leaver<'_> {
     /// How long the upstream and the gateway kept working after the disconnect.
     async fn leaves(&self, config: &dyn Fn(&str) -> Config) -> (Duration, Server) {
         let mut steps = vec![Step::Hang];
-        if !self.begun.is_empty() {
-            steps.insert(0, Step::Write(self.begun.into()));
+        if !self.started.is_empty() {
+            steps.insert(0, Step::Write(self.started.into()));
         }
         let mut scripted = Scripted::start([steps]).await;
         let server = start_with(config(&scripted.url)).await;
@@ -171,7 +171,7 @@ impl Leaver<'_> {
 
 /// A client of one protocol disconnects while an upstream of another is working.
 async fn leave_at_each_stage(client: Protocol, form: Form, speaks: Protocol) {
-    for (what, stream, begun) in &stages(speaks.spoken_for(client)) {
+    for (what, stream, started) in &stages(speaks.spoken_for(client)) {
         if form == Form::Array && !stream {
             continue;
         }
@@ -180,7 +180,7 @@ async fn leave_at_each_stage(client: Protocol, form: Form, speaks: Protocol) {
             let here = format!("{client:?} ({form:?}) at {speaks:?}, {what}, reset: {resets}");
             let path = if *stream { form.path(&path) } else { &path };
             let hears = what.contains("mid-stream") || what.contains("within an event");
-            let leaver = Leaver { request: posted(path, &body), begun, hears, resets };
+            let leaver = Leaver { request: posted(path, &body), started, hears, resets };
             let mut last = None;
             is_given_up(&here, async || {
                 let (took, server) = leaver.leaves(&|url| config(speaks.kind(), url)).await;
@@ -250,7 +250,7 @@ async fn counting_compaction_embedding_and_image_requests_are_cancelled() {
         (draw, &picture, Kind::Chat, ModelKind::Image),
         (draw, &picture, Kind::Gatewright, ModelKind::Image),
     ];
-    let begun =
+    let started =
         ["", "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 900\r\n\r\n{\"id\""];
     join_all(asked.map(async |(path, body, speaks, kind)| {
         let settings = |url: &str| {
@@ -258,9 +258,9 @@ async fn counting_compaction_embedding_and_image_requests_are_cancelled() {
             config.models[0].kind = kind;
             config
         };
-        for (begun, resets) in begun.into_iter().flat_map(|begun| [(begun, false), (begun, true)]) {
-            let here = format!("{path} at {speaks:?} after {begun:?}, reset: {resets}");
-            let leaver = Leaver { request: posted(path, body), begun, hears: false, resets };
+        for (started, resets) in started.into_iter().flat_map(|started| [(started, false), (started, true)]) {
+            let here = format!("{path} at {speaks:?} after {started:?}, reset: {resets}");
+            let leaver = Leaver { request: posted(path, body), started, hears: false, resets };
             is_given_up(&here, async || leaver.leaves(&settings).await.0).await;
         }
     }))

@@ -305,14 +305,14 @@ async fn recovered_upstream_is_found_by_a_single_probe() {
 /// The client of the probe disconnects before a response: the breaker stays open.
 #[tokio::test]
 async fn probe_whose_client_disconnects_leaves_the_breaker_open() {
-    let leave = async |stream: bool, begun: &str| {
-        let here = format!("stream: {stream}, after {begun:?}");
+    let leave = async |stream: bool, started: &str| {
+        let here = format!("stream: {stream}, after {started:?}");
         let (mut one, _two, settings) = pair([json_answer(500, &json!({}))]).await;
         let server = start_with(settings).await;
         for _ in 0..5 {
             server.ask(CHAT, &question(false)).await;
         }
-        one.then(vec![Step::Write(begun.into()), Step::Hang]);
+        one.then(vec![Step::Write(started.into()), Step::Hang]);
         tokio::time::sleep(Duration::from_millis(5200)).await;
         let probe = tokio::spawn(server.post(CHAT, &question(stream)).send());
         while one.count() == 5 {

@@ -519,14 +519,14 @@ async fn http2_stream_is_reset_when_its_client_disconnects() {
     for client in Protocol::ALL {
         let events = client.events();
         let cut = events.find("\n\n").expect("an event") + 2;
-        let begun = |body: &str| Act::with(200, "text/event-stream", body, Ending::Hang);
+        let started = |body: &str| Act::with(200, "text/event-stream", body, Ending::Hang);
         let document = Act::with(200, "application/json", "{\"id\"", Ending::Hang).length(900);
         let stages = [
             ("before the head of a stream", true, Act::before_head(Ending::Hang), false),
             ("before the head", false, Act::before_head(Ending::Hang), false),
-            ("before the first event", true, begun(""), false),
-            ("in mid-stream", true, begun(&events[..cut]), true),
-            ("within an event", true, begun(&events[..cut + 9]), true),
+            ("before the first event", true, started(""), false),
+            ("in mid-stream", true, started(&events[..cut]), true),
+            ("within an event", true, started(&events[..cut + 9]), true),
             ("within a whole answer", false, document, false),
         ];
         for (what, streams, act, hears) in stages {

@@ -25,9 +25,9 @@ async fn drip(server: &Server, whole: &str, drops: &[u8]) -> (String, usize) {
     socket.write_all(whole.as_bytes()).await.expect("sent");
     let mut said = Vec::new();
     let mut count = 0;
-    let begun = Instant::now();
+    let started = Instant::now();
     for drop in drops.iter().cycle() {
-        assert!(begun.elapsed() < PATIENCE, "the gateway waits forever");
+        assert!(started.elapsed() < PATIENCE, "the gateway waits forever");
         if socket.write_all(&[*drop]).await.is_err() {
             break;
         }
@@ -46,10 +46,10 @@ async fn dripping_request_times_out_like_a_stalled_one() {
     let time = Duration::from_millis(300);
     let server = start_with(Config { header_timeout: time, body_timeout: time, ..Config::default() }).await;
     // In the request line, in a header, between headers, and before any byte.
-    for begun in ["GET /", "GET / HTTP/1.1\r\nx: ", "GET / HTTP/1.1\r\nhost: x\r\n", ""] {
-        let drops: &[u8] = if begun.ends_with("\r\n") { b"a: b\r\n" } else { b"x" };
-        let (_, count) = drip(&server, begun, drops).await;
-        assert!(count > 0, "{begun:?}");
+    for started in ["GET /", "GET / HTTP/1.1\r\nx: ", "GET / HTTP/1.1\r\nhost: x\r\n", ""] {
+        let drops: &[u8] = if started.ends_with("\r\n") { b"a: b\r\n" } else { b"x" };
+        let (_, count) = drip(&server, started, drops).await;
+        assert!(count > 0, "{started:?}");
     }
     let head = format!(
         "POST {CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\n"

@@ -112,11 +112,11 @@ async fn whatever_the_counters_reply_requests_are_served() {
         let server = start_with(config).await;
         let secret = create(&server, json!({ "requests_per_minute": 1000 })).await;
         for _ in 0..20 {
-            let begun = Instant::now();
+            let started = Instant::now();
             let asked = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(&secret);
             let (status, answer) = read(asked.json(&question(false))).await;
             assert_eq!(status, 200, "{}: {answer}", reply.name);
-            assert!(begun.elapsed() < PATIENCE, "{}: {:?}", reply.name, begun.elapsed());
+            assert!(started.elapsed() < PATIENCE, "{}: {:?}", reply.name, started.elapsed());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let grown = memory("VmHWM").saturating_sub(before);
@@ -232,7 +232,7 @@ async fn whatever_a_bucket_answers_is_told_and_its_key_goes_nowhere_else() {
         let image = server.ask("/v1/images/generations", &body).await;
         let url = image["data"][0]["url"].as_str().expect("an address");
         let path = url.strip_prefix(&server.url).expect("of this gateway");
-        let begun = Instant::now();
+        let started = Instant::now();
         let response = send(server.bare(Method::GET, path)).await;
         let status = response.status().as_u16();
         let told = tokio::time::timeout(PATIENCE, response.text()).await;
@@ -241,7 +241,7 @@ async fn whatever_a_bucket_answers_is_told_and_its_key_goes_nowhere_else() {
         assert!(status == 503 || (status == 200 && told.is_err()), "{}: {status}, {told:?}", answer.name);
         let told = told.unwrap_or_default();
         assert!(!told.contains(SECRET) && told.len() < 10_000, "{}: {told}", answer.name);
-        assert!(begun.elapsed() < PATIENCE, "{}: {:?}", answer.name, begun.elapsed());
+        assert!(started.elapsed() < PATIENCE, "{}: {:?}", answer.name, started.elapsed());
         assert_eq!(send(server.bare(Method::GET, "/health/live")).await.status(), 200, "{}", answer.name);
     }
     assert_eq!(met.load(Ordering::Relaxed), 0, "requests for files followed a redirect");

@@ -72,7 +72,7 @@ async fn is_told_and_the_next_is_answered(case: Case, tls: Option<TlsAcceptor>) 
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    let begun = Instant::now();
+    let started = Instant::now();
     let (ended, ()) = tokio::join!(outcome(&server, stream, &name), others);
     if !stream {
         let ended = ended.expect("an end");
@@ -85,7 +85,7 @@ async fn is_told_and_the_next_is_answered(case: Case, tls: Option<TlsAcceptor>) 
     }
     let ended = outcome(&server, false, &name).await.expect("an end");
     assert_eq!(ended, next, "{name}: the next request");
-    eprintln!("{name}: {:?}, {} KiB at most", begun.elapsed(), memory("VmHWM"));
+    eprintln!("{name}: {:?}, {} KiB at most", started.elapsed(), memory("VmHWM"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -112,14 +112,14 @@ async fn file_of_a_disconnected_image_request_is_still_recorded() {
     asking.abort();
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     sqlx::query("COMMIT").execute(&mut database).await.expect("the lock is released");
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     loop {
         let count: (i64,) =
             sqlx::query_as("SELECT count(*) FROM files").fetch_one(&mut database).await.expect("a count");
         if count.0 == 1 {
             break;
         }
-        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "it is not recorded");
+        assert!(started.elapsed() < std::time::Duration::from_secs(20), "it is not recorded");
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }

@@ -340,7 +340,7 @@ async fn keep_alive_does_not_count_as_the_first_byte() {
         let gate = Arc::new(Semaphore::new(0));
         let one = Scripted::start([Silent::BeforeHead.steps(client, &gate)]).await;
         let server = start(client, &[&one]).await;
-        let begun = async || {
+        let started = async || {
             let text = send(server.bare(Method::GET, "/metrics")).await.text().await.expect("a text");
             let counts = text.lines().filter(|line| {
                 line.starts_with("gatewright_time_to_first_byte_seconds_count") && !line.contains("\"none\"")
@@ -349,9 +349,9 @@ async fn keep_alive_does_not_count_as_the_first_byte() {
         };
         let here = format!("{client:?} ({form:?})");
         let (mut socket, got) = first_sign(&server, &one, client, form, &[]).await;
-        assert_eq!(begun().await, 0, "{here}: the head and a sign of life have come");
+        assert_eq!(started().await, 0, "{here}: the head and a sign of life have come");
         gate.close();
         rest(&mut socket, got, &here).await;
-        assert_eq!(begun().await, 1, "{here}");
+        assert_eq!(started().await, 1, "{here}");
     }
 }

@@ -319,9 +319,9 @@ async fn key_changes_of_another_process_apply_within_a_second() {
 
 /// Waits until requests with a key get this status.
 async fn until(server: &Server, secret: &str, expected: u16) {
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     while lists(server, secret).await != expected {
-        assert!(begun.elapsed() < Duration::from_secs(3), "{expected} took too long");
+        assert!(started.elapsed() < Duration::from_secs(3), "{expected} took too long");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -139,8 +139,8 @@ async fn response_holds_its_memory_until_the_client_has_read_it() {
 async fn half_closed_client_sees_that_a_cut_stream_is_incomplete() {
     let whole = chunks(&["first", "second"]);
     let first = whole.split_inclusive("\n\n").next().expect("an event");
-    let begun = Step::Write(format!("{STREAM_HEAD}{first}").into());
-    let mut scripted = Scripted::start([vec![begun, Step::Hang]]).await;
+    let started = Step::Write(format!("{STREAM_HEAD}{first}").into());
+    let mut scripted = Scripted::start([vec![started, Step::Hang]]).await;
     let server = with_room(1_000_000, &scripted).await;
     let mut socket =
         TcpStream::connect(server.url.strip_prefix("http://").expect("plain")).await.expect("connected");

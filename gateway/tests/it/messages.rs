@@ -37,9 +37,9 @@ async fn stream_begins_with_the_counted_input_and_the_service_tier() {
     body["service_tier"] = json!("auto");
     let whole = server.ask(PATH, &body).await;
     let events = streamed(&server, &body).await;
-    let (name, begun) = &events[0];
+    let (name, started) = &events[0];
     assert_eq!(name, "message_start");
-    let usage = &begun["message"]["usage"];
+    let usage = &started["message"]["usage"];
     assert_eq!(usage["input_tokens"], whole["usage"]["input_tokens"]);
     assert_eq!(
         (&usage["service_tier"], &whole["usage"]["service_tier"]),

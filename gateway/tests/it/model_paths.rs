@@ -95,9 +95,9 @@ async fn status(server: &Server, method: &str, path: &str, body: &str) -> u16 {
 fn paths(id: &str) -> Vec<(&'static str, String)> {
     let mut paths = Vec::new();
     for operation in operations::ALL.iter().filter(|operation| operation.path.contains("{model")) {
-        let begun = operation.path.find('{').expect("a parameter");
+        let started = operation.path.find('{').expect("a parameter");
         let ended = operation.path.find('}').expect("its end") + 1;
-        let path = format!("{}{id}{}", &operation.path[..begun], &operation.path[ended..]);
+        let path = format!("{}{id}{}", &operation.path[..started], &operation.path[ended..]);
         if operation.path.starts_with("/v1beta") {
             paths.push((operation.method.as_str(), path.replacen("/v1beta", "/v1", 1)));
         }

@@ -54,12 +54,12 @@ async fn chat(node: &Server, key: &str) -> (u16, Value) {
 
 /// Waits until a node answers a request with this key with this status. Returns the time it took.
 async fn until(node: &Server, key: &str, expected: u16) -> Duration {
-    let begun = Instant::now();
+    let started = Instant::now();
     while read(node.bare(Method::GET, "/v1/models").bearer_auth(key)).await.0 != expected {
-        assert!(begun.elapsed() < PATIENCE, "{expected} does not come");
+        assert!(started.elapsed() < PATIENCE, "{expected} does not come");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    begun.elapsed()
+    started.elapsed()
 }
 
 #[tokio::test]
@@ -93,9 +93,9 @@ async fn key_is_revoked_on_all_nodes_after_a_store_outage() {
     assert_eq!(read(admin(&one, Method::DELETE, "/keys/ci")).await.0, 503);
     assert_eq!(chat(&other, &secret).await.0, 200);
     store.resume();
-    let begun = Instant::now();
+    let started = Instant::now();
     while read(admin(&one, Method::DELETE, "/keys/ci")).await.0 != 200 {
-        assert!(begun.elapsed() < PATIENCE, "the store is not used again");
+        assert!(started.elapsed() < PATIENCE, "the store is not used again");
     }
     assert!(until(&other, &secret, 401).await < PATIENCE);
 }
@@ -137,7 +137,7 @@ async fn usage_and_budgets_are_shared_across_nodes() {
         assert_eq!(status, 200, "{answer}");
         tokens += answer["usage"]["total_tokens"].as_u64().expect("a count");
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let (status, report) = read(admin(&other, Method::GET, "/usage?key=ci&by=key")).await;
         let row = &report["usage"][0];
@@ -146,7 +146,7 @@ async fn usage_and_budgets_are_shared_across_nodes() {
         if (row["requests"].as_u64(), counted[0] + counted[1]) == (Some(5), tokens) {
             break;
         }
-        assert!(begun.elapsed() < PATIENCE, "{tokens} tokens expected: {status} {report}");
+        assert!(started.elapsed() < PATIENCE, "{tokens} tokens expected: {status} {report}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     // Spending on one node uses up the budget on the other.
@@ -154,13 +154,13 @@ async fn usage_and_budgets_are_shared_across_nodes() {
     let secret = create(&one, brief).await;
     until(&other, &secret, 200).await;
     assert_eq!(chat(&one, &secret).await.0, 200);
-    let begun = Instant::now();
+    let started = Instant::now();
     let refused = loop {
         let (status, answer) = chat(&other, &secret).await;
         if status == 429 {
             break answer;
         }
-        assert!(begun.elapsed() < PATIENCE, "the budget is not shared");
+        assert!(started.elapsed() < PATIENCE, "the budget is not shared");
     };
     assert_eq!(refused["error"]["code"], "insufficient_quota");
 }
@@ -197,18 +197,18 @@ async fn node_started_with_a_silent_store_serves_within_seconds() {
     let config =
         Config { store: Some(StoreUrl::new(&network.url_of(&store)).expect("an address")), ..node(&store) };
     network.set(Way::Silent);
-    let begun = Instant::now();
+    let started = Instant::now();
     let one = start_with(config).await;
     assert_eq!(chat(&one, KEY).await.0, 200);
     // An operation waits for 4 s.
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
     network.set(Way::Open);
     let secret = loop {
         let (status, issued) = read(admin(&one, Method::POST, "/keys").json(&json!({ "name": "ci" }))).await;
         if status == 201 {
             break issued["secret"].as_str().expect("a secret").to_owned();
         }
-        assert!(begun.elapsed() < PATIENCE, "{issued}");
+        assert!(started.elapsed() < PATIENCE, "{issued}");
     };
     until(&one, &secret, 200).await;
 }
@@ -249,14 +249,14 @@ async fn every_node_lists_the_running_nodes() {
     let called = |name: &str| Config { name: Some(name.to_owned()), ..node(&store) };
     let (one, other) = (start_with(called("one")).await, start_with(called("other")).await);
     let until_listed = async |expected: &[&str]| {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let nodes = listed(&one).await;
             let names: Vec<_> = nodes.iter().map(|node| node["name"].as_str().unwrap_or_default()).collect();
             if names == expected {
                 return nodes;
             }
-            assert!(begun.elapsed() < PATIENCE, "{expected:?} are expected: {nodes:?}");
+            assert!(started.elapsed() < PATIENCE, "{expected:?} are expected: {nodes:?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -359,7 +359,7 @@ async fn answers_made_during_a_store_outage_are_written_later() {
     let mut store = Postgres::start();
     let (one, other) = (start_with(node(&store)).await, start_with(node(&store)).await);
     store.stop();
-    let begun = Instant::now();
+    let started = Instant::now();
     let first = one.ask(RESPONSES, &ask("Say apples")).await;
     let id = first["id"].as_str().expect("an id");
     assert_eq!(told(&one, id).await, (200, first.clone()));
@@ -368,10 +368,10 @@ async fn answers_made_during_a_store_outage_are_written_later() {
     let (status, answer) = read(keyed()).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(read(keyed()).await, (200, answer));
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     store.resume();
     while told(&other, id).await != (200, first.clone()) {
-        assert!(begun.elapsed() < PATIENCE, "it is not written");
+        assert!(started.elapsed() < PATIENCE, "it is not written");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

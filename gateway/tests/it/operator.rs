@@ -101,14 +101,14 @@ async fn metrics_record_tokens_first_byte_and_duration() {
         asked.text().await.expect("a body");
         let tokens =
             |kind| format!("gatewright_tokens_total{{model=\"mine\",upstream=\"one\",kind=\"{kind}\"}}");
-        let begun = Instant::now();
+        let started = Instant::now();
         let text = loop {
             let text = metrics(&server).await;
             let read = [tokens("input"), tokens("output")].map(|name| value_so_far(&text, &name));
             if (read[0] - 3.0).abs() < 0.5 && (read[1] - 2.0).abs() < 0.5 {
                 break text;
             }
-            assert!(begun.elapsed() < PATIENCE, "{text}");
+            assert!(started.elapsed() < PATIENCE, "{text}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         };
         let of = |metric: &str| {
@@ -173,7 +173,7 @@ async fn attempts_are_counted_by_outcome() {
                 "gatewright_upstream_attempts_total{{upstream=\"{upstream}\",model=\"mine\",outcome=\"{outcome}\"}}"
             )
         };
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let text = metrics(&server).await;
             if (value_so_far(&text, &attempts(name, outcome)) - 1.0).abs() < 0.5 {
@@ -184,7 +184,7 @@ async fn attempts_are_counted_by_outcome() {
                 assert!(!is_helped || (helped - 1.0).abs() < 0.5, "{text}");
                 break;
             }
-            assert!(begun.elapsed() < PATIENCE, "{name}: {outcome} expected in:\n{text}");
+            assert!(started.elapsed() < PATIENCE, "{name}: {outcome} expected in:\n{text}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -192,7 +192,7 @@ async fn attempts_are_counted_by_outcome() {
 
 /// Waits until metrics have these values.
 async fn becomes(server: &Server, expected: &[(&str, f64)]) {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let asked = Instant::now();
         let text = metrics(server).await;
@@ -200,7 +200,7 @@ async fn becomes(server: &Server, expected: &[(&str, f64)]) {
         if expected.iter().all(|(name, number)| (value(&text, name) - number).abs() < f64::EPSILON) {
             return;
         }
-        assert!(begun.elapsed() < PATIENCE, "{expected:?} expected in:\n{text}");
+        assert!(started.elapsed() < PATIENCE, "{expected:?} expected in:\n{text}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

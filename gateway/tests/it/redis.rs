@@ -123,11 +123,11 @@ async fn granted(nodes: &[Arc<Server>; 2], key: &str, requests: usize) -> usize 
 async fn per_minute_limit_holds_exactly_across_gateways() {
     let nodes = Cluster::start(PATIENCE).await;
     let key = nodes.key("ci", json!({ "requests_per_minute": 60 })).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     let count = granted(&nodes.nodes, &key, 160).await;
     // Meanwhile, one request per second refills.
-    let most = 60 + usize::try_from(begun.elapsed().as_secs()).expect("few") + 1;
-    eprintln!("{count} of 160 granted in {:?}", begun.elapsed());
+    let most = 60 + usize::try_from(started.elapsed().as_secs()).expect("few") + 1;
+    eprintln!("{count} of 160 granted in {:?}", started.elapsed());
     assert!((60..=most).contains(&count), "{count}");
     assert_eq!(nodes.upstream.count(), count);
     for node in &nodes.nodes {
@@ -172,14 +172,14 @@ async fn tokens_spent_on_one_gateway_count_on_the_other() {
 async fn budget_holds_across_gateways() {
     let nodes = Cluster::start(PATIENCE).await;
     let key = nodes.key("ci", json!({ "tokens_per_day": 100 })).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut granted = 0;
     for turn in 0..60 {
         let (status, answer) = read(chat(&nodes.nodes[turn % 2], &key)).await;
         granted += usize::from(status == 200);
         assert!(status == 200 || answer["error"]["code"] == "insufficient_quota", "{answer}");
     }
-    eprintln!("{granted} of 60 granted in {:?}", begun.elapsed());
+    eprintln!("{granted} of 60 granted in {:?}", started.elapsed());
     // Twenty answers of five tokens. Spending is reported within some ten milliseconds; meanwhile the other gateway may grant one more.
     assert!((20..=23).contains(&granted), "{granted}");
     assert_eq!(nodes.upstream.count(), granted);
@@ -211,12 +211,12 @@ async fn killed_counter_server_under_load_falls_back_to_local_limits() {
     let mut nodes = Cluster::start(Duration::from_secs(2)).await;
     let key = nodes.key("ci", json!({ "requests_per_minute": 20 })).await;
     let free = nodes.key("free", json!({})).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     assert!(granted(&nodes.nodes, &key, 16).await <= 16);
     nodes.redis.stop();
     // Each gateway now has its own limit of twenty, and knows at least its own eight requests.
     let count = granted(&nodes.nodes, &key, 160).await;
-    let most = 24 + 2 * usize::try_from(begun.elapsed().as_secs()).expect("few") / 3 + 2;
+    let most = 24 + 2 * usize::try_from(started.elapsed().as_secs()).expect("few") / 3 + 2;
     eprintln!("{count} granted by two gateways without counters");
     assert!((4..=most).contains(&count), "{count} of {most}");
     for node in &nodes.nodes {
@@ -230,9 +230,9 @@ async fn killed_counter_server_under_load_falls_back_to_local_limits() {
         becomes(node, "shared").await;
     }
     // The server has lost its data, and the gateways restore it.
-    let begun = Instant::now();
+    let started = Instant::now();
     let count = granted(&nodes.nodes, &key, 80).await;
-    let most = 2 + usize::try_from(begun.elapsed().as_secs()).expect("few") / 3 + 20 / 4;
+    let most = 2 + usize::try_from(started.elapsed().as_secs()).expect("few") / 3 + 20 / 4;
     assert!(count <= most, "{count} of {most}");
 }
 
@@ -246,9 +246,9 @@ async fn hanging_counter_server_costs_one_bounded_wait() {
     nodes.redis.hang();
     let mut took = Vec::new();
     for _ in 0..20 {
-        let begun = Instant::now();
+        let started = Instant::now();
         assert_eq!(send(chat(one, &key)).await.status(), 200);
-        took.push(begun.elapsed());
+        took.push(started.elapsed());
     }
     eprintln!("with a server that hangs: {took:?}");
     // Only the first request waits.

@@ -104,7 +104,7 @@ async fn reloads_under_load_fail_no_request() {
             })
         })
         .collect();
-    let (mut turn, begun) = (0, Instant::now());
+    let (mut turn, started) = (0, Instant::now());
     for _ in 0..RELOADS {
         turn = (turn + 1) % sets.len();
         assert!(serving.control.reload(&sets[turn]).expect("reloaded").waiting.is_empty());
@@ -112,7 +112,7 @@ async fn reloads_under_load_fail_no_request() {
         let before = whole.count();
         while whole.count() < before + CLIENTS {
             assert!(
-                begun.elapsed() < PATIENCE && !clients.iter().any(tokio::task::JoinHandle::is_finished),
+                started.elapsed() < PATIENCE && !clients.iter().any(tokio::task::JoinHandle::is_finished),
                 "a client stopped"
             );
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -20,12 +20,12 @@ async fn push(node: &Server, document: &str) -> u16 {
 /// Waits until requests for a model get this status.
 async fn until(node: &Server, model: &str, expected: u16) -> Duration {
     let body = json!({ "model": model, "messages": [{ "role": "user", "content": "Say hi" }] });
-    let begun = Instant::now();
+    let started = Instant::now();
     while node.refused("/v1/chat/completions", &body).await.0 != expected {
-        assert!(begun.elapsed() < PATIENCE, "{expected} does not come");
+        assert!(started.elapsed() < PATIENCE, "{expected} does not come");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    begun.elapsed()
+    started.elapsed()
 }
 
 #[tokio::test]

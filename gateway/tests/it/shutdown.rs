@@ -109,8 +109,8 @@ fn held(seen: &Seen, gate: &Arc<Semaphore>) -> Vec<Step> {
     }
     let whole = spoken.events();
     let first = whole.find("hel").expect("the first text");
-    let (begun, rest) = whole.split_at(first + whole[first..].find("\n\n").expect("its end") + 2);
-    vec![Step::Write(format!("{STREAM_HEAD}{begun}").into()), gate, Step::Write(rest.into()), Step::Close]
+    let (started, rest) = whole.split_at(first + whole[first..].find("\n\n").expect("its end") + 2);
+    vec![Step::Write(format!("{STREAM_HEAD}{started}").into()), gate, Step::Write(rest.into()), Step::Close]
 }
 
 async fn connect(url: &str) -> std::io::Result<TcpStream> {

@@ -79,9 +79,9 @@ impl Turn {
             Self::Whole => json_answer(200, &completion("hello")),
             Self::Stream => stream(&chunks(&["hel", "lo"])),
             Self::Leaves => {
-                let begun = json!({"choices": [{"index": 0, "delta": {"content": "hel"}}],
+                let started = json!({"choices": [{"index": 0, "delta": {"content": "hel"}}],
                     "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}});
-                vec![Step::Write(format!("{STREAM_HEAD}data: {begun}\n\n").into()), Step::Hang]
+                vec![Step::Write(format!("{STREAM_HEAD}data: {started}\n\n").into()), Step::Hang]
             }
             Self::Fails => json_answer(500, &json!({"error": {"message": "no"}})),
         }
@@ -93,8 +93,8 @@ impl Turn {
         let mut response = send(asking.json(&self.question())).await;
         assert_eq!(response.status(), if self == Self::Fails { 500 } else { 200 }, "{self:?}");
         if self == Self::Leaves {
-            let begun = response.chunk().await.expect("bytes").expect("an event");
-            assert!(begun.starts_with(b"data: "), "{begun:?}");
+            let started = response.chunk().await.expect("bytes").expect("an event");
+            assert!(started.starts_with(b"data: "), "{started:?}");
             return;
         }
         let text = response.text().await.expect("a body");
@@ -170,9 +170,9 @@ impl Load {
 
     /// Waits for this many further requests.
     pub(crate) async fn answered(&self, further: usize) {
-        let (before, begun) = (self.done(), Instant::now());
+        let (before, started) = (self.done(), Instant::now());
         while self.done() < before + further {
-            assert!(begun.elapsed() < PATIENCE, "the requests wait for the store");
+            assert!(started.elapsed() < PATIENCE, "the requests wait for the store");
             assert!(!self.clients.iter().any(tokio::task::JoinHandle::is_finished), "a request failed");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
@@ -191,7 +191,7 @@ impl Load {
     /// Pauses the clients until the store has everything.
     async fn rests(&self) {
         self.order.send_replace(Order::Rest);
-        let begun = Instant::now();
+        let started = Instant::now();
         let is_stored = async || {
             let stored = self.metric("gatewright_usage_requests{state=\"stored\"}").await;
             // A request in progress would make the upstream's count higher.
@@ -199,7 +199,7 @@ impl Load {
             (stored - f64::from(asked)).abs() < 0.5 && self.waiting().await < 0.5
         };
         while !is_stored().await {
-            assert!(begun.elapsed() < PATIENCE, "the store does not receive everything");
+            assert!(started.elapsed() < PATIENCE, "the store does not receive everything");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -233,7 +233,7 @@ impl Load {
         let Counted { requests, complete } = counted;
         assert!(complete < requests && requests < self.done() as u64, "{counted:?}: each turn has come");
         let expected = [requests, complete, 0, 3 * requests, 2 * requests];
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let report = self.server.bare(Method::GET, "/admin/usage").bearer_auth(ADMIN);
             let (status, report) = read(report).await;
@@ -243,7 +243,7 @@ impl Load {
             if (status, counts) == (200, expected) {
                 break;
             }
-            assert!(begun.elapsed() < PATIENCE, "{expected:?} expected: {status} {report}");
+            assert!(started.elapsed() < PATIENCE, "{expected:?} expected: {status} {report}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let text = send(self.server.bare(Method::GET, "/metrics")).await.text().await.expect("text");
@@ -296,9 +296,9 @@ async fn ask(
             return;
         }
         let turn = Turn::ALL[next.fetch_add(1, Ordering::Relaxed) % Turn::ALL.len()];
-        let begun = Instant::now();
+        let started = Instant::now();
         turn.take(&server, &key).await;
-        took.lock().expect("no panic").push(begun.elapsed());
+        took.lock().expect("no panic").push(started.elapsed());
     }
 }
 

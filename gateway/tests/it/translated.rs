@@ -292,7 +292,7 @@ async fn adaptive_model_gets_an_effort_instead_of_a_budget() {
 #[tokio::test]
 async fn broken_translated_stream_ends_with_the_clients_error_event() {
     let event = |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().expect("a type"));
-    let begun = event(json!({"type": "message_start", "message": {"id": "msg_1", "type": "message",
+    let started = event(json!({"type": "message_start", "message": {"id": "msg_1", "type": "message",
         "role": "assistant", "model": "theirs", "content": [], "stop_reason": null, "stop_sequence": null,
         "usage": {"input_tokens": 3, "output_tokens": 1}}}))
         + &event(
@@ -303,7 +303,7 @@ async fn broken_translated_stream_ends_with_the_clients_error_event() {
         );
     let failed = event(json!({"type": "error", "error": {"type": "overloaded_error", "message": "full"}}));
     for (events, code) in
-        [(begun.clone(), "upstream_error"), (begun.clone() + &failed, "server_is_overloaded")]
+        [(started.clone(), "upstream_error"), (started.clone() + &failed, "server_is_overloaded")]
     {
         let scripted = Scripted::start([stream(&events)]).await;
         let mut settings = config(vec![upstream("one", Kind::Messages, &scripted.url)]);

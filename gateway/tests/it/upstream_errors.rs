@@ -92,9 +92,9 @@ async fn upstream_error_details_are_redacted_and_bounded() {
 
 #[tokio::test]
 async fn stream_error_keeps_the_upstreams_details() {
-    let begun = chunks(&["Hel"]).replace("data: [DONE]\n\n", "");
+    let started = chunks(&["Hel"]).replace("data: [DONE]\n\n", "");
     let error = r#"{"error":{"message":"bad","type":"odd_error","inner":{"n":[1.5]}},"trace":7}"#;
-    let scripted = Scripted::start([stream(&format!("{begun}data: {error}\n\n"))]).await;
+    let scripted = Scripted::start([stream(&format!("{started}data: {error}\n\n"))]).await;
     let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
     let events = server.stream(CHAT, &question(true)).await;
     let last = events.last().expect("events").json();

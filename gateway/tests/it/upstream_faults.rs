@@ -96,11 +96,11 @@ async fn upstream_request_is_cancelled_when_the_client_disconnects() {
         (false, "HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{\"ch".to_owned(), false),
     ];
     let cases = stages.into_iter().flat_map(|stage| [(stage.clone(), false), (stage, true)]);
-    join_all(cases.map(async |((streams, begun, answers), resets)| {
-        is_given_up(&format!("a client of chat after {begun:?}, reset: {resets}"), async || {
+    join_all(cases.map(async |((streams, started, answers), resets)| {
+        is_given_up(&format!("a client of chat after {started:?}, reset: {resets}"), async || {
             let mut steps = vec![Step::Hang];
-            if !begun.is_empty() {
-                steps.insert(0, Step::Write(begun.clone().into()));
+            if !started.is_empty() {
+                steps.insert(0, Step::Write(started.clone().into()));
             }
             let mut scripted = Scripted::start([steps]).await;
             let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;

@@ -182,7 +182,7 @@ async fn image_usage_is_counted_by_model_and_upstream() {
 
 /// The only usage row, once it exists.
 pub(crate) async fn usage_row(server: &Server, admin: &str) -> Value {
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     loop {
         let path = "/admin/usage?by=model,upstream";
         let (status, report) = read(server.bare(Method::GET, path).bearer_auth(admin)).await;
@@ -191,7 +191,7 @@ pub(crate) async fn usage_row(server: &Server, admin: &str) -> Value {
         if let [row] = &*rows {
             return row.clone();
         }
-        assert!(rows.is_empty() && begun.elapsed().as_secs() < 20, "{rows:?}");
+        assert!(rows.is_empty() && started.elapsed().as_secs() < 20, "{rows:?}");
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
 }

@@ -482,9 +482,9 @@ async fn file_of_the_upstreams_own_origin_is_fetched_without_the_key() {
 }
 
 async fn wait_for(is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "the condition did not become true");
+        assert!(started.elapsed() < Duration::from_secs(30), "the condition did not become true");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -236,11 +236,11 @@ pub(crate) fn message() -> Value {
 
 /// The same response as events.
 pub(crate) fn message_events() -> Vec<Value> {
-    let mut begun = message();
-    begun["content"] = json!([]);
-    begun["stop_reason"] = Value::Null;
+    let mut started = message();
+    started["content"] = json!([]);
+    started["stop_reason"] = Value::Null;
     vec![
-        json!({ "type": "message_start", "message": begun }),
+        json!({ "type": "message_start", "message": started }),
         json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
         json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": "hello" } }),
         json!({ "type": "content_block_stop", "index": 0 }),

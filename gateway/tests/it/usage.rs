@@ -50,11 +50,11 @@ async fn usage(server: &Server, query: &str) -> Vec<Value> {
 
 /// The only row of a report, once it counts this many requests.
 async fn row_of(server: &Server, query: &str, requests: u64) -> Value {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         match &*usage(server, query).await {
             [row] if row["requests"] == requests => return row.clone(),
-            rows => assert!(begun.elapsed() < Duration::from_secs(10), "{requests}: {rows:?}"),
+            rows => assert!(started.elapsed() < Duration::from_secs(10), "{requests}: {rows:?}"),
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -163,10 +163,10 @@ async fn locked_database_delays_no_request_and_loses_no_usage() {
     let ask = async || {
         let (mut tokens, mut took) = (0, Vec::new());
         for _ in 0..25 {
-            let begun = Instant::now();
+            let started = Instant::now();
             let (status, answer) = read(chat(&server, &key, false)).await;
             assert_eq!(status, 200, "{answer}");
-            took.push(begun.elapsed());
+            took.push(started.elapsed());
             tokens += answer["usage"]["total_tokens"].as_u64().expect("a count");
         }
         (tokens, took)
@@ -212,9 +212,9 @@ async fn gateway_started_with_a_locked_database_loads_keys_later() {
     let (status, refused) = read(chat(&server, &key, false)).await;
     assert_eq!((status, &refused["error"]["code"]), (503, &json!("server_is_overloaded")));
     other.close().await.expect("the lock is released");
-    let begun = Instant::now();
+    let started = Instant::now();
     while send(chat(&server, &key, false)).await.status() != 200 {
-        assert!(begun.elapsed() < Duration::from_secs(20), "the keys were not read");
+        assert!(started.elapsed() < Duration::from_secs(20), "the keys were not read");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

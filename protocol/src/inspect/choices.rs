@@ -40,7 +40,7 @@ impl StreamChoice<'_> {
 /// The choices of a stream, one bit each; those beyond the last bit share it.
 #[derive(Debug, Default)]
 pub(super) struct ChoiceTracker {
-    begun: u128,
+    started: u128,
     finished: u128,
 }
 
@@ -49,7 +49,7 @@ impl ChoiceTracker {
         for (place, choice) in (0..).zip(choices) {
             let index: Option<u32> = choice.index.and_then(|index| index.get().parse().ok());
             let bit = 1 << index.unwrap_or(place).min(u128::BITS - 1);
-            self.begun |= bit;
+            self.started |= bit;
             if choice.has_finished(protocol) {
                 self.finished |= bit;
             }
@@ -58,6 +58,6 @@ impl ChoiceTracker {
 
     /// Whether all requested choices have finished, and every choice that has begun.
     pub(super) fn have_finished(&self, wanted: u32) -> bool {
-        self.begun == self.finished && self.finished.count_ones() >= wanted.clamp(1, u128::BITS)
+        self.started == self.finished && self.finished.count_ones() >= wanted.clamp(1, u128::BITS)
     }
 }

@@ -90,14 +90,14 @@ fn forced_tool_call_takes_precedence_over_thinking() {
 #[test]
 fn prefilled_answer_takes_precedence_over_thinking() {
     let user = json!({ "role": "user", "content": "x" });
-    let begun = json!({ "role": "assistant", "content": "y" });
+    let started = json!({ "role": "assistant", "content": "y" });
     let blank = json!({ "role": "user", "content": " " });
     for instructions in
         [json!({ "role": "system", "content": "z" }), json!({ "role": "developer", "content": "z" })]
     {
         for messages in [
-            vec![user.clone(), begun.clone()],
-            vec![user.clone(), begun.clone(), instructions.clone(), blank.clone()],
+            vec![user.clone(), started.clone()],
+            vec![user.clone(), started.clone(), instructions.clone(), blank.clone()],
         ] {
             let request = json!({ "messages": messages, "reasoning_effort": "high" });
             for way in [Thinking::Budget, Thinking::Adaptive] {

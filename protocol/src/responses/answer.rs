@@ -230,7 +230,7 @@ impl ResponseEnvelope {
     }
 
     /// The response while in progress.
-    pub(super) fn begun(&self) -> Map<String, Value> {
+    pub(super) fn started(&self) -> Map<String, Value> {
         self.repeated.clone()
     }
 

@@ -9,8 +9,8 @@ use crate::inspect::StreamInspector;
 
 /// The event that ends a failed stream: the response as far as it has come. `now`: Unix time in seconds.
 pub(super) fn event(error: &StreamError<'_>, inspector: &StreamInspector, now: u64) -> String {
-    let begun = inspector.begun.as_deref().and_then(|begun| serde_json::from_str(begun.get()).ok());
-    let mut response: Value = begun.unwrap_or_else(|| {
+    let started = inspector.started.as_deref().and_then(|started| serde_json::from_str(started.get()).ok());
+    let mut response: Value = started.unwrap_or_else(|| {
         json!({
             "id": format!("resp_{}", Uuid::new_v4().simple()), "object": "response",
             "created_at": now, "output": [], "incomplete_details": null,

@@ -40,7 +40,7 @@ struct GrammarPart {
 }
 
 struct GrammarItem {
-    begun: Value,
+    started: Value,
     parts: BTreeMap<PartKey, GrammarPart>,
     input: String,
     said: bool,
@@ -113,12 +113,12 @@ impl ResponsesGrammar {
         if *index != next {
             transcript.fault("items_are_numbered", format!("item {index} where {next} is next"));
         }
-        let begun = data["item"].clone();
-        if begun["id"].as_str().is_none_or(str::is_empty) {
+        let started = data["item"].clone();
+        if started["id"].as_str().is_none_or(str::is_empty) {
             transcript.fault("an_item_stays_itself", format!("item {index} has no id"));
         }
         self.items.push(GrammarItem {
-            begun,
+            started,
             parts: BTreeMap::new(),
             input: String::new(),
             said: false,
@@ -133,10 +133,10 @@ impl ResponsesGrammar {
             transcript.fault("events_are_of_an_open_item", format!("{kind} of item {index:?}"));
             return;
         };
-        if !data["item_id"].is_null() && data["item_id"] != item.begun["id"] {
+        if !data["item_id"].is_null() && data["item_id"] != item.started["id"] {
             transcript.fault(
                 "an_item_stays_itself",
-                format!("{kind} of {} in {}", data["item_id"], item.begun["id"]),
+                format!("{kind} of {} in {}", data["item_id"], item.started["id"]),
             );
         }
         if kind == "response.output_item.done" {
@@ -290,10 +290,10 @@ impl GrammarItem {
     fn finish(&mut self, item: &Value, transcript: &mut Transcript) {
         let kind = text(item, "type");
         for name in ["id", "type", "call_id", "name"] {
-            if item[name] != self.begun[name] {
+            if item[name] != self.started[name] {
                 transcript.fault(
                     "an_item_stays_itself",
-                    format!("{name} was {}, is {}", self.begun[name], item[name]),
+                    format!("{name} was {}, is {}", self.started[name], item[name]),
                 );
             }
         }

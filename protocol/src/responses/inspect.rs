@@ -60,7 +60,7 @@ pub(super) fn event(
         if let Some(response) =
             response.filter(|_| told.len() <= MAX_KEPT_BYTES && told.as_ptr() != data.as_ptr())
         {
-            inspector.begun = Some(response.to_owned());
+            inspector.started = Some(response.to_owned());
         }
         let seen = inspector.failed(failure);
         // The stream has sent its final event.
@@ -72,8 +72,8 @@ pub(super) fn event(
         if response.get().starts_with('{') {
             inspector.ended_with = Some(lazy_json::place(data, response));
         }
-    } else if inspector.begun.is_none() && response.get().len() <= MAX_KEPT_BYTES {
-        inspector.begun = Some(response.to_owned());
+    } else if inspector.started.is_none() && response.get().len() <= MAX_KEPT_BYTES {
+        inspector.started = Some(response.to_owned());
     }
     Ok(inspector.renamed(data, model))
 }

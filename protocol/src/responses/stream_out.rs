@@ -154,7 +154,7 @@ impl StreamOut for ResponsesStreamWriter {
         }
         self.start(None, None, None, bytes);
         let code = failure.code.as_deref().unwrap_or(failure::code_of(failure.kind).code);
-        let mut response = self.record().begun();
+        let mut response = self.record().started();
         response.insert("status".to_owned(), json!("failed"));
         response.insert("error".to_owned(), json!({ "code": code, "message": failure.message }));
         response.insert("output".to_owned(), std::mem::take(&mut self.output).into());
@@ -189,9 +189,9 @@ impl ResponsesStreamWriter {
     ) {
         if self.record.is_none() {
             let record = ResponseEnvelope::new(&self.context, id, created).served_by(service_tier);
-            let begun = self.record.insert(record).begun();
-            self.of_response("response.created", begun.clone(), bytes);
-            self.of_response("response.in_progress", begun, bytes);
+            let started = self.record.insert(record).started();
+            self.of_response("response.created", started.clone(), bytes);
+            self.of_response("response.in_progress", started, bytes);
         }
     }
 
@@ -257,8 +257,8 @@ impl ResponsesStreamWriter {
                     content.push(written);
                 }
                 let part = TextPart { is_refusal, begin: self.length, ..TextPart::default() };
-                let begun = json!({ "content_index": content.len(), "part": part.written() });
-                self.event("response.content_part.added", &id, begun, bytes);
+                let started = json!({ "content_index": content.len(), "part": part.written() });
+                self.event("response.content_part.added", &id, started, bytes);
                 part
             }
         };

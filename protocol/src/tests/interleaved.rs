@@ -82,22 +82,22 @@ fn collected(events: &Value) -> Value {
 fn stream_keeps_the_order_of_its_parts() {
     let mut stream = vec![json!({ "type": "message_start", "message": { "id": "msg_1", "model": "m" } })];
     for (index, block) in blocks().as_array().into_iter().flatten().enumerate() {
-        let mut begun = block.clone();
+        let mut started = block.clone();
         let mut pieces = Vec::new();
         match block["type"].as_str() {
             Some("thinking") => {
-                begun["thinking"] = "".into();
-                begun["signature"] = "".into();
+                started["thinking"] = "".into();
+                started["signature"] = "".into();
                 pieces.push(json!({ "type": "thinking_delta", "thinking": block["thinking"] }));
                 pieces.push(json!({ "type": "signature_delta", "signature": block["signature"] }));
             }
             Some("text") => {
-                begun["text"] = "".into();
+                started["text"] = "".into();
                 pieces.push(json!({ "type": "text_delta", "text": block["text"] }));
             }
             _ => {}
         }
-        stream.push(json!({ "type": "content_block_start", "index": index, "content_block": begun }));
+        stream.push(json!({ "type": "content_block_start", "index": index, "content_block": started }));
         let piece = |delta| json!({ "type": "content_block_delta", "index": index, "delta": delta });
         stream.extend(pieces.into_iter().map(piece));
         stream.push(json!({ "type": "content_block_stop", "index": index }));

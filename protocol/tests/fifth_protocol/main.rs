@@ -144,7 +144,7 @@ fn unknown_finish_reason_is_kept_for_clients() {
 #[test]
 fn stream_reaches_every_client() {
     let events = [
-        r#"{"model":"theirs","begun":true}"#,
+        r#"{"model":"theirs","started":true}"#,
         r#"{"more":"La"}"#,
         r#"{"more":"ter."}"#,
         r#"{"why":"done","tokens":[7,2]}"#,
@@ -190,9 +190,9 @@ fn its_clients_reach_every_upstream() {
 #[test]
 fn its_events_pass_through_with_the_clients_name_for_the_model() {
     let mut inspector = StreamInspector::new(LINES, "mine", false);
-    let begun = r#"{"model":"theirs","begun":true}"#;
-    let EventAction::Rename(at) = inspector.event(None, begun) else { panic!("the model is another") };
-    assert_eq!(&begun[at], r#""theirs""#);
+    let started = r#"{"model":"theirs","started":true}"#;
+    let EventAction::Rename(at) = inspector.event(None, started) else { panic!("the model is another") };
+    assert_eq!(&started[at], r#""theirs""#);
     assert!(matches!(inspector.event(None, r#"{"more":"Later."}"#), EventAction::Pass));
     assert!(matches!(inspector.event(None, r#"{"why":"done","tokens":[7,2]}"#), EventAction::Pass));
     let usage = Usage { input: Some(7), output: Some(2), ..Usage::default() };

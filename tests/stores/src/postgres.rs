@@ -146,11 +146,15 @@ impl Postgres {
         }
         server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.server = Some(server.spawn().expect("setpriv of util-linux"));
-        let begun = Instant::now();
+        let started = Instant::now();
         while !self.is_ready() {
             let server = self.server.as_mut().expect("a server");
             let ended = server.try_wait().expect("its state");
-            assert!(ended.is_none() && begun.elapsed() < PATIENCE, "Postgres does not start: {}", self.log());
+            assert!(
+                ended.is_none() && started.elapsed() < PATIENCE,
+                "Postgres does not start: {}",
+                self.log()
+            );
             sleep(Duration::from_millis(20));
         }
     }

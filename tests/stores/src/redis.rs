@@ -95,11 +95,11 @@ impl Redis {
         let mut server = command(program(), "KILL");
         server.arg(self.place("settings")).stdin(Stdio::null()).stdout(log).stderr(Stdio::null());
         self.server = Some(server.spawn().expect("setpriv of util-linux"));
-        let begun = Instant::now();
+        let started = Instant::now();
         while !self.answers() {
             let server = self.server.as_mut().expect("a server");
             let ended = server.try_wait().expect("its state");
-            assert!(ended.is_none() && begun.elapsed() < PATIENCE, "Redis does not start: {}", self.log());
+            assert!(ended.is_none() && started.elapsed() < PATIENCE, "Redis does not start: {}", self.log());
             sleep(Duration::from_millis(10));
         }
     }

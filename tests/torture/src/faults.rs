@@ -218,12 +218,13 @@ mod tests {
         for seed in 0..10 {
             let steps = plan(seed, Duration::from_hours(1), Some(absent));
             for fault in ABSENCES {
-                let ends = |begun: &Step| {
-                    steps.iter().find(|step| step.fault == fault && !step.begins && step.at > begun.at)
+                let ends = |started: &Step| {
+                    steps.iter().find(|step| step.fault == fault && !step.begins && step.at > started.at)
                 };
-                let begun = steps.iter().filter(|step| step.fault == fault && step.begins);
-                let lasting =
-                    begun.filter(|begun| ends(begun).expect("an end").at >= begun.at + absent).count();
+                let started = steps.iter().filter(|step| step.fault == fault && step.begins);
+                let lasting = started
+                    .filter(|started| ends(started).expect("an end").at >= started.at + absent)
+                    .count();
                 assert!((2..=20).contains(&lasting), "{seed}: {fault:?} {lasting} times");
             }
         }

@@ -129,9 +129,9 @@ struct Bench<'w> {
 impl Bench<'_> {
     /// The cost of work that does this many things. `nodes`: how many gateways do it.
     fn took(&self, nodes: usize, work: impl FnOnce() -> Result<usize>) -> Result<Took> {
-        let (before, stored, begun) = (self.used(nodes)?, self.world.bucket_answered(), Instant::now());
+        let (before, stored, started) = (self.used(nodes)?, self.world.bucket_answered(), Instant::now());
         let count = work()?;
-        let wall = begun.elapsed();
+        let wall = started.elapsed();
         // Pending data is written.
         std::thread::sleep(Duration::from_secs(1));
         let after = self.used(nodes)?;
@@ -192,9 +192,9 @@ impl Bench<'_> {
                 }
             }
         }
-        let begun = Instant::now();
+        let started = Instant::now();
         while !tasks.iter().all(|task| self.world.receiver.was_notified(task)) {
-            if begun.elapsed() > PATIENCE {
+            if started.elapsed() > PATIENCE {
                 bail!("not all videos end within {PATIENCE:?}");
             }
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -154,10 +154,10 @@ impl Load {
             client.await?;
         }
         let mut random = StdRng::seed_from_u64(self.seed);
-        let begun = Instant::now();
-        self.finish_all(begun, &mut random).await;
+        let started = Instant::now();
+        self.finish_all(started, &mut random).await;
         // The clients stopped after the last fault.
-        tokio::time::sleep(BACK.saturating_sub(begun.elapsed())).await;
+        tokio::time::sleep(BACK.saturating_sub(started.elapsed())).await;
         join_all((0..=ALONE).map(|node| self.ask_all(node, random.random()))).await;
         self.repeat_all(&mut random).await;
         // An hour has tens of thousands of keys: to repeat them all takes longer than everything may.
@@ -179,7 +179,7 @@ impl Load {
             join_all(fetches).await;
         }
         // What was spent has to count meanwhile.
-        tokio::time::sleep(Duration::from_secs(12).saturating_sub(begun.elapsed())).await;
+        tokio::time::sleep(Duration::from_secs(12).saturating_sub(started.elapsed())).await;
         self.end.store(true, Ordering::Relaxed);
         working.limited.await?;
         self.count().await?;
@@ -192,12 +192,12 @@ impl Load {
     }
 
     /// Waits until nothing is pending for any task. Returns the number of tasks that take too long, since `begun`.
-    async fn finish_all(&self, begun: Instant, random: &mut StdRng) -> usize {
+    async fn finish_all(&self, started: Instant, random: &mut StdRng) -> usize {
         let tasks = u32::try_from(self.tasks().len()).unwrap_or(u32::MAX);
         let patience = SETTLING.max(SETTLING_OF_TASK.saturating_mul(tasks));
         loop {
             let waiting = self.waiting();
-            if waiting.is_empty() || begun.elapsed() > patience {
+            if waiting.is_empty() || started.elapsed() > patience {
                 return waiting.len();
             }
             for some in waiting.chunks(AT_ONCE) {
@@ -375,10 +375,10 @@ impl Load {
     /// Records the stores' counts, once they no longer change.
     async fn count(&self) -> Result<()> {
         for node in [0, ALONE] {
-            let (begun, mut steady) = (Instant::now(), Instant::now());
+            let (started, mut steady) = (Instant::now(), Instant::now());
             let mut counted = None;
             while steady.elapsed() < STEADY {
-                if begun.elapsed() > SETTLING {
+                if started.elapsed() > SETTLING {
                     bail!("the usage at node {node} does not come to an end");
                 }
                 let now = self.clients.usage(node).await;

@@ -130,20 +130,20 @@ fn torture(program: &Path, folder: &Path, plan: &[Step], time: Duration, seed: u
     let clients = Clients::new(Arc::clone(&history), world.urls(), KEY, ADMIN_KEY)?;
     let load = Load::new(clients, Arc::clone(&world.receiver), world.hook.clone(), seed);
     let working = runtime.block_on(async { load.start() });
-    let begun = Instant::now();
+    let started = Instant::now();
     for step in plan {
-        sleep(step.at.saturating_sub(begun.elapsed()));
+        sleep(step.at.saturating_sub(started.elapsed()));
         world.is_well()?;
-        eprintln!("{:7.1} s  {} {:?}", begun.elapsed().as_secs_f64(), verb(step.begins), step.fault);
+        eprintln!("{:7.1} s  {} {:?}", started.elapsed().as_secs_f64(), verb(step.begins), step.fault);
         world.take(*step)?;
     }
-    sleep(time.saturating_sub(begun.elapsed()));
+    sleep(time.saturating_sub(started.elapsed()));
     history.add(Event::Quiet);
-    eprintln!("{:7.1} s  quiet", begun.elapsed().as_secs_f64());
+    eprintln!("{:7.1} s  quiet", started.elapsed().as_secs_f64());
     let settled = runtime.block_on(load.settle(working));
     let well = world.is_well().and_then(|()| world.stop()).and_then(|()| world.check_stores());
     let lines = history.take();
-    eprintln!("{:7.1} s  over: {:?}", begun.elapsed().as_secs_f64(), load.ends());
+    eprintln!("{:7.1} s  over: {:?}", started.elapsed().as_secs_f64(), load.ends());
     eprintln!("{} requests to the bucket, {} lines of history", world.bucket_answered(), lines.len());
     eprintln!("peak memory of the nodes: {:?} MiB", world.peaks_of_memory());
     show(&lines, &checker::check(&lines, PROMISES))?;

@@ -114,12 +114,12 @@ impl Node {
         self.note_memory();
         self.signal(Signal::TERM)?;
         let Some(mut child) = self.child.take() else { return Ok(()) };
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             match child.try_wait()? {
                 Some(status) if status.success() => return Ok(()),
                 Some(status) => bail!("node {} was told to stop, and ended with {status}", self.number),
-                None if begun.elapsed() > STOPPING => {
+                None if started.elapsed() > STOPPING => {
                     child.kill()?;
                     child.wait()?;
                     bail!("node {} does not stop within {STOPPING:?}", self.number);

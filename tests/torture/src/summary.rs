@@ -31,7 +31,7 @@ impl Summary {
                     open.push((*fault, line.at));
                 }
                 Event::Fault { fault, begins: false } => {
-                    if let Some(place) = open.iter().position(|(begun, _)| begun == fault) {
+                    if let Some(place) = open.iter().position(|(started, _)| started == fault) {
                         let (_, since) = open.swap_remove(place);
                         let longest = &mut summary.faults.entry(kind_of(*fault)).or_default().1;
                         *longest = (*longest).max(line.at - since);

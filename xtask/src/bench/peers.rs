@@ -66,9 +66,9 @@ pub(crate) fn free_port() -> Result<u16> {
 }
 
 fn wait_for(host: &str) -> Result<()> {
-    let begun = Instant::now();
+    let started = Instant::now();
     while TcpStream::connect(host).is_err() {
-        if begun.elapsed() > START {
+        if started.elapsed() > START {
             bail!("nothing listens at {host} after {} s", START.as_secs());
         }
         std::thread::sleep(Duration::from_millis(100));

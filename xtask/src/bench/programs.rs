@@ -86,9 +86,9 @@ fn start(way: &Contender, ours: &OurPackages, count: u32) -> Result<Figure> {
             Program::NodeStart => node(way, ours, "start"),
             _ => python(Registry::Python, ours, &root().join("bench/python/start.py")),
         };
-        let begun = Instant::now();
+        let started = Instant::now();
         let told = output(call.arg(way.task))?;
-        let wall_us = begun.elapsed().as_secs_f64() * 1e6;
+        let wall_us = started.elapsed().as_secs_f64() * 1e6;
         figures.push(Figure { wall_us, ..Figure::read(&told)? });
     }
     figures.sort_by(|one, other| one.cpu_us.total_cmp(&other.cpu_us));
@@ -132,7 +132,7 @@ fn lines(judge: &str, ours: &OurPackages, setting: &Setting, count: u32) -> Resu
     let told = documents.verdicts();
     call.stdin(Stdio::null()).stdout(File::create(&told)?);
     let ticks = ticks_of_children()?;
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut child = call.spawn().with_context(|| format!("cannot start {}", shown(&call)))?;
     let mut peak_kb = 0;
     let status = loop {
@@ -142,7 +142,7 @@ fn lines(judge: &str, ours: &OurPackages, setting: &Setting, count: u32) -> Resu
         }
         std::thread::sleep(GLANCE);
     };
-    let wall_us = begun.elapsed().as_secs_f64() * 1e6;
+    let wall_us = started.elapsed().as_secs_f64() * 1e6;
     ensure!(status.success(), "{} ended with {status}", shown(&call));
     let valid = Documents::count_valid(&told)?;
     if valid != u64::from(count) {

@@ -68,12 +68,12 @@ impl LitellmProxy {
     /// Waits until it is ready. A listening port is not enough: a connection to a free port may connect to
     /// itself.
     pub(super) fn wait(&mut self) -> Result<()> {
-        let (begun, host) = (Instant::now(), self.address.trim_start_matches("http://"));
+        let (started, host) = (Instant::now(), self.address.trim_start_matches("http://"));
         while !lives(host) {
             if let Some(status) = self.child.try_wait()? {
                 bail!("LiteLLM's proxy ended with {status}; see litellm.log in target/clients");
             }
-            if begun.elapsed() > START {
+            if started.elapsed() > START {
                 bail!("LiteLLM's proxy does not answer after {} s", START.as_secs());
             }
             std::thread::sleep(Duration::from_millis(200));

@@ -99,10 +99,10 @@ mod tests {
         let studio = BlockingPool::of(1);
         let drawn = Arc::new(AtomicUsize::new(0));
         let (brush, go_on) = mpsc::channel::<()>();
-        let begun = Arc::clone(&drawn);
+        let started = Arc::clone(&drawn);
         let mut waiting = Box::pin(studio.work(move |budget| {
             let pictures = pictures(10, budget, |_| {
-                begun.fetch_add(1, Ordering::SeqCst);
+                started.fetch_add(1, Ordering::SeqCst);
                 _ = go_on.recv();
                 Vec::new()
             });

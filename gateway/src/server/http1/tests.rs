@@ -213,7 +213,7 @@ async fn header_timeout_restarts_with_each_request_not_each_byte() {
         tokio::time::sleep(Duration::from_secs(4)).await;
         client.write_all(post("/a", "1").as_bytes()).await.expect("sent");
     }
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     for byte in b"GET / HTTP/1.1" {
         tokio::time::sleep(Duration::from_secs(1)).await;
         if client.write_all(&[*byte]).await.is_err() {
@@ -221,7 +221,7 @@ async fn header_timeout_restarts_with_each_request_not_each_byte() {
         }
     }
     served.await.expect("no panic").expect("no failure");
-    assert!(begun.elapsed() < Duration::from_secs(7), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(7), "{:?}", started.elapsed());
     assert_eq!(service.0.lock().expect("no panic").len(), 3);
 }
 
@@ -291,10 +291,10 @@ async fn maximum_header_timeout_means_no_timeout() {
 #[tokio::test(start_paused = true)]
 async fn first_request_head_has_a_shorter_timeout() {
     let settings = Settings { header_timeout: MAX_FIRST_HEAD * 3, ..settings() };
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     let (_silent, _, served) = start(settings.clone());
     served.await.expect("no panic").expect("no failure");
-    assert_eq!(begun.elapsed().as_secs(), MAX_FIRST_HEAD.as_secs());
+    assert_eq!(started.elapsed().as_secs(), MAX_FIRST_HEAD.as_secs());
     let (mut client, service, _served) = start(settings);
     for _ in 0..2 {
         client.write_all(post("/a", "1").as_bytes()).await.expect("sent");
@@ -321,15 +321,15 @@ async fn draining_closes_a_connection_after_its_current_request() {
     let settings = settings();
     let draining = settings.draining.clone();
     let (mut idle, _, idles) = start(settings.clone());
-    let (mut begun, _, works) = start(settings);
-    begun.write_all(b"POST /a HTTP/1.1\r\nhost: x\r\nconte").await.expect("sent");
+    let (mut started, _, works) = start(settings);
+    started.write_all(b"POST /a HTTP/1.1\r\nhost: x\r\nconte").await.expect("sent");
     tokio::task::yield_now().await;
     draining.cancel();
     idles.await.expect("no panic").expect("no failure");
     assert_eq!(idle.read(&mut [0]).await.expect("read"), 0);
-    begun.write_all(b"nt-length: 2\r\n\r\nok").await.expect("sent");
+    started.write_all(b"nt-length: 2\r\n\r\nok").await.expect("sent");
     let mut said = String::new();
-    begun.read_to_string(&mut said).await.expect("read");
+    started.read_to_string(&mut said).await.expect("read");
     assert!(said.contains("connection: close\r\n") && said.ends_with("ok"), "{said}");
     works.await.expect("no panic").expect("no failure");
 }

@@ -230,9 +230,9 @@ impl FileReservation {
         }
         let mut swept = false;
         loop {
-            let begun = Instant::now();
+            let started = Instant::now();
             let taken = self.files.store.taken_by_files(owner).await.map_err(|error| untold(&error))?;
-            self.files.counts.note(owner, begun, taken);
+            self.files.counts.note(owner, started, taken);
             let Some(full) = self.bounds(taken, all, own, more).find(BoundCheck::is_full) else {
                 return Ok(());
             };

@@ -329,9 +329,9 @@ async fn file_that_waited_too_long_for_the_store_is_not_recorded() {
     let file = room.write(FileKind::Mp4).await.expect("begun");
     std::fs::rename(folder.path().join("a.db"), folder.path().join("away")).expect("taken");
     tokio::time::pause();
-    let begun = Instant::now();
-    assert!(file.finish(LIFETIME, begun + 10 * sweeping::LEFT).await.is_err());
-    assert!(begun.elapsed() < sweeping::LEFT, "{:?}", begun.elapsed());
+    let started = Instant::now();
+    assert!(file.finish(LIFETIME, started + 10 * sweeping::LEFT).await.is_err());
+    assert!(started.elapsed() < sweeping::LEFT, "{:?}", started.elapsed());
 }
 
 #[tokio::test]

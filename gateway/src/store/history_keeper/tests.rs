@@ -132,7 +132,7 @@ async fn busy_or_unavailable_store_delays_briefly_and_loses_nothing() {
     assert!(keeper.written().await);
     let turns =
         keeper.look_ups.acquire_many(u32::try_from(MAX_LOOK_UPS).expect("a few")).await.expect("all turns");
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     assert_eq!(sought(&history, &keeper, "a").await, Some((Some("one".to_owned()), false)));
     assert!(keeper.seek("key", "unknown").await.is_err());
     drop(turns);
@@ -141,10 +141,10 @@ async fn busy_or_unavailable_store_delays_briefly_and_loses_nothing() {
     keep(&history, "b", "two", None);
     assert!(!keeper.written().await);
     assert_eq!(sought(&history, &keeper, "b").await, Some((Some("two".to_owned()), false)));
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     let (second, reading) = self::history(&database(&folder));
     while sought(&second, &reading, "b").await.is_none() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "it is not written");
+        assert!(started.elapsed() < Duration::from_mins(1), "it is not written");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

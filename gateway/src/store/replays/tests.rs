@@ -147,7 +147,7 @@ async fn keys_hold_locally_and_answers_queue_while_the_store_is_away() {
         panic!("not the first")
     };
     std::fs::rename(&file, &away).expect("taken");
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     turn.answered(text("one"), ROOM).await;
     answer(&replays, "meanwhile", "{}", text("two")).await;
     let Ok(ReplayDecision::First(turn)) = begin(&replays, "long", "{}").await else {
@@ -157,12 +157,12 @@ async fn keys_hold_locally_and_answers_queue_while_the_store_is_away() {
     for (key, answer) in [("before", "one"), ("meanwhile", "two")] {
         assert_eq!(again(&replays, key, "{}").await.as_deref(), Ok(answer));
     }
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
     std::fs::rename(&away, &file).expect("put back");
     turn.answered(text("three"), ROOM).await;
     // Once it is back, the store has everything, including requests begun without it.
     while !replays.waiting().is_empty() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "it is not written");
+        assert!(started.elapsed() < Duration::from_mins(1), "it is not written");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let other = lasting(&store);
@@ -180,9 +180,9 @@ async fn stored_answer_wins_over_one_made_during_an_outage() {
     one.health.fails("it is away");
     answer(&one, "k", "{}", text("made without it")).await;
     answer(&other, "k", "{}", text("made with it")).await;
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     while !one.waiting().is_empty() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "it waits forever");
+        assert!(started.elapsed() < Duration::from_mins(1), "it waits forever");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(again(&lasting(&store), "k", "{}").await.as_deref(), Ok("made with it"));
@@ -224,9 +224,9 @@ async fn client_disconnect_does_not_cancel_storing_the_answer() {
     let (one, other) = (lasting(&store), lasting(&store));
     let Ok(ReplayDecision::First(turn)) = begin(&one, "k", "{}").await else { panic!("not the first") };
     assert!(turn.answered(text("made"), ROOM).now_or_never().is_none());
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     while again(&one, "k", "{}").await != Ok("made".to_owned()) {
-        assert!(begun.elapsed() < Duration::from_secs(20), "it is not stored");
+        assert!(started.elapsed() < Duration::from_secs(20), "it is not stored");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(again(&other, "k", "{}").await.as_deref(), Ok("made"));

@@ -205,20 +205,20 @@ async fn hanging_disk_delays_callers_once() {
     let name = |number| format!("{}.{number:012}.answer.new", spool.writer);
     let pipes: Vec<_> = (1..=MAX_WRITING).map(|number| spool.folder.join(name(number))).collect();
     assert!(std::process::Command::new("mkfifo").args(&pipes).status().expect("mkfifo").success());
-    let begun = Instant::now();
+    let started = Instant::now();
     let stuck = futures_util::future::join_all((0..MAX_WRITING).map(|_| keep(&spool, "a"))).await;
     assert!(stuck.iter().all(Option::is_some) && !spool.works());
     // All slots are taken: the others do not wait.
     for _ in 0..100 {
         assert!(keep(&spool, "b").await.is_none());
     }
-    assert!(begun.elapsed() < 20 * PATIENCE, "{:?}", begun.elapsed());
+    assert!(started.elapsed() < 20 * PATIENCE, "{:?}", started.elapsed());
     // It continues.
     for pipe in &pipes {
         drop(File::open(pipe).expect("a pipe"));
     }
     while keep(&spool, "c").await.is_none() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "it hangs forever");
+        assert!(started.elapsed() < Duration::from_mins(1), "it hangs forever");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(spool.works());

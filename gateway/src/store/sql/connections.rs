@@ -114,10 +114,10 @@ impl Connections {
     /// Enables readers to read while another process writes. The setting persists in the file. If several processes set it
     /// at once, SQLite doesn't let any of them wait for another.
     async fn write_ahead(&self) -> Result<(), sqlx::Error> {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             match self.try_write_ahead().await {
-                Err(error) if is_busy(&error) && begun.elapsed() < PATIENCE => {
+                Err(error) if is_busy(&error) && started.elapsed() < PATIENCE => {
                     tokio::time::sleep(Duration::from_millis(rand::random_range(5..25))).await;
                 }
                 tried => return tried,

@@ -130,11 +130,11 @@ mod tests {
         };
         for damaged in [damaged(0, sound.len()), damaged(16, 100), damaged(100, sound.len())] {
             std::fs::write(&path, &damaged).expect("written");
-            let begun = std::time::Instant::now();
+            let started = std::time::Instant::now();
             let error = SqliteFile::open(&path).expect("opened").connections().await.expect_err("damaged");
             assert!(matches!(error, StoreError::Refused(_)), "{error}");
             assert!(error.to_string().contains("restore a backup"), "{error}");
-            assert!(begun.elapsed().as_secs() < 2, "it is not retried");
+            assert!(started.elapsed().as_secs() < 2, "it is not retried");
             assert_eq!(std::fs::read(&path).expect("the file"), damaged);
         }
     }

@@ -19,9 +19,9 @@ fn kept(id: &str) -> [LocationChange; 1] {
 
 /// It fails in bounded time, and reports why without any secret.
 async fn fails(store: &SqlStore, secret: &str) -> String {
-    let begun = Instant::now();
+    let started = Instant::now();
     let error = store.revision().await.expect_err("no store").to_string();
-    assert!(begun.elapsed() < PATIENCE && !error.contains(secret), "{:?}: {error}", begun.elapsed());
+    assert!(started.elapsed() < PATIENCE && !error.contains(secret), "{:?}: {error}", started.elapsed());
     error
 }
 
@@ -66,13 +66,13 @@ mod postgres {
         let url = StoreUrl::new(&network.url_of(&server)).expect("an address");
         let store = SqlStore::at(&url).expect("a store");
         network.set(Way::Silent);
-        let begun = Instant::now();
+        let started = Instant::now();
         for outcome in futures_util::future::join_all((0..4).map(|_| store.revision())).await {
             let error = outcome.expect_err("nobody answers").to_string();
             assert!(error.contains("does not respond"), "{error}");
         }
         // One waits for 4 s.
-        assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
         network.set(Way::Open);
         store.revision().await.expect("a store");
     }

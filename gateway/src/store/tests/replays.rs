@@ -72,9 +72,9 @@ async fn answer(store: &dyn DurableStore, keyed: &KeyedRequest, answer: &[u8], p
 
 /// Waits until a key is free: a database evicts old answers in the background.
 async fn becomes_free(store: &dyn DurableStore, slot: &str) {
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     while !matches!(reserve(store, slot).await, ReplaySlot::First(_)) {
-        assert!(begun.elapsed() < Duration::from_mins(1), "{slot} stays");
+        assert!(started.elapsed() < Duration::from_mins(1), "{slot} stays");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -105,9 +105,9 @@ impl Gateway {
 
     /// Whether a response is known: its copy, and its place.
     async fn has(&self, id: &str) -> (bool, bool) {
-        let begun = Instant::now();
+        let started = Instant::now();
         while self.keeper.seek("key", id).await.is_err() || !self.history.is_complete() {
-            assert!(begun.elapsed() < Duration::from_mins(1), "the store does not answer");
+            assert!(started.elapsed() < Duration::from_mins(1), "the store does not answer");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let known = self.history.get("key", id);
@@ -163,9 +163,9 @@ impl Gateway {
 }
 
 async fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "{what}");
+        assert!(started.elapsed() < Duration::from_mins(1), "{what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -202,11 +202,11 @@ async fn notification_is_retried_until_delivered_or_dead(shared: Shared) {
     assert!(!store.attempted(&late.lease, &DeliveryOutcome::Delivered).await.expect("an answer"));
 
     let problem = "status 502".to_owned();
-    let begun = Instant::now();
+    let started = Instant::now();
     let later = DeliveryOutcome::Again { after: 2 * LEASE, problem: problem.clone() };
     assert!(store.attempted(&again.lease, &later).await.expect("an answer"));
     let wait = next().await;
-    assert!(wait <= 2 * LEASE && wait + begun.elapsed() + SECOND >= 2 * LEASE, "{wait:?}");
+    assert!(wait <= 2 * LEASE && wait + started.elapsed() + SECOND >= 2 * LEASE, "{wait:?}");
     age(&*store, LEASE + SHORTER).await;
     assert!(take().await.is_none());
     age(&*store, SHORTER).await;

@@ -62,10 +62,13 @@ async fn key_is_renewed_early_and_kept_while_the_command_fails() {
     fs::write(&file, "canary-1").expect("a file");
     let credential = UpstreamCredential::new("one", command(folder.path(), Duration::from_secs(2)), place());
     credential.wait().await.expect("a key");
-    let begun = Instant::now();
+    let started = Instant::now();
     fs::write(&file, "canary-2").expect("a file");
     until(|| key_of(&credential).is_some_and(|key| key == "Bearer canary-2")).await;
-    assert!(credential.holds() && begun.elapsed() < Duration::from_secs(2), "the first key was still valid");
+    assert!(
+        credential.holds() && started.elapsed() < Duration::from_secs(2),
+        "the first key was still valid"
+    );
 
     fs::remove_file(&file).expect("a file");
     let so_far = runs(folder.path());

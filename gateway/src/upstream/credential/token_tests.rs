@@ -314,10 +314,10 @@ async fn access_token_is_renewed_before_it_expires() {
     let client = KeySource::ClientCredentials(ClientCredentials::new(server.url(), "id", "secret"));
     let credential = UpstreamCredential::new("one", client, bearer());
     credential.wait().await.expect("a token");
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     assert_eq!(key_of(&credential).expect("a token"), "Bearer token-1");
     until(|| key_of(&credential).is_some_and(|key| key == "Bearer token-2")).await;
-    assert!(begun.elapsed() < Duration::from_secs(2), "the first one was still valid");
+    assert!(started.elapsed() < Duration::from_secs(2), "the first one was still valid");
     assert_eq!(server.count(), 2);
 }
 

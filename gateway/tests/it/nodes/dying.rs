@@ -57,13 +57,13 @@ impl Scene {
 
 /// Asks again until the database answers.
 async fn definite(asks: impl AsyncFn() -> (u16, Value)) -> (u16, Value) {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let (status, answer) = asks().await;
         if status != 503 {
             return (status, answer);
         }
-        assert!(begun.elapsed() < PATIENCE, "{answer}");
+        assert!(started.elapsed() < PATIENCE, "{answer}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -120,9 +120,9 @@ async fn stored_and_repeated_responses_are_the_same_wherever_the_database_dies()
             let (status, first) = keyed(one).await;
             assert_eq!(status, 200, "{name}: {first}");
             let id = first["id"].as_str().expect("an id").to_owned();
-            let begun = Instant::now();
+            let started = Instant::now();
             while told(other, &id).await != (200, first.clone()) {
-                assert!(begun.elapsed() < PATIENCE, "{name}: the other one does not find it");
+                assert!(started.elapsed() < PATIENCE, "{name}: the other one does not find it");
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             assert_eq!(keyed(one).await, (200, first.clone()), "{name}");
@@ -147,9 +147,9 @@ async fn usage_counts_once_wherever_the_database_dies() {
             assert_eq!(status, 200, "{name}: {answer}");
             asked.set(asked.get() + 1);
             // Until it is written: a death may delay that.
-            let begun = Instant::now();
+            let started = Instant::now();
             while counted(&scene.other, "ci").await < asked.get() {
-                assert!(begun.elapsed() < PATIENCE, "{name}: usage is lost");
+                assert!(started.elapsed() < PATIENCE, "{name}: usage is lost");
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         })
@@ -194,20 +194,20 @@ async fn wrong_database_clock_loses_and_repeats_nothing() {
             json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
         let task = one.ask("/v1/videos/generations", &video).await;
         let path = format!("/v1/videos/generations/{}", task["id"].as_str().expect("an id"));
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let (status, task) = read(other.get(&path)).await;
             assert!(status == 200 && task["status"] != "failed", "{name}: {task}");
             if task["status"] == "completed" {
                 break;
             }
-            assert!(begun.elapsed() < PATIENCE, "{name}: {task}");
+            assert!(started.elapsed() < PATIENCE, "{name}: {task}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert_eq!(chat(&one, &used).await.0, 200, "{name}");
-        let begun = Instant::now();
+        let started = Instant::now();
         while counted(&other, "used").await != asked {
-            assert!(begun.elapsed() < PATIENCE, "{name}: usage is lost, or counts twice");
+            assert!(started.elapsed() < PATIENCE, "{name}: usage is lost, or counts twice");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         for node in [&one, &other] {

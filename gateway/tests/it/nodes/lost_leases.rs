@@ -32,9 +32,9 @@ async fn files(store: &Postgres) -> i64 {
 
 /// Waits until a metric of a node has this value.
 async fn until_metric(node: &Server, name: &str, expected: &str) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while metric(node, name).await != expected {
-        assert!(begun.elapsed() < PATIENCE, "{name} does not become {expected}");
+        assert!(started.elapsed() < PATIENCE, "{name} does not become {expected}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -60,16 +60,16 @@ async fn loses_the_store(way: Way) {
     let (hook, mut received) = receiver(0).await;
     let body = json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p",
         "webhook_url": hook });
-    let begun = Instant::now();
+    let started = Instant::now();
     let task = one.ask("/v1/videos/generations", &body).await;
     while files(&store).await == 0 {
-        assert!(begun.elapsed() < VIDEO_TIME, "the file of the video is not recorded");
+        assert!(started.elapsed() < VIDEO_TIME, "the file of the video is not recorded");
     }
     // The row appears before the node gets the confirmation; without it, the node would retry the recording.
     tokio::time::sleep(TOLD).await;
     network.set(way);
     let cut = Instant::now();
-    assert!(begun.elapsed() < VIDEO_TIME, "the machine is too slow");
+    assert!(started.elapsed() < VIDEO_TIME, "the machine is too slow");
 
     let other = start_as(config(&store.url(), Duration::from_millis(10))).await;
     let end = loop {
@@ -89,9 +89,9 @@ async fn loses_the_store(way: Way) {
     until_metric(&one, "gatewright_video_tasks", "0").await;
 
     // Both report the other node's result, and only its file exists.
-    let begun = Instant::now();
+    let started = Instant::now();
     while files(&store).await != 1 {
-        assert!(begun.elapsed() < PATIENCE, "the first node's file still counts");
+        assert!(started.elapsed() < PATIENCE, "the first node's file still counts");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let address = |task: &Value| {

@@ -43,12 +43,12 @@ async fn models(node: &Server) -> Vec<String> {
 
 /// Waits until a gateway lists these models. Returns the time it took.
 async fn until_models(node: &Server, expected: &[&str]) -> Duration {
-    let begun = Instant::now();
+    let started = Instant::now();
     while models(node).await != expected {
-        assert!(begun.elapsed() < PATIENCE, "{expected:?} do not come: {:?}", models(node).await);
+        assert!(started.elapsed() < PATIENCE, "{expected:?} do not come: {:?}", models(node).await);
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    begun.elapsed()
+    started.elapsed()
 }
 
 async fn history(node: &Server) -> Value {
@@ -58,9 +58,9 @@ async fn history(node: &Server) -> Value {
 }
 
 async fn until_in_use(node: &Server, revision: u64) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while history(node).await["in_use"] != revision {
-        assert!(begun.elapsed() < PATIENCE, "revision {revision} does not come into use");
+        assert!(started.elapsed() < PATIENCE, "revision {revision} does not come into use");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -129,16 +129,16 @@ async fn unusable_revision_is_rejected_and_the_current_one_kept() {
     let (status, pushed) = push(&one, json!({ "document": WITH_SECRET })).await;
     assert_eq!((status, &pushed["revision"]), (201, &json!(2)), "{pushed}");
     assert_eq!(models(&one).await, ["second", "third"]);
-    let begun = Instant::now();
+    let started = Instant::now();
     let refused = loop {
         let told = history(&other).await;
         if told["refused"].is_object() {
             break told;
         }
-        assert!(begun.elapsed() < PATIENCE, "it is not rejected");
+        assert!(started.elapsed() < PATIENCE, "it is not rejected");
         tokio::time::sleep(Duration::from_millis(2)).await;
     };
-    assert!(begun.elapsed() < KNOWN);
+    assert!(started.elapsed() < KNOWN);
     assert_eq!((&refused["in_use"], &refused["refused"]["revision"]), (&json!(1), &json!(2)));
     let why = refused["refused"]["why"].as_str().expect("words");
     assert!(
@@ -151,14 +151,14 @@ async fn unusable_revision_is_rejected_and_the_current_one_kept() {
     assert_eq!(metric(&other, "gatewright_config_revision").await, "1");
     assert_eq!(metric(&other, "gatewright_config_refused").await, "2");
     assert_eq!(metric(&one, "gatewright_config_refused").await, "0");
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let mut used: Vec<_> = listed(&one).await.iter().map(|node| node["config"].as_u64()).collect();
         used.sort_unstable();
         if used == [Some(1), Some(2)] {
             break;
         }
-        assert!(begun.elapsed() < PATIENCE, "{used:?}");
+        assert!(started.elapsed() < PATIENCE, "{used:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 

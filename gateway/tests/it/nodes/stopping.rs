@@ -65,10 +65,10 @@ async fn last_writes_wait_for_a_silent_database_at_the_same_time() {
 
     // Only waiting takes time from here.
     tokio::time::pause();
-    let begun = Instant::now();
+    let started = Instant::now();
     stop.send(()).expect("the gateway runs");
     serving.await.expect("no panic");
-    let took = begun.elapsed();
+    let took = started.elapsed();
     tokio::time::resume();
     assert!(took < MAX_STOP, "{took:?}");
 

@@ -270,10 +270,10 @@ async fn span_of_a_stream_has_its_time_to_first_chunk() {
 
 #[tokio::test]
 async fn span_of_a_failure_has_its_error_type_even_mid_stream() {
-    let begun = chunks(&["we", "ll"]);
-    let begun = &begun[..begun.match_indices("data: ").nth(1).expect("a second event").0];
+    let started = chunks(&["we", "ll"]);
+    let started = &started[..started.match_indices("data: ").nth(1).expect("a second event").0];
     let scripted = Scripted::start([
-        vec![Step::Write(format!("{STREAM_HEAD}{begun}").into()), Step::Reset],
+        vec![Step::Write(format!("{STREAM_HEAD}{started}").into()), Step::Reset],
         json_answer(500, &json!({"error": {"message": "broken", "code": "a-code-of-theirs"}})),
     ])
     .await;

@@ -182,15 +182,15 @@ fn item_events(items: &[Value], pieces: &[(&str, &str)]) -> String {
     let mut events =
         vec![json!({"type": "response.created", "response": response("in_progress", json!([]))})];
     for (index, (item, (kind, text))) in items.iter().zip(pieces).enumerate() {
-        let mut begun = item.clone();
-        begun["content"] = json!([]);
+        let mut started = item.clone();
+        started["content"] = json!([]);
         let mut piece = json!({"type": kind, "item_id": item["id"], "output_index": index, "content_index": 0,
             "delta": text});
         if *kind == "response.output_text.delta" {
             piece["logprobs"] = json!([]);
         }
         events.extend([
-            json!({"type": "response.output_item.added", "output_index": index, "item": begun}),
+            json!({"type": "response.output_item.added", "output_index": index, "item": started}),
             piece,
             json!({"type": "response.output_item.done", "output_index": index, "item": item}),
         ]);
@@ -201,10 +201,10 @@ fn item_events(items: &[Value], pieces: &[(&str, &str)]) -> String {
 
 /// Blocks as events: each begins empty and gets fragments.
 fn block_events(blocks: Vec<(Value, Vec<Value>)>, end: &str) -> String {
-    let mut begun = message(&json!([]), end);
-    begun["stop_reason"] = Value::Null;
-    begun["usage"]["output_tokens"] = 1.into();
-    let mut events = vec![json!({"type": "message_start", "message": begun})];
+    let mut started = message(&json!([]), end);
+    started["stop_reason"] = Value::Null;
+    started["usage"]["output_tokens"] = 1.into();
+    let mut events = vec![json!({"type": "message_start", "message": started})];
     for (index, (block, pieces)) in blocks.into_iter().enumerate() {
         events.push(json!({"type": "content_block_start", "index": index, "content_block": block}));
         let piece = |delta| json!({"type": "content_block_delta", "index": index, "delta": delta});

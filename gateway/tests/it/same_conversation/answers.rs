@@ -118,9 +118,9 @@ fn chunks() -> Vec<Value> {
     let mut chunks = vec![chunk(json!({"role": "assistant", "content": ""}), Value::Null)];
     chunks.extend(pieces(SAID).map(|text| chunk(json!({"content": text}), Value::Null)));
     for (index, (id, arguments)) in calls().into_iter().enumerate() {
-        let begun = json!({"index": index, "id": id, "type": "function",
+        let started = json!({"index": index, "id": id, "type": "function",
             "function": {"name": "weather", "arguments": ""}});
-        chunks.push(chunk(json!({"tool_calls": [begun]}), Value::Null));
+        chunks.push(chunk(json!({"tool_calls": [started]}), Value::Null));
         chunks.extend(pieces(&arguments.to_string()).map(|piece| {
             let call = json!({"index": index, "function": {"arguments": piece}});
             chunk(json!({"tool_calls": [call]}), Value::Null)
@@ -142,12 +142,12 @@ fn responses_events() -> Vec<Value> {
             event.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
             event
         };
-        let mut begun = item.clone();
-        begun["status"] = "in_progress".into();
+        let mut started = item.clone();
+        started["status"] = "in_progress".into();
         let is_message = item["type"] == "message";
-        begun[if is_message { "content" } else { "arguments" }] =
+        started[if is_message { "content" } else { "arguments" }] =
             if is_message { json!([]) } else { json!("") };
-        events.push(json!({"type": "response.output_item.added", "output_index": index, "item": begun}));
+        events.push(json!({"type": "response.output_item.added", "output_index": index, "item": started}));
         if is_message {
             let part = |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
             events.push(at("response.content_part.added", json!({"content_index": 0, "part": part("")})));
@@ -172,11 +172,11 @@ fn responses_events() -> Vec<Value> {
 }
 
 fn messages_events() -> Vec<Value> {
-    let begun = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "theirs", "content": [],
+    let started = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "theirs", "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 3, "output_tokens": 1}});
-    let mut events = vec![json!({"type": "message_start", "message": begun})];
-    let mut block = |index: usize, begun: Value, deltas: [Value; 2]| {
-        events.push(json!({"type": "content_block_start", "index": index, "content_block": begun}));
+    let mut events = vec![json!({"type": "message_start", "message": started})];
+    let mut block = |index: usize, started: Value, deltas: [Value; 2]| {
+        events.push(json!({"type": "content_block_start", "index": index, "content_block": started}));
         let deltas =
             deltas.map(|delta| json!({"type": "content_block_delta", "index": index, "delta": delta}));
         events.extend(deltas);
@@ -185,10 +185,10 @@ fn messages_events() -> Vec<Value> {
     let text = pieces(SAID).map(|text| json!({"type": "text_delta", "text": text}));
     block(0, json!({"type": "text", "text": ""}), text);
     for (index, (id, arguments)) in (1..).zip(calls()) {
-        let begun = json!({"type": "tool_use", "id": id, "name": "weather", "input": {}});
+        let started = json!({"type": "tool_use", "id": id, "name": "weather", "input": {}});
         let deltas = pieces(&arguments.to_string())
             .map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
-        block(index, begun, deltas);
+        block(index, started, deltas);
     }
     events.extend([
         json!({"type": "message_delta", "delta": {"stop_reason": "tool_use", "stop_sequence": null},

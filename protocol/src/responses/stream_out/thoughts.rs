@@ -58,9 +58,9 @@ impl ResponsesStreamWriter {
 
     fn open_thought(&mut self, thought: Thought, bytes: &mut Vec<u8>) -> (String, Thought) {
         let index = self.output.len();
-        let begun = thought_item(&thought, index, self.record());
-        self.added(&begun, bytes);
-        (begun["id"].as_str().unwrap_or_default().to_owned(), thought)
+        let started = thought_item(&thought, index, self.record());
+        self.added(&started, bytes);
+        (started["id"].as_str().unwrap_or_default().to_owned(), thought)
     }
 
     fn thought_part_added(&mut self, id: &str, thought: &Thought, bytes: &mut Vec<u8>) {

@@ -221,9 +221,9 @@ impl Said {
         if let [.., Piece::Thought { text, summary: true, proof: None, .. }, Piece::Thought { .. }] =
             self.pieces.as_mut_slice()
         {
-            let begun = text.concat();
+            let started = text.concat();
             match self.pieces.last_mut() {
-                Some(Piece::Thought { text, summary: true, .. }) => *text = vec![begun + &text.concat()],
+                Some(Piece::Thought { text, summary: true, .. }) => *text = vec![started + &text.concat()],
                 _ => return,
             }
             self.pieces.remove(self.pieces.len() - 2);

@@ -186,21 +186,21 @@ fn named(data: &Value) -> Value {
 }
 
 fn messages(document: &Value, size: usize) -> Vec<Value> {
-    let mut begun = document.clone();
+    let mut started = document.clone();
     for (name, value) in
         [("content", json!([])), ("stop_reason", json!(null)), ("stop_sequence", json!(null))]
     {
-        begun[name] = value;
+        started[name] = value;
     }
-    begun["usage"]["output_tokens"] = 1.into();
-    let mut events = vec![json!({ "type": "message_start", "message": begun })];
+    started["usage"]["output_tokens"] = 1.into();
+    let mut events = vec![json!({ "type": "message_start", "message": started })];
     for (index, block) in list(&document["content"]).enumerate() {
-        let mut begun = block.clone();
+        let mut started = block.clone();
         let mut deltas = Vec::new();
         match block["type"].as_str() {
             Some("text") => {
-                begun["text"] = "".into();
-                if let Value::Object(members) = &mut begun {
+                started["text"] = "".into();
+                if let Value::Object(members) = &mut started {
                     members.shift_remove("citations");
                 }
                 let texts = pieces(&block["text"], size).into_iter();
@@ -210,20 +210,20 @@ fn messages(document: &Value, size: usize) -> Vec<Value> {
                 );
             }
             Some("thinking") => {
-                (begun["thinking"], begun["signature"]) = ("".into(), "".into());
+                (started["thinking"], started["signature"]) = ("".into(), "".into());
                 let texts = pieces(&block["thinking"], size).into_iter();
                 deltas.extend(texts.map(|text| json!({ "type": "thinking_delta", "thinking": text })));
                 let proofs = pieces(&block["signature"], size).into_iter();
                 deltas.extend(proofs.map(|text| json!({ "type": "signature_delta", "signature": text })));
             }
             Some("tool_use" | "server_tool_use") => {
-                begun["input"] = json!({});
+                started["input"] = json!({});
                 let input = pieces(&block["input"].to_string().into(), size).into_iter();
                 deltas.extend(input.map(|text| json!({ "type": "input_json_delta", "partial_json": text })));
             }
             _ => {}
         }
-        events.push(json!({ "type": "content_block_start", "index": index, "content_block": begun }));
+        events.push(json!({ "type": "content_block_start", "index": index, "content_block": started }));
         events.extend(
             deltas
                 .into_iter()
@@ -305,12 +305,12 @@ fn converse_block(block: &Value, size: usize) -> (Value, Vec<Value>) {
 }
 
 fn responses(document: &Value, size: usize) -> Vec<Value> {
-    let mut begun = document.clone();
+    let mut started = document.clone();
     let open = [("status", json!("in_progress")), ("output", json!([])), ("usage", json!(null))];
     open.into_iter()
         .chain([("incomplete_details", json!(null))])
-        .for_each(|(name, value)| begun[name] = value);
-    let mut events = vec![json!({ "type": "response.created", "response": begun })];
+        .for_each(|(name, value)| started[name] = value);
+    let mut events = vec![json!({ "type": "response.created", "response": started })];
     // Some providers send whole items only, and some the whole response only.
     let items = list(&document["output"]).enumerate().filter(|_| size != 14);
     for (index, item) in items {
@@ -325,15 +325,15 @@ fn responses(document: &Value, size: usize) -> Vec<Value> {
 }
 
 fn item_pieces(index: usize, item: &Value, size: usize, events: &mut Vec<Value>) {
-    let mut begun = item.clone();
+    let mut started = item.clone();
     for (name, value) in
         [("content", json!([])), ("summary", json!([])), ("arguments", json!("")), ("input", json!(""))]
     {
-        if begun.get(name).is_some() {
-            begun[name] = value;
+        if started.get(name).is_some() {
+            started[name] = value;
         }
     }
-    events.push(json!({ "type": "response.output_item.added", "output_index": index, "item": begun }));
+    events.push(json!({ "type": "response.output_item.added", "output_index": index, "item": started }));
     let event = |kind: &str, members: Value| {
         let mut event = json!({ "type": kind, "item_id": item["id"], "output_index": index });
         without(&members, &[]).into_iter().for_each(|(name, value)| event[name] = value);

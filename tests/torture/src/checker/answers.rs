@@ -95,7 +95,7 @@ fn may_be_unknown(record: &Record<'_>, maker: &Call<'_>, call: &Call<'_>) -> boo
             || record.is_lost_with_its_process(maker.node, made.at)
             || record
                 .was_taken_over(maker.node, made.at, call.began)
-                .is_some_and(|begun| call.began <= begun.saturating_add(RECONNECTING + KNOWN))
+                .is_some_and(|started| call.began <= started.saturating_add(RECONNECTING + KNOWN))
             || record
                 .store_was_back(maker.node, made.at, call.began)
                 .is_some_and(|back| call.began <= back.saturating_add(KNOWN))

@@ -58,8 +58,8 @@ impl Counters {
             return None;
         }
         let (end, node) = (call.answer?.at, self.nodes.get(call.node)?);
-        let begun = node.hindered.partition_point(|(from, _)| *from <= end);
-        let back = node.hindered[..begun].last().map_or(0, |(_, back)| *back);
+        let started = node.hindered.partition_point(|(from, _)| *from <= end);
+        let back = node.hindered[..started].last().map_or(0, |(_, back)| *back);
         (call.began >= back).then(|| Counting::Together { since: up_to(&self.restored, call.began) })
     }
 }

@@ -289,12 +289,12 @@ fn crowds(record: &Record<'_>, limit: u64, calls: Vec<&Call<'_>>) -> Option<(Str
     let mut times: Vec<(u64, u64, &Call<'_>)> = Vec::new();
     for call in calls {
         let Operation::Chat { intent, .. } = call.operation else { continue };
-        if let Some((begun, ended)) = record.answering(*intent) {
-            times.push((begun, ended, call));
+        if let Some((started, ended)) = record.answering(*intent) {
+            times.push((started, ended, call));
         }
     }
-    for (begun, _, _) in &times {
-        let at_once = times.iter().filter(|(from, to, _)| from <= begun && begun < to);
+    for (started, _, _) in &times {
+        let at_once = times.iter().filter(|(from, to, _)| from <= started && started < to);
         let at_once: Vec<&Call<'_>> = at_once.map(|(_, _, call)| *call).collect();
         if at_once.len() as u64 > limit {
             let lines = at_once.iter().flat_map(|call| call.lines()).collect();

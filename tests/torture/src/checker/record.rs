@@ -98,7 +98,7 @@ pub(super) struct Record<'h> {
 /// How the upstream answered an intent.
 #[derive(Debug, Clone, Copy, Default)]
 struct Answering {
-    begun: u64,
+    started: u64,
     times: u64,
     ended: Option<u64>,
 }
@@ -123,7 +123,7 @@ impl<'h> Record<'h> {
                 }
                 Event::Begun { intent, .. } => {
                     let answering = answering.entry(*intent).or_default();
-                    answering.begun = line.at;
+                    answering.started = line.at;
                     answering.times += 1;
                 }
                 Event::Upstream { intent, whole: true, .. } => {
@@ -178,7 +178,7 @@ impl<'h> Record<'h> {
     /// When the upstream started and finished answering an intent, if it got one request.
     pub(super) fn answering(&self, intent: u64) -> Option<(u64, u64)> {
         let answering = self.answering.get(&intent).filter(|one| one.times == 1)?;
-        Some((answering.begun, answering.ended?))
+        Some((answering.started, answering.ended?))
     }
 
     /// The line after which there are no faults, and its time. None: the history ends before.
@@ -269,7 +269,7 @@ impl<'h> Record<'h> {
             let hung = hung.filter_map(|spans| spans.first_begin(since, until));
             let away = self.troubles_of(|fault| is_without_store(node, fault));
             let away = away.filter_map(|spans| spans.first_begin(since.saturating_sub(RECONNECTING), until));
-            match hung.chain(away).min().map(|begun| begun.saturating_sub(UNWRITTEN)) {
+            match hung.chain(away).min().map(|started| started.saturating_sub(UNWRITTEN)) {
                 Some(wider) if wider < since => since = wider,
                 _ => return since,
             }

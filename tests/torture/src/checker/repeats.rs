@@ -171,7 +171,8 @@ impl Key<'_, '_> {
     /// Whether a call finds in the store what another call has left there.
     fn is_shared(&self, before: &Call<'_>, call: &Call<'_>) -> bool {
         self.promises.shared_replays
-            && (self.both_used_the_store(before, call) || self.used_the_store(call) && self.was_handed_over(before, call))
+            && (self.both_used_the_store(before, call)
+                || self.used_the_store(call) && self.was_handed_over(before, call))
     }
 
     fn both_used_the_store(&self, before: &Call<'_>, call: &Call<'_>) -> bool {

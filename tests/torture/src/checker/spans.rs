@@ -29,13 +29,13 @@ impl Spans {
 
     /// The latest end of those that include a moment between these two.
     pub(super) fn last_end(&self, from: u64, to: u64) -> Option<u64> {
-        let begun = self.times.partition_point(|(begun, _)| *begun <= to);
-        self.latest[..begun].last().copied().filter(|end| from <= *end)
+        let started = self.times.partition_point(|(started, _)| *started <= to);
+        self.latest[..started].last().copied().filter(|end| from <= *end)
     }
 
     /// The earliest beginning of those that include a moment between these two.
     pub(super) fn first_begin(&self, from: u64, to: u64) -> Option<u64> {
-        self.ending_after(from).next().map(|(begun, _)| begun).filter(|begun| *begun <= to)
+        self.ending_after(from).next().map(|(started, _)| started).filter(|started| *started <= to)
     }
 
     /// Those that end at a moment or later, in order.

@@ -21,7 +21,7 @@ struct Known {
     /// Of these, those that count as answered completely: a gateway that stops, hangs or loses its lease abandons some.
     complete: u64,
     /// Submissions that may count although the upstream has not read them.
-    begun: u64,
+    started: u64,
     /// The lines of what is not certain.
     lines: Vec<usize>,
 }
@@ -83,7 +83,7 @@ fn known<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Known> {
         // Once a gateway has started a request, it counts, even if the gateway abandons it.
         if !filmed.contains(&call.line) && is_left(record, call) {
             let known = known.entry(call.key).or_default();
-            known.begun += 1;
+            known.started += 1;
             known.lines.extend(call.lines());
         }
     }
@@ -131,11 +131,11 @@ fn compare(
     line: usize,
     violations: &mut Vec<Violation>,
 ) {
-    let Known { films, certain, complete: whole, begun, lines } = known;
-    if !(*certain..=films + begun).contains(&requests) || !(*whole..=*films).contains(&complete) {
+    let Known { films, certain, complete: whole, started, lines } = known;
+    if !(*certain..=films + started).contains(&requests) || !(*whole..=*films).contains(&complete) {
         let why = format!(
             "{key}: the store counts {requests} videos, {complete} of them whole; the upstream made {films}, of which {certain} \
-             were heard of and {whole} cannot have been left, and {begun} more were begun"
+             were heard of and {whole} cannot have been left, and {started} more were begun"
         );
         report(violations, "videos are counted", why, lines.iter().copied().chain([line]));
     }

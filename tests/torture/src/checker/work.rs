@@ -38,8 +38,8 @@ const ALONE_WORKS: &str = "the node alone works";
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let Some((line, quiet)) = record.quiet() else { return };
     // Until the first call, gateways were started.
-    let begun = record.calls().next().map_or(0, |call| call.began);
-    let seconds = quiet.saturating_sub(begun) / SECOND;
+    let started = record.calls().next().map_or(0, |call| call.began);
+    let seconds = quiet.saturating_sub(started) / SECOND;
     let done = done(record, quiet);
     for (rule, each) in LEAST {
         let (done, least) = (done.get(rule).copied().unwrap_or_default(), seconds / each);

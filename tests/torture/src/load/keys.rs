@@ -68,8 +68,8 @@ impl Load {
                     revoked = self.clients.revoke_key(node_of(is_alone, &mut random), &name).await;
                     rest(&mut random).await;
                 }
-                let begun = Instant::now();
-                while begun.elapsed() < TRYING {
+                let started = Instant::now();
+                while started.elapsed() < TRYING {
                     // All at once: one of them may hang.
                     let tried = nodes_of(is_alone).map(|node| self.clients.chat(node, &name, false));
                     join_all(tried).await;

@@ -94,8 +94,8 @@ fn write_call(call: &Call, number: usize, style: &Style) -> Vec<Value> {
     };
     let first = if style.arguments == Form::Whole { inputs.remove(0) } else { json!("") };
     let mut written = Vec::new();
-    let begun = |name: Value| json!({ "id": id, "type": "function", "function": { "name": name, "arguments": first } });
-    written.push(begun(if name == NamePlace::First { call.name.as_str().into() } else { Value::Null }));
+    let started = |name: Value| json!({ "id": id, "type": "function", "function": { "name": name, "arguments": first } });
+    written.push(started(if name == NamePlace::First { call.name.as_str().into() } else { Value::Null }));
     if name == NamePlace::Second {
         written.push(json!({ "function": { "name": call.name, "arguments": "" } }));
     }

@@ -5,8 +5,8 @@ use super::{Answer, Call, Event, Form, Later, Step, Style, mixed, pieces};
 /// Response items: several may be open at the same time, and deltas or the final output may be missing.
 pub(super) fn responses(answer: &Answer) -> Vec<Event> {
     let style = &answer.style;
-    let begun = json!({ "id": "resp_1", "object": "response", "created_at": 1, "status": "in_progress", "model": "m", "output": [] });
-    let mut events = vec![json!({ "type": "response.created", "response": begun })];
+    let started = json!({ "id": "resp_1", "object": "response", "created_at": 1, "status": "in_progress", "model": "m", "output": [] });
+    let mut events = vec![json!({ "type": "response.created", "response": started })];
     let mut output: Vec<Value> = Vec::new();
     for step in &answer.steps {
         let index = output.len();
@@ -21,7 +21,7 @@ pub(super) fn responses(answer: &Answer) -> Vec<Event> {
     }
     let is_cut = answer.is_cut();
     let status = if is_cut { "incomplete" } else { "completed" };
-    let mut whole = begun;
+    let mut whole = started;
     whole["status"] = status.into();
     if is_cut {
         whole["incomplete_details"] = json!({ "reason": "max_output_tokens" });

@@ -181,11 +181,11 @@ fn call_after_all_tokens_of_a_minute_were_used_is_detected() {
 fn three_at_once(from: u64, nodes: [usize; 3], longer: bool) -> Script {
     let mut script = limited(Limits { concurrent_requests: Some(2), ..NONE });
     for (intent, node) in (from * 10..).zip(nodes) {
-        let begun = intent * 100;
-        script.line(begun + 10, Event::Begun { node, intent });
+        let started = intent * 100;
+        script.line(started + 10, Event::Begun { node, intent });
         let is_longer = longer && intent == from * 10;
-        script.upstream(begun + if is_longer { 215 } else { 205 }, node, intent);
-        script.chat((begun, begun + 800), (node, "k"), intent, text(intent));
+        script.upstream(started + if is_longer { 215 } else { 205 }, node, intent);
+        script.chat((started, started + 800), (node, "k"), intent, text(intent));
     }
     script
 }

@@ -75,10 +75,10 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
   #done = false;
   #aborted = false;
   /** Whether reading from the source has started. */
-  #begun = false;
+  #started = false;
   /** The method that passes the documents on in place of `next`. */
   #claimed: string | undefined;
-  /** Whether a loop has been begun. */
+  /** Whether a loop has started. */
   #looped = false;
 
   /** Created by the client. */
@@ -189,7 +189,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
 
   /** Like `claim`, for readers that use the source directly: nothing may have been read before. */
   protected claimWhole(way: string): void {
-    if (this.#begun) throw new TypeError(`${way}: events of the stream have been read; call it before`);
+    if (this.#started) throw new TypeError(`${way}: events of the stream have been read; call it before`);
     this.claim(way);
   }
 
@@ -216,7 +216,7 @@ export abstract class Feed<T> implements AsyncIterableIterator<T> {
 
   #fetch(): Promise<void> {
     if (this.#hop === undefined) {
-      this.#begun = true;
+      this.#started = true;
       this.#hop = this.#source.nextBatch(this.#claimed !== undefined).then((batch) => this.#accept(batch));
     }
     return this.#hop;

@@ -206,7 +206,7 @@ class EngineSource implements Source {
   readonly #response: ResponseInfo;
   readonly #origin: Origin;
   #level: Level;
-  #begun = false;
+  #started = false;
   /** When the event loop had its last turn between two batches, by `performance.now()`. */
   #turn = performance.now();
   /** What batches of events share. */
@@ -234,8 +234,8 @@ class EngineSource implements Source {
       this.#turn = performance.now();
     }
     // The engine has read ahead by now: the level stays.
-    if (asDocuments && !this.#begun && this.#level === Level.events) this.#level = Level.documents;
-    this.#begun = true;
+    if (asDocuments && !this.#started && this.#level === Level.events) this.#level = Level.documents;
+    this.#started = true;
     if (this.#passed) return { error: passed() };
     const batch = await delivered(
       (number) => this.#engine.next(number, this.#level),

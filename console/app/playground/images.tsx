@@ -55,14 +55,14 @@ export function Images() {
     setRunning(controller);
     setError(null);
     setMade(null);
-    const begun = performance.now();
+    const started = performance.now();
     try {
       const { body } = prepared;
       const answer = await askJson<{ data: Image[] }>(callerKey.value ?? "", address(prepared), {
         body,
         signal: controller.signal,
       });
-      setMade({ images: answer.data, took: performance.now() - begun, prompt });
+      setMade({ images: answer.data, took: performance.now() - started, prompt });
     } catch (failed) {
       if (!controller.signal.aborted) setError(failed);
     }

@@ -46,7 +46,7 @@ export async function run(
   signal: AbortSignal,
   tell: (answer: Answer) => void,
 ): Promise<Answer> {
-  const begun = performance.now();
+  const started = performance.now();
   const calls = new Map<number, ToolCall>();
   const thoughts = new Map<number, Thought>();
   let answer: Answer = {
@@ -104,7 +104,7 @@ export async function run(
           throw new Error(added.message);
       }
     }
-    const now = at - begun;
+    const now = at - started;
     const begins = isStream && answer.first === null && (text !== "" || calls.size > 0 || thoughts.size > 0);
     answer = {
       ...answer,

@@ -60,7 +60,7 @@ export function Videos() {
     setTook(0);
     setWatching(true);
     const key = callerKey.value ?? "";
-    const begun = performance.now();
+    const started = performance.now();
     try {
       let seen = await askJson<Task>(key, address(prepared), { body: prepared.body, signal });
       setTask(seen);
@@ -70,7 +70,7 @@ export function Videos() {
         const look: Prepared = { operation: "retrieve_video", path, query: {}, body: {} };
         seen = await askJson<Task>(key, address(look), { signal });
         setTask(seen);
-        setTook(performance.now() - begun);
+        setTook(performance.now() - started);
       }
     } catch (failed) {
       if (!signal.aborted) setError(failed);

@@ -47,7 +47,7 @@ export function Try({ listed, parameters }: { listed: Listed; parameters: Parame
       return;
     }
     setRunning(true);
-    const begun = performance.now();
+    const started = performance.now();
     try {
       const asking = { method: listed.method, body: parsed, signal: mine.signal };
       const response = await ask(key ?? "", address(listed.path, parameters, values), asking);
@@ -64,9 +64,9 @@ export function Try({ listed, parameters }: { listed: Listed; parameters: Parame
       for await (const piece of pieces(response)) {
         answer.length += piece.length;
         if (answer.text.length < MOST_SHOWN) answer.text += decoder.decode(piece, { stream: true });
-        setAnswered({ ...answer, took: performance.now() - begun });
+        setAnswered({ ...answer, took: performance.now() - started });
       }
-      setAnswered({ ...answer, text: pretty(answer), took: performance.now() - begun, done: true });
+      setAnswered({ ...answer, text: pretty(answer), took: performance.now() - started, done: true });
     } catch (failed) {
       if (!mine.signal.aborted) setError(failed);
     }

@@ -1,9 +1,9 @@
 //! `cargo xtask reference`: writes docs/reference/configuration.md, every key of the gateway's configuration file.
 //!
-//! What a key is comes from the JSON Schema that `gatewright config schema` prints, and flags with their variables from the
-//! help of `gatewright serve`. Which keys a reload doesn't apply is read from the code that names them to operators.
+//! What a key is, which flags override it and whether a reload applies it comes from the JSON Schema that `gatewright config schema`
+//! prints; the variables of flags come from the help of `gatewright serve`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 
@@ -15,50 +15,8 @@ use crate::process::{command, output, root};
 
 const PAGE: &str = "docs/reference/configuration.md";
 
-/// Flags of `gatewright serve`, with the keys that they override.
-const FLAGS: [(&str, &str); 25] = [
-    ("--provider", "upstreams"),
-    ("--listen", "server.listen"),
-    ("--key-file", "access.key"),
-    ("--key", "access.key"),
-    ("--name", "server.name"),
-    ("--public-url", "server.public_url"),
-    ("--allow-origin", "server.allowed_origins"),
-    ("--data", "store.data"),
-    ("--allow-private-webhooks", "webhooks.allow_private"),
-    ("--fault", "simulator.faults"),
-    ("--open-metrics", "observe.open_metrics"),
-    ("--verbose", "observe.log_level"),
-    ("--quiet", "observe.log_level"),
-    ("--log-format", "observe.log_format"),
-    ("--otlp-endpoint", "observe.otlp_endpoint"),
-    ("--max-body-bytes", "limits.max_body"),
-    ("--max-file-bytes", "limits.max_files"),
-    ("--max-held-bytes", "limits.max_held"),
-    ("--max-connections", "limits.max_connections"),
-    ("--max-connections-per-peer", "limits.max_connections_per_peer"),
-    ("--header-timeout", "limits.header_timeout"),
-    ("--body-timeout", "limits.body_timeout"),
-    ("--write-timeout", "limits.write_timeout"),
-    ("--shutdown-grace", "server.shutdown_grace"),
-    ("--drain-delay", "server.drain_delay"),
-];
 /// Flags that override no key.
 const NO_KEY: [&str; 5] = ["--color", "--config", "--json", "--open", "--help"];
-/// Variables without a flag, with their keys: process lists show flags.
-const VARIABLES: [(&str, &str); 7] = [
-    ("GATEWRIGHT_SERVE_KEY", "access.key"),
-    ("GATEWRIGHT_SERVE_ADMIN_KEY", "access.admin_key"),
-    ("GATEWRIGHT_SERVE_STORE_URL", "store.url"),
-    ("GATEWRIGHT_SERVE_PEPPER", "store.pepper"),
-    ("GATEWRIGHT_SERVE_COUNTERS_URL", "counters.url"),
-    ("GATEWRIGHT_WEBHOOK_SECRET", "webhooks.secret"),
-    ("RUST_LOG", "observe.log_level"),
-];
-/// Files with a function `waiting`, which names the keys that take effect only after a restart.
-const WAITING: [&str; 2] = ["gateway/src/server/control.rs", "cli/src/serve/logging.rs"];
-/// A key that another one names there.
-const NAMED_BY: (&str, &str) = ("store.shared_secrets", "store.shared_config");
 /// Bounds from here on only say that there is one.
 const HARDLY_A_BOUND: f64 = 1e9;
 /// Tables whose name is chosen by their writer.
@@ -87,8 +45,8 @@ pub(crate) fn generate(check: bool) -> Result<()> {
     artefacts::build_programs(&[PROGRAM])?;
     let ask = |arguments: &[&str]| output(command(artefacts::program()).args(arguments));
     let schema = serde_json::from_str(&ask(&["config", "schema"])?).context("the schema is not JSON")?;
-    let overrides = overrides(&ask(&["serve", "--help"])?)?;
-    let text = page(&schema, &overrides, &restarts()?)?;
+    let overrides = overrides(&schema, &ask(&["serve", "--help"])?)?;
+    let text = page(&schema, &overrides);
     let path = root().join(PAGE);
     if fs::read_to_string(&path).ok().as_ref() == Some(&text) {
         return Ok(());
@@ -106,53 +64,53 @@ struct Overrides {
     variables: BTreeMap<String, Vec<String>>,
 }
 
-/// Errors: the help has a flag that is not known here, or lacks one that is.
-fn overrides(help: &str) -> Result<Overrides> {
+/// Errors: the help has a flag that the schema doesn't name, or lacks one that it names.
+fn overrides(schema: &Value, help: &str) -> Result<Overrides> {
     let mut found = Overrides::default();
-    let mut known: BTreeMap<&str, &str> = FLAGS.into_iter().collect();
+    let mut known = BTreeMap::new();
+    overridden(schema, "", &mut |key, schema| {
+        let flags = schema["x-flags"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        known.extend(flags.map(|flag| (flag.to_owned(), key.to_owned())));
+        if let Some(variable) = schema["x-variable"].as_str() {
+            found.variables.entry(key.to_owned()).or_default().push(variable.to_owned());
+        }
+    });
+    let mut variables: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut key = None;
     for line in help.lines().map(str::trim) {
         let flag = line.split([' ', '.', '[']).find(|word| word.starts_with("--"));
         if let Some(flag) = flag.filter(|_| line.starts_with('-')) {
             key = known.remove(flag);
             if key.is_none() && !NO_KEY.contains(&flag) {
-                bail!("gatewright serve {flag}: say in xtask/src/reference.rs which key it overrides");
+                bail!("gatewright serve {flag}: say in gateway/src/config/file.rs which key it overrides (x-flags)");
             }
-            if let Some(key) = key {
-                found.flags.entry(key.to_owned()).or_default().push(flag.to_owned());
+            if let Some(key) = &key {
+                found.flags.entry(key.clone()).or_default().push(flag.to_owned());
             }
         } else if let Some(variable) = line.strip_prefix("[env: ").and_then(|rest| rest.strip_suffix(']'))
-            && let Some(key) = key
+            && let Some(key) = &key
         {
-            found.variables.entry(key.to_owned()).or_default().push(variable.to_owned());
+            variables.entry(key.clone()).or_default().push(variable.to_owned());
         }
     }
-    if let Some(flag) = known.keys().next() {
-        bail!("gatewright serve has no {flag}: remove it from xtask/src/reference.rs");
+    if let Some((flag, key)) = known.first_key_value() {
+        bail!("gatewright serve has no {flag}: remove it from {key} in gateway/src/config/file.rs (x-flags)");
     }
-    for (variable, key) in VARIABLES {
-        found.variables.entry(key.to_owned()).or_default().push(variable.to_owned());
+    // Those of flags come first: they take precedence.
+    for (key, own) in std::mem::take(&mut found.variables) {
+        variables.entry(key).or_default().extend(own);
     }
+    found.variables = variables;
     Ok(found)
 }
 
-/// The keys, or tables of keys, that take effect only after a restart.
-fn restarts() -> Result<BTreeSet<String>> {
-    let mut found = BTreeSet::new();
-    for file in WAITING {
-        let code = fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"))?;
-        let (_, waiting) =
-            code.split_once("fn waiting").with_context(|| format!("{file} has no function waiting"))?;
-        let body = waiting.split_once("\n    let same = [").or_else(|| waiting.split_once("let same = ["));
-        let (_, list) = body.with_context(|| format!("waiting of {file} has no list `same`"))?;
-        let list = list.split_once("];").map_or(list, |(list, _)| list);
-        found.extend(list.split('"').skip(1).step_by(2).map(str::to_owned));
+/// Calls a function with each key and table of the schema.
+fn overridden<'s>(table: &'s Value, place: &str, take: &mut impl FnMut(&str, &'s Value)) {
+    for (name, schema) in members(table) {
+        let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
+        take(&place, schema);
+        overridden(schema, &place, take);
     }
-    let (key, by) = NAMED_BY;
-    if found.contains(by) {
-        found.insert(key.to_owned());
-    }
-    Ok(found)
 }
 
 /// A key of a table of the file.
@@ -161,11 +119,12 @@ struct Key<'s> {
     name: String,
     schema: &'s Value,
     is_required: bool,
+    /// Whether a change takes effect only after a restart.
+    needs_restart: bool,
 }
 
-fn page(schema: &Value, overrides: &Overrides, restarts: &BTreeSet<String>) -> Result<String> {
+fn page(schema: &Value, overrides: &Overrides) -> String {
     let mut page = INTRODUCTION.to_owned();
-    let mut all = BTreeSet::new();
     for (section, table) in members(schema) {
         let is_named = table["additionalProperties"].is_object();
         let (title, content) = if is_named {
@@ -175,10 +134,8 @@ fn page(schema: &Value, overrides: &Overrides, restarts: &BTreeSet<String>) -> R
         };
         _ = write!(page, "\n## `[{title}]`\n\n{}\n\n", text(table));
         let mut keys = Vec::new();
-        collect(content, "", &mut keys);
+        collect(content, "", needs_restart(table), &mut keys);
         let full = |key: &Key| format!("{section}.{}", key.name);
-        all.insert(section.clone());
-        all.extend(keys.iter().map(full));
         let has = |of: &BTreeMap<String, Vec<String>>| keys.iter().any(|key| of.contains_key(&full(key)));
         let (has_flags, has_variables) = (has(&overrides.flags), has(&overrides.variables));
         let mut columns = vec!["key", "type", "default"];
@@ -195,7 +152,7 @@ fn page(schema: &Value, overrides: &Overrides, restarts: &BTreeSet<String>) -> R
             let mut cells = vec![format!("`{}`", key.name), kind(key.schema), default];
             cells.extend(has_flags.then(|| code(overrides.flags.get(&full(key)))));
             cells.extend(has_variables.then(|| code(overrides.variables.get(&full(key)))));
-            cells.extend([reload(&full(key), key.schema, restarts).to_owned(), meaning]);
+            cells.extend([reload(key).to_owned(), meaning]);
             let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
             _ = writeln!(page, "| {} |", cells.join(" | "));
         }
@@ -203,12 +160,7 @@ fn page(schema: &Value, overrides: &Overrides, restarts: &BTreeSet<String>) -> R
             page += "\nThe flag `--provider` replaces the table: it runs a gateway without a file. `gatewright config init --provider NAME` writes the table.\n";
         }
     }
-    let named = overrides.flags.keys().chain(overrides.variables.keys()).chain(restarts);
-    let unknown: Vec<&str> = named.map(String::as_str).filter(|key| !all.contains(*key)).collect();
-    if !unknown.is_empty() {
-        bail!("the configuration has no key {}", unknown.join(", no "));
-    }
-    Ok(page)
+    page
 }
 
 /// The members of a table.
@@ -217,17 +169,18 @@ fn members(table: &Value) -> impl Iterator<Item = (&String, &Value)> {
 }
 
 /// The keys of a table and of the tables in it.
-fn collect<'s>(table: &'s Value, prefix: &str, keys: &mut Vec<Key<'s>>) {
+fn collect<'s>(table: &'s Value, prefix: &str, whole_needs_restart: bool, keys: &mut Vec<Key<'s>>) {
     let required =
         |name: &str| table["required"].as_array().is_some_and(|all| all.iter().any(|key| key == name));
     for (name, schema) in members(table) {
         let is_required = required(name);
         let name = format!("{prefix}{name}");
-        keys.push(Key { name: name.clone(), schema, is_required });
+        let needs_restart = whole_needs_restart || needs_restart(schema);
+        keys.push(Key { name: name.clone(), schema, is_required, needs_restart });
         if schema["properties"].is_object() && !is_secret(schema) {
-            collect(schema, &format!("{name}."), keys);
+            collect(schema, &format!("{name}."), needs_restart, keys);
         } else if schema["items"]["properties"].is_object() && !is_secret(&schema["items"]) {
-            collect(&schema["items"], &format!("{name}[]."), keys);
+            collect(&schema["items"], &format!("{name}[]."), needs_restart, keys);
         }
     }
 }
@@ -311,16 +264,17 @@ fn described(schema: &Value) -> (String, String) {
 }
 
 /// Whether a running gateway applies a change of the key; empty for a table, whose keys say it.
-fn reload(key: &str, schema: &Value, restarts: &BTreeSet<String>) -> &'static str {
-    let is_table = schema["properties"].is_object() && !is_secret(schema);
-    let waits = restarts.iter().any(|named| {
-        key.strip_prefix(named.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    });
-    match (waits, is_table) {
+fn reload(key: &Key<'_>) -> &'static str {
+    let is_table = key.schema["properties"].is_object() && !is_secret(key.schema);
+    match (key.needs_restart, is_table) {
         (true, _) => "no",
         (false, true) => "",
         (false, false) => "yes",
     }
+}
+
+fn needs_restart(schema: &Value) -> bool {
+    schema["x-restart"] == true
 }
 
 #[cfg(test)]
@@ -352,17 +306,36 @@ mod tests {
         }
     }
 
-    #[test]
-    fn flag_without_a_key_is_an_error() {
-        let error = overrides("  --new-flag <X>\n").expect_err("it is unknown").to_string();
-        assert!(error.contains("gatewright serve --new-flag"), "{error}");
+    fn schema() -> Value {
+        json!({ "properties": {
+            "one": { "properties": {
+                "key": { "type": "string", "x-flags": ["--key"], "x-variable": "OWN", "x-restart": true },
+                "other": { "type": "string" },
+            } },
+            "two": { "x-restart": true, "properties": { "inner": { "type": "string" } } },
+        } })
     }
 
     #[test]
-    fn keys_that_need_a_restart_come_from_the_code() {
-        let restarts = restarts().expect("both files name keys");
-        assert!(restarts.contains("server.listen") && restarts.contains("observe.log_level"));
-        assert_eq!(reload("counters.url", &json!({}), &["counters".to_owned()].into()), "no");
-        assert_eq!(reload("models.NAME.targets", &json!({}), &restarts), "yes");
+    fn flag_without_a_key_and_key_without_its_flag_are_errors() {
+        let error = |help: &str| overrides(&schema(), help).expect_err("they differ").to_string();
+        assert!(error("  --key <K>\n  --new-flag <X>\n").contains("gatewright serve --new-flag"));
+        assert!(error("").contains("gatewright serve has no --key: remove it from one.key"));
+    }
+
+    #[test]
+    fn flags_variables_and_restarts_are_those_of_the_schema() {
+        let overrides = overrides(&schema(), "  --key <K>\n  [env: FLAG]\n").expect("a flag");
+        assert_eq!(overrides.flags["one.key"], ["--key"]);
+        assert_eq!(overrides.variables["one.key"], ["FLAG", "OWN"]);
+        let page = page(&schema(), &overrides);
+        let reloads = |name: &str| {
+            let line = page.lines().find(|line| line.starts_with(&format!("| `{name}` ")));
+            line.expect("a row").split(" | ").nth_back(1).map(str::to_owned)
+        };
+        let expected = [("key", "no"), ("other", "yes"), ("inner", "no")];
+        for (name, reload) in expected {
+            assert_eq!(reloads(name).as_deref(), Some(reload), "{name}");
+        }
     }
 }

@@ -1,5 +1,8 @@
 //! What a configuration file may say. `gatewright config schema` prints these types as a JSON Schema, and the reader
 //! judges files by the same schema. Everything is optional but what an upstream or a model is about.
+//!
+//! The schema also says which flags of `gatewright serve` override a key (`x-flags`; the help has their variables), which variable
+//! without a flag does (`x-variable`), and that a change of the key takes effect after a restart (`x-restart`).
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -30,8 +33,10 @@ pub(super) struct File {
     /// Persistent data.
     pub(super) store: Store,
     /// Limits shared by several gateways. Default: each gateway enforces its own.
+    #[schemars(extend("x-restart" = true))]
     pub(super) counters: Option<Counters>,
     /// Where generated files are stored. Default: the folder of `store`, or memory.
+    #[schemars(extend("x-restart" = true))]
     pub(super) files: Option<Files>,
     /// Notifications of finished video tasks.
     pub(super) webhooks: Webhooks,
@@ -47,6 +52,7 @@ pub(super) struct File {
     pub(super) prices: Prices,
     /// The providers, by name. Default: the simulator alone, with the models of the catalog.
     #[schemars(extend("maxProperties" = 1000))]
+    #[schemars(extend("x-flags" = ["--provider"]))]
     pub(super) upstreams: IndexMap<String, Upstream>,
     /// Families of models, by id: settings for all models of a family, which each model can override.
     #[schemars(extend("maxProperties" = 1000))]
@@ -61,25 +67,32 @@ pub(super) struct File {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Server {
     /// Address to listen on, or a list of them; port 0 picks a free port. Default: "127.0.0.1:8080", or none if `tls` is set.
+    #[schemars(extend("x-flags" = ["--listen"], "x-restart" = true))]
     pub(super) listen: Option<OneOrMany<Text>>,
     /// Address that serves only /health/live, /health/ready and /metrics, or a list of them, so that probes succeed while all
     /// connections are in use. Default: none; the other addresses serve them, too.
+    #[schemars(extend("x-restart" = true))]
     pub(super) health_listen: Option<OneOrMany<Text>>,
     /// Addresses to listen on with TLS.
     pub(super) tls: Option<Tls>,
     /// Name of this gateway among those that share a store. Default: the host name.
     #[schemars(length(min = 1, max = 64))]
+    #[schemars(extend("x-flags" = ["--name"], "x-restart" = true))]
     pub(super) name: Option<String>,
     /// Scheme, host and port at which clients reach the gateway, for file URLs: `{api_base_url}` of the specification. Default: from
     /// the Host header.
+    #[schemars(extend("x-flags" = ["--public-url"], "x-restart" = true))]
     pub(super) public_url: Option<String>,
     /// Origins whose web pages may call the gateway (CORS), such as "https://app.example"; "*" allows all.
     #[schemars(length(max = 1000))]
+    #[schemars(extend("x-flags" = ["--allow-origin"], "x-restart" = true))]
     pub(super) allowed_origins: Option<Vec<String>>,
     /// Time for requests, video tasks and webhooks in progress to finish at shutdown. Default: "5s".
+    #[schemars(extend("x-flags" = ["--shutdown-grace"], "x-restart" = true))]
     pub(super) shutdown_grace: Option<Time>,
     /// Time during which the gateway still accepts connections after the stop signal, while /health/ready returns 503. Default:
     /// "0s".
+    #[schemars(extend("x-flags" = ["--drain-delay"], "x-restart" = true))]
     pub(super) drain_delay: Option<Time>,
 }
 
@@ -88,6 +101,7 @@ pub(super) struct Server {
 #[serde(deny_unknown_fields)]
 pub(super) struct Tls {
     /// Address to listen on, or a list of them.
+    #[schemars(extend("x-restart" = true))]
     pub(super) listen: OneOrMany<Text>,
     /// PEM file of the certificate and its chain. It is reloaded when it changes.
     pub(super) certificate: PathBuf,
@@ -100,31 +114,41 @@ pub(super) struct Tls {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Limits {
     /// Maximum size of a request body, also after decompression. Default: "10MiB".
+    #[schemars(extend("x-flags" = ["--max-body-bytes"], "x-restart" = true))]
     pub(super) max_body: Option<Size>,
     /// Maximum total size of generated files, each stored for one hour. Default: "256MiB".
+    #[schemars(extend("x-flags" = ["--max-file-bytes"], "x-restart" = true))]
     pub(super) max_files: Option<Size>,
     /// Maximum memory of all requests and answers in progress: what has to be read to its end before it is passed on, and what
     /// waits to be sent. Default: "512MiB".
+    #[schemars(extend("x-flags" = ["--max-held-bytes"], "x-restart" = true))]
     pub(super) max_held: Option<Size>,
     /// Maximum number of responses that a database stores by idempotency key, for each operation, at 8 KiB each on average. In
     /// memory, the maximum is 1000. Default: 10000.
     #[schemars(range(min = 1, max = 10_000_000))]
+    #[schemars(extend("x-restart" = true))]
     pub(super) max_idempotent_answers: Option<u32>,
     /// Maximum share of max_held, of max_files and of the video task slots that one key may use while the gateway has other keys,
     /// in percent. Default: 50.
     #[schemars(range(min = 1, max = 100))]
+    #[schemars(extend("x-restart" = true))]
     pub(super) max_percent_per_key: Option<u8>,
     /// Maximum number of open connections; further ones wait. Default: 1024.
     #[schemars(range(min = 1, max = 4_294_967_295_u32))]
+    #[schemars(extend("x-flags" = ["--max-connections"], "x-restart" = true))]
     pub(super) max_connections: Option<u32>,
     /// Maximum number of open connections per client address; further ones are refused. Default: 256.
     #[schemars(range(min = 1, max = 4_294_967_295_u32))]
+    #[schemars(extend("x-flags" = ["--max-connections-per-peer"], "x-restart" = true))]
     pub(super) max_connections_per_peer: Option<u32>,
     /// Timeout for receiving the request headers, and for idle connections. Default: "60s".
+    #[schemars(extend("x-flags" = ["--header-timeout"], "x-restart" = true))]
     pub(super) header_timeout: Option<Time>,
     /// Timeout for receiving the request body. Default: "60s".
+    #[schemars(extend("x-flags" = ["--body-timeout"], "x-restart" = true))]
     pub(super) body_timeout: Option<Time>,
     /// Maximum time that a client may stall while reading its response. Default: "60s".
+    #[schemars(extend("x-flags" = ["--write-timeout"], "x-restart" = true))]
     pub(super) write_timeout: Option<Time>,
 }
 
@@ -133,8 +157,10 @@ pub(super) struct Limits {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Access {
     /// The key that clients must send. Default: a random one, printed at startup.
+    #[schemars(extend("x-flags" = ["--key-file", "--key"], "x-variable" = "GATEWRIGHT_SERVE_KEY"))]
     pub(super) key: Option<Secret>,
     /// The key for the operations under /admin. Default: none, which disables these operations.
+    #[schemars(extend("x-variable" = "GATEWRIGHT_SERVE_ADMIN_KEY"))]
     pub(super) admin_key: Option<Secret>,
 }
 
@@ -144,19 +170,24 @@ pub(super) struct Access {
 pub(super) struct Store {
     /// Folder of the database and of generated files, relative to the folder of this file; true: `gatewright` in the user's data
     /// folder, which is ~/.local/share unless XDG_DATA_HOME is set. Default: none, all data is in memory.
+    #[schemars(extend("x-flags" = ["--data"], "x-restart" = true))]
     pub(super) data: Option<DataFolder>,
     /// Postgres database to use instead, which several gateways can share, such as "postgres://user:password@host:5432/database".
     /// Default: none.
+    #[schemars(extend("x-variable" = "GATEWRIGHT_SERVE_STORE_URL", "x-restart" = true))]
     pub(super) url: Option<Secret>,
     /// Secret for hashing keys: 32 random bytes in base64, the same for all gateways that share a database. Default: a file in
     /// the data folder, created if missing.
+    #[schemars(extend("x-variable" = "GATEWRIGHT_SERVE_PEPPER", "x-restart" = true))]
     pub(super) pepper: Option<Secret>,
     /// Read upstreams, families and models from the store, shared by all its gateways: publish them with `gatewright config
     /// push`; this file then has none. Default: false.
+    #[schemars(extend("x-restart" = true))]
     pub(super) shared_config: Option<bool>,
     /// Secrets that upstreams there may name, and are therefore sent: names of variables and paths of files, with the wildcard *
     /// at the beginning or the end. Default: `*_API_KEY` and `keys/*`.
     #[schemars(length(max = 1000))]
+    #[schemars(extend("x-restart" = true))]
     pub(super) shared_secrets: Option<Vec<String>>,
 }
 
@@ -165,6 +196,7 @@ pub(super) struct Store {
 #[serde(deny_unknown_fields)]
 pub(super) struct Counters {
     /// Its address, such as "redis://user:password@host:6379/0", or "rediss://…" with TLS.
+    #[schemars(extend("x-variable" = "GATEWRIGHT_SERVE_COUNTERS_URL"))]
     pub(super) url: Secret,
     /// How long a request waits for it; after that, each gateway enforces the limits alone until the server responds again.
     /// Default: "50ms".
@@ -206,13 +238,17 @@ pub(super) struct Files {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Webhooks {
     /// The secret that signs webhooks, such as "whsec_…". Default: a random one, printed at startup; a data folder keeps it.
+    #[schemars(extend("x-variable" = "GATEWRIGHT_WEBHOOK_SECRET", "x-restart" = true))]
     pub(super) secret: Option<Secret>,
     /// Previous secrets, which also sign webhooks until receivers have the current one. Default: none.
     #[schemars(length(max = 10))]
+    #[schemars(extend("x-restart" = true))]
     pub(super) previous_secrets: Vec<Secret>,
     /// Allow plain http and private addresses; for development. Default: false.
+    #[schemars(extend("x-flags" = ["--allow-private-webhooks"], "x-restart" = true))]
     pub(super) allow_private: Option<bool>,
     /// Delay before the second delivery attempt; it triples each time, for twelve attempts. Default: "1s".
+    #[schemars(extend("x-restart" = true))]
     pub(super) backoff: Option<Time>,
 }
 
@@ -221,19 +257,25 @@ pub(super) struct Webhooks {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Observe {
     /// Serve /metrics without authentication. Default: false.
+    #[schemars(extend("x-flags" = ["--open-metrics"], "x-restart" = true))]
     pub(super) open_metrics: Option<bool>,
     /// Level of the log on standard error. Default: "warn".
+    #[schemars(extend("x-flags" = ["--verbose", "--quiet"], "x-variable" = "RUST_LOG", "x-restart" = true))]
     pub(super) log_level: Option<LogLevel>,
     /// Format of the log. Default: "text".
+    #[schemars(extend("x-flags" = ["--log-format"], "x-restart" = true))]
     pub(super) log_format: Option<LogFormat>,
     /// Address of an OpenTelemetry collector that receives a trace of each request over OTLP/HTTP. Default: none.
     #[schemars(length(max = 2048))]
+    #[schemars(extend("x-flags" = ["--otlp-endpoint"], "x-restart" = true))]
     pub(super) otlp_endpoint: Option<String>,
     /// Number of the newest requests whose prompts and answers are kept in memory, up to 64 KiB of each, readable with the admin key.
     /// Default: 0, none.
     #[schemars(range(max = 500))]
+    #[schemars(extend("x-restart" = true))]
     pub(super) content_requests: Option<u16>,
     /// How long they are kept. Default: "15m".
+    #[schemars(extend("x-restart" = true))]
     pub(super) content_time: Option<Time>,
 }
 
@@ -243,6 +285,7 @@ pub(super) struct Observe {
 pub(super) struct Images {
     /// Whether images that a provider returns as URLs are fetched, and served from /files/ for an hour. Default: false, clients get
     /// the provider's URLs.
+    #[schemars(extend("x-restart" = true))]
     pub(super) fetch: Option<bool>,
 }
 
@@ -251,10 +294,13 @@ pub(super) struct Images {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Videos {
     /// Interval at which a provider is polled for a video. Default: "5s".
+    #[schemars(extend("x-restart" = true))]
     pub(super) poll: Option<Time>,
     /// Maximum time until the file of a video is downloaded; after that, the task fails. Default: "1h".
+    #[schemars(extend("x-restart" = true))]
     pub(super) timeout: Option<Time>,
     /// How long a task of a gateway that died waits before another gateway takes it over. Default: "30s".
+    #[schemars(extend("x-restart" = true))]
     pub(super) lease: Option<Time>,
 }
 
@@ -267,6 +313,7 @@ pub(super) struct Prices {
     pub(super) file: Option<PathBuf>,
     /// Currency of all prices, such as "EUR", for display: nothing is converted. Default: none, amounts have no unit.
     #[schemars(length(min = 1, max = 8))]
+    #[schemars(extend("x-restart" = true))]
     pub(super) currency: Option<String>,
 }
 
@@ -276,10 +323,13 @@ pub(super) struct Prices {
 pub(super) struct Simulator {
     /// Faults to inject into every response, such as "truncate=3@create_response".
     #[schemars(length(max = 100))]
+    #[schemars(extend("x-flags" = ["--fault"], "x-restart" = true))]
     pub(super) faults: Vec<String>,
     /// Delay before each event of a stream. Default: "0s".
+    #[schemars(extend("x-restart" = true))]
     pub(super) event_delay: Option<Time>,
     /// Minimum time of a video task. Default: "1.5s".
+    #[schemars(extend("x-restart" = true))]
     pub(super) video_time: Option<Time>,
 }
 

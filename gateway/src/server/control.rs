@@ -81,6 +81,12 @@ impl Control {
 
 /// The keys whose values differ and that can't be changed while the gateway runs.
 fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
+    compared(old, new).into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
+}
+
+/// The keys that can't be changed while the gateway runs, and whether their values are the same. They are those with `x-restart` in the
+/// schema, but for those of the log, which the program compares.
+fn compared(old: &Config, new: &Config) -> Vec<(&'static str, bool)> {
     let addresses = |config: &Config| config.tls.as_ref().map(|tls| tls.listen.clone());
     // Every field is listed, so that a new one can't be forgotten.
     let Config {
@@ -135,7 +141,7 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         secrets.iter().map(gatewright::webhook::Secret::expose).collect()
     };
     let check = |pepper: &Option<Pepper>| pepper.as_ref().map(Pepper::check);
-    let same = [
+    vec![
         ("server.listen", *listen == new.listen),
         ("server.health_listen", *health_listen == new.health_listen),
         ("server.tls.listen", addresses(old) == addresses(new)),
@@ -178,17 +184,41 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         ("simulator.faults", *faults == new.faults),
         ("simulator.event_delay", *event_delay == new.event_delay),
         ("simulator.video_time", *video_time == new.video_time),
-    ];
-    same.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
+    ]
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::{Value, json};
 
     use super::*;
     use crate::config::{ModelConfig, TargetConfig, UpstreamConfig};
     use crate::server::Gateway;
+
+    #[test]
+    fn keys_that_need_a_restart_are_those_that_the_schema_marks() {
+        fn marked(table: &Value, place: &str, keys: &mut BTreeSet<String>) {
+            for (name, key) in table["properties"].as_object().into_iter().flatten() {
+                let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
+                if key["x-restart"] == true {
+                    keys.insert(place);
+                } else {
+                    marked(key, &place, keys);
+                }
+            }
+        }
+        let mut keys = BTreeSet::new();
+        marked(crate::config::schema(), "", &mut keys);
+        keys.retain(|key| !["observe.log_level", "observe.log_format", "observe.otlp_endpoint"].contains(&key.as_str()));
+        // The secrets that shared upstreams may name are part of `store.shared_config`.
+        assert!(keys.remove("store.shared_secrets"));
+        let config = Config::default();
+        let compared: BTreeSet<String> =
+            compared(&config, &config).into_iter().map(|(key, _)| key.to_owned()).collect();
+        assert_eq!(compared, keys);
+    }
 
     fn simulated() -> Config {
         Config { listen: vec!["127.0.0.1:0".to_owned()], ..Config::default() }

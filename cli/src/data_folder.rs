@@ -36,7 +36,7 @@ pub(crate) fn requested(argument: Option<&Path>) -> Result<PathBuf, Failure> {
 
 /// The same, but it must exist.
 pub(crate) fn existing(argument: Option<&Path>) -> Result<PathBuf, Failure> {
-    let folder = meant(argument)?;
+    let folder = requested(argument)?;
     if folder.is_dir() {
         return Ok(folder);
     }

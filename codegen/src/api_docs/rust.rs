@@ -126,7 +126,7 @@ fn add(
         Item { name: shown.to_owned(), signature: printed::signature(code), docs, ..Item::default() };
     add_members(code, &mut item);
     for method in of.methods(&place, &public.original) {
-        let described = item(shown, method);
+        let described = item_of(shown, method);
         // A row is enough for setters and the like: the example of their type shows how they are used.
         if method.is_generated || described.docs.example.is_empty() {
             item.members.push(row(printed::called(&method.signature), String::new(), &described.docs));
@@ -177,7 +177,7 @@ fn row(name: String, ty: String, docs: &Docs) -> Row {
     Row { name, ty, default, about }
 }
 
-fn item(owner: &str, method: &Method) -> Item {
+fn item_of(owner: &str, method: &Method) -> Item {
     Item {
         name: format!("{owner}::{}", method.signature.ident),
         signature: printed::function(&method.signature),
@@ -194,7 +194,7 @@ fn additions(core: &Crate) -> Vec<Item> {
         for name in core.extended(&place) {
             let shown = format!("{prefix}::{name}");
             let by_hand = core.methods(&place, &name).into_iter().filter(|method| !method.is_generated);
-            let methods: Vec<Item> = by_hand.map(|method| item(&shown, method)).collect();
+            let methods: Vec<Item> = by_hand.map(|method| item_of(&shown, method)).collect();
             if !methods.is_empty() {
                 items.push(Item { name: shown, methods, ..Item::default() });
             }

@@ -37,7 +37,7 @@ const LANGUAGES: [ReferenceLanguage; 3] = [
         opening: "Members of a body that are not required have setters: `with_temperature(0.5)`. Every method sends what the \
                   caller set, and nothing else. The types are in `gatewright::types`. The client, its options, streams, errors and \
                   all else are in [Rust, beside the operations](rust-client.md).\n",
-        describe: resources::signature,
+        describe: resources::describe,
         frame: (
             "# #[tokio::main]\n# async fn main() -> Result<(), Box<dyn std::error::Error>> {\n\
              # let client = gatewright::Client::from_env()?;\n",
@@ -54,7 +54,7 @@ const LANGUAGES: [ReferenceLanguage; 3] = [
                   `extra_headers` and [more](python-client.md#options-of-a-call). `AsyncClient` has the same methods to await. Types are in \
                   `gatewright.types`. The client, its options, streams, errors and all else are in [Python, beside the \
                   operations](python-client.md).\n\n```python\nfrom gatewright import Client\n\nclient = Client()\n```\n",
-        describe: |api, _, operation| python::signature(api, operation),
+        describe: |api, _, operation| python::describe(api, operation),
         frame: ("", ""),
         error: |kind| kind.class.clone(),
     },
@@ -66,7 +66,7 @@ const LANGUAGES: [ReferenceLanguage; 3] = [
         opening: "Members that are not given are not sent. `options` are those of the call: `timeoutMs`, `maxRetries`, `extraHeaders` and \
                   [more](node-client.md#options-of-a-call). The client, its options, streams, errors and all else are in [Node, beside \
                   the operations](node-client.md).\n\n```js\nimport { Client } from \"gatewright\";\n\nconst client = new Client();\n```\n",
-        describe: |api, _, operation| typescript::signature(api, operation),
+        describe: |api, _, operation| typescript::describe(api, operation),
         frame: ("", ""),
         error: |kind| kind.class.clone(),
     },

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
 use syn::visit_mut::{self, VisitMut};
-use syn::{Attribute, Item, parse_quote};
+use syn::{Attribute, ImplItemFn, Item, ItemStruct, parse_quote};
 
 use super::header;
 use super::rust::{Signature, Signatures};
@@ -39,10 +39,18 @@ pub(crate) fn client(whole: &syn::File) -> File {
 struct WithoutDocs;
 
 impl VisitMut for WithoutDocs {
-    fn visit_attributes_mut(&mut self, attributes: &mut Vec<Attribute>) {
-        attributes.retain(|attribute| !attribute.path().is_ident("doc"));
-        visit_mut::visit_attributes_mut(self, attributes);
+    fn visit_impl_item_fn_mut(&mut self, function: &mut ImplItemFn) {
+        function.attrs.retain(is_code);
     }
+
+    fn visit_item_struct_mut(&mut self, shape: &mut ItemStruct) {
+        shape.attrs.retain(is_code);
+        visit_mut::visit_item_struct_mut(self, shape);
+    }
+}
+
+fn is_code(attribute: &Attribute) -> bool {
+    !attribute.path().is_ident("doc")
 }
 
 /// The calls. Streams aren't among them: progenitor knows one form of an operation.

@@ -39,7 +39,7 @@ const KEYWORDS: &[&str] = &[
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-pub(crate) use self::reference::signature;
+pub(crate) use self::reference::describe;
 
 /// Files of our own Python package.
 pub(crate) fn emit(api: &Api) -> Vec<File> {

@@ -10,7 +10,7 @@ use super::{client_header, comment, origin, shown_code};
 use crate::model::{Api, File, Location, Operation, Parameter, Plain, Resource, Stream, Type};
 use crate::names;
 
-pub(crate) use self::reference::signature;
+pub(crate) use self::reference::describe;
 
 /// The root of another API: its resources on a client.
 const ROOT: &str = "

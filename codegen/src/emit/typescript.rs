@@ -77,7 +77,7 @@ const KEYWORDS: &[&str] = &[
     "yield",
 ];
 
-pub(crate) use self::reference::signature;
+pub(crate) use self::reference::describe;
 
 /// Files of our own Node package.
 pub(crate) fn emit(api: &Api) -> Vec<File> {

@@ -3,7 +3,13 @@
 
 #![cfg(test)]
 
-mod generated;
+/// What the generator writes.
+mod generated {
+    #[rustfmt::skip]
+    pub(crate) mod calls;
+    #[rustfmt::skip]
+    pub(crate) mod client;
+}
 
 use std::future::Future;
 use std::pin::Pin;

@@ -11,7 +11,7 @@ use crate::emit::signature::{ArgumentSignature, DisplayType, OperationSignature,
 use crate::model::{Api, Operation, Plain};
 
 /// An operation of the blocking client.
-pub(crate) fn signature(api: &Api, operation: &Operation) -> OperationSignature {
+pub(crate) fn describe(api: &Api, operation: &Operation) -> OperationSignature {
     let name = format!("client.{}.{}", spelled_path(&operation.resource), member(&operation.name));
     let sent = PythonTypes { api, direction: Direction::Request, builtins: "", schemas: "" };
     let own = arguments(api, operation);

@@ -10,7 +10,7 @@ use crate::model::{Api, Location, Operation, Plain, Type};
 use crate::names;
 
 /// An operation of the client.
-pub(crate) fn signature(api: &Api, signatures: &Signatures, operation: &Operation) -> OperationSignature {
+pub(crate) fn describe(api: &Api, signatures: &Signatures, operation: &Operation) -> OperationSignature {
     let name = format!("{}.{}", place(operation), names::rust(&operation.name));
     let mut arguments: Vec<ArgumentSignature> = operation
         .path_parameters()

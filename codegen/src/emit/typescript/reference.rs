@@ -8,7 +8,7 @@ use crate::emit::signature::{ArgumentSignature, DisplayType, OperationSignature,
 use crate::model::{Api, Operation, Plain};
 
 /// An operation of the client.
-pub(crate) fn signature(api: &Api, operation: &Operation) -> OperationSignature {
+pub(crate) fn describe(api: &Api, operation: &Operation) -> OperationSignature {
     let name = format!("client.{}", call_path(operation));
     let positional = operation.path_parameters().filter(|_| operation.request.is_none());
     let mut arguments: Vec<ArgumentSignature> = positional

@@ -1,6 +1,6 @@
 //! The comments of methods: what the reference of Node tells of an operation, as tags that editors show.
 
-use super::reference::{example, signature};
+use super::reference::{describe, example};
 use super::types::DEPRECATED;
 use super::{doc, expression};
 use crate::emit::docs::sentence;
@@ -37,7 +37,7 @@ pub(super) fn method(api: &Api, operation: &Operation, answer: Answer<'_>) -> St
 }
 
 fn tags(api: &Api, operation: &Operation, answer: Answer<'_>) -> String {
-    let described = signature(api, operation);
+    let described = describe(api, operation);
     let (sent, positional): (Vec<&ArgumentSignature>, Vec<&ArgumentSignature>) =
         described.arguments.iter().partition(|argument| argument.name.starts_with("params."));
     let mut lines: Vec<String> =

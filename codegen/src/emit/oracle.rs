@@ -26,8 +26,7 @@ pub(crate) fn client(whole: &syn::File) -> File {
         ),
     );
     let head = header("spec/openapi.yaml");
-    let allowed =
-        "#![allow(clippy::all, clippy::pedantic, missing_docs, unused, reason = \"written by progenitor\")]";
+    let allowed = "#![allow(clippy::all, clippy::pedantic, missing_docs, unreachable_pub, unused, reason = \"written by progenitor\")]";
     let contents = format!(
         "// {head}\n//! The client that progenitor makes of the specification.\n\n{allowed}\n\n{}",
         prettyplease::unparse(&file)
@@ -57,6 +56,7 @@ fn is_code(attribute: &Attribute) -> bool {
 pub(crate) fn calls(api: &Api, signatures: &Signatures) -> Result<File> {
     let mut code = format!(
         "// {}\n//! A call of each operation by progenitor's client and by ours, with the same arguments.\n\n\
+         #![allow(unused_variables, reason = \"operations without arguments\")]\n\n\
          use gatewright::types;\n\nuse super::client;\nuse crate::Arguments;\n",
         header(&api.source)
     );
@@ -64,7 +64,12 @@ pub(crate) fn calls(api: &Api, signatures: &Signatures) -> Result<File> {
     for operation in api.operations.iter().filter(|operation| operation.response.is_some()) {
         let signature = signatures.get(&operation.id).context("progenitor has every operation")?;
         call(&mut code, operation, signature);
-        let example = serde_json::Value::Object(operation.example.clone()).to_string();
+        let mut example = operation.example.clone();
+        // Those that a call takes of an earlier answer.
+        for parameter in operation.path_parameters() {
+            example.entry(&parameter.name).or_insert_with(|| "one".into());
+        }
+        let example = serde_json::Value::Object(example).to_string();
         let texts: Vec<&str> = operation
             .path_parameters()
             .chain(operation.free_parameters())

@@ -104,7 +104,10 @@ test("vectors: structured/answers.json", async (t) => {
     if (expected !== undefined) {
       const error = await parse().then(assert.fail, (error) => error);
       assert.ok(error instanceof StructuredOutputError && error instanceof GatewrightError, vector.name);
-      assert.deepEqual([error.code, error.param], [expected.code, expected.path], vector.name);
+      assert.equal(error.code, expected.code, vector.name);
+      // A language may find the place within the value.
+      assert.equal(error.param === undefined, expected.path === undefined, vector.name);
+      assert.ok((error.param ?? "").startsWith(expected.path ?? ""), `${vector.name}: ${error.param}`);
       if (expected.path) assert.ok(error.message.includes(`: ${expected.path}`), error.message);
       if (expected.reason) assert.ok(error.message.includes(`(reason: ${expected.reason})`), error.message);
       if (expected.shows) assert.ok(error.message.includes(expected.shows), error.message);

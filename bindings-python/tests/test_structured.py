@@ -129,7 +129,10 @@ def check(case: Any, ask: Callable[[], Any]) -> None:
     assert isinstance(error, gatewright.GatewrightError)
     assert error.answer == error.completion == case["answer"]
     assert str(error).startswith(f"{place}.parse: ")
-    assert (error.code, error.param) == (expected["code"], expected.get("path"))
+    assert error.code == expected["code"]
+    # A language may find the place within the value.
+    assert (error.param is None) == ("path" not in expected)
+    assert (error.param or "").startswith(expected.get("path", ""))
     if "path" in expected:
         assert f": {expected['path']}" in error.message
     if "reason" in expected:

@@ -211,7 +211,9 @@ mod tests {
         }
         let mut keys = BTreeSet::new();
         marked(crate::config::schema(), "", &mut keys);
-        keys.retain(|key| !["observe.log_level", "observe.log_format", "observe.otlp_endpoint"].contains(&key.as_str()));
+        keys.retain(|key| {
+            !["observe.log_level", "observe.log_format", "observe.otlp_endpoint"].contains(&key.as_str())
+        });
         // The secrets that shared upstreams may name are part of `store.shared_config`.
         assert!(keys.remove("store.shared_secrets"));
         let config = Config::default();

@@ -116,7 +116,8 @@ fn interrupted_migration_of_an_older_store_is_completed() {
         let data = folder.path().join(format!("data-{step}"));
         older::folder(&data);
         std::fs::copy(folder.path().join("data/pepper"), data.join("pepper")).expect("the pepper");
-        let has_stopped = stopped(command(&["store", "migrate", "--data", text(&data)]), step, "store/src/sql");
+        let has_stopped =
+            stopped(command(&["store", "migrate", "--data", text(&data)]), step, "store/src/sql");
         assert_eq!(rows(&data), rows_before, "step {step}");
         output_of(&["store", "check", "--data", text(&data)]);
         has_stopped

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use gatewright::webhook::Secret;
+use gatewright_store::{AnswerQuota, DurableStore, Sealer, random_key};
 use http::header;
 
 use crate::access::{ApiKey, Authenticator, ConfiguredKeyChanges, Data, Registry, UsageWriter, start};
@@ -13,15 +14,12 @@ use crate::bounds::memory_budget::{MemoryBudget, Reservation};
 use crate::config::{Config, ModelConfig, UpstreamConfig};
 use crate::counters::SharedCounters;
 use crate::fault::FailedOnce;
-use crate::keys::random_key;
 use crate::observe::{Metrics, Recent};
 use crate::routing::{InvalidRoutes, Routes};
 use crate::shared::Shared;
 #[cfg(feature = "console")]
 use crate::sign_in::SignIn;
-use crate::store::{
-    self, AnswerQuota, DurableStore, GeneratedFiles, History, HistoryKeeper, Replays, Sealer,
-};
+use crate::storage::{self, GeneratedFiles, History, HistoryKeeper, Replays};
 use crate::tasks::TaskRunner;
 use crate::usage::{Caller, Ledger};
 use crate::webhooks::{Fetcher, Outbox};
@@ -212,9 +210,9 @@ impl App {
         &self,
         owner: &Arc<str>,
         bytes: usize,
-    ) -> Result<store::FileReservation, ApiError> {
-        let limit = self.authenticator.file_bytes(owner).await.map_err(|error| store::untold(&error))?;
-        let most = store::KeyFileQuota { percent: self.percent_of_key(), bytes: limit };
+    ) -> Result<storage::FileReservation, ApiError> {
+        let limit = self.authenticator.file_bytes(owner).await.map_err(|error| storage::untold(&error))?;
+        let most = storage::KeyFileQuota { percent: self.percent_of_key(), bytes: limit };
         self.files.reserve(owner, most, u64::try_from(bytes).unwrap_or(u64::MAX)).await
     }
 

@@ -1,7 +1,8 @@
 //! Cost budgets that don't cover everything their keys may use.
 
+use gatewright_store::Key;
+
 use crate::config::Config;
-use crate::keys::Key;
 
 /// The models whose requests don't count against the cost budget of a key, because the price of a target is unknown. Empty
 /// for keys without such a budget.
@@ -21,9 +22,10 @@ pub fn models_outside_budget<'c>(config: &'c Config, key: &Key) -> Vec<&'c str> 
 
 #[cfg(test)]
 mod tests {
+    use gatewright_store::NewKey;
+
     use super::*;
     use crate::config::{Kind, ModelConfig, ModelPrice, TargetConfig, UpstreamConfig};
-    use crate::keys::NewKey;
 
     fn config() -> Config {
         let mut priced = TargetConfig::new("one", "priced");

@@ -33,6 +33,7 @@ use std::time::Duration;
 use gatewright::webhook::Secret;
 use gatewright::{ApiKey, catalog};
 pub use gatewright_protocol::{Capabilities, Roles, Thinking, TokenLimit};
+use gatewright_store::StoreUrl;
 
 pub use self::addresses::check_base_url;
 pub(crate) use self::addresses::{check_credentials_url, check_token_url, is_listen_address, is_origin};
@@ -60,7 +61,7 @@ pub use self::watch::Watch;
 use crate::access::Pepper;
 use crate::counters::CounterServer;
 use crate::fault::Faults;
-use crate::store::{Bucket, StoreUrl};
+use crate::storage::Bucket;
 
 /// A configuration file to start from: everything in it is a comment and states the default.
 pub const STARTING_FILE: &str = include_str!("config/starting.toml");

@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gatewright_store::{KeyLimits, Spent, SpentSoFar};
+use gatewright_system::{random_bytes, supervise};
 use redis::aio::MultiplexedConnection;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -25,10 +27,6 @@ use self::link::{Link, explained};
 use self::pending::{KeyBatch, MAX_TOLD, PendingUpdates, UsageDelta};
 pub(crate) use self::scripts::{KeySnapshot, LimitVerdict};
 use self::scripts::{ScriptReply, Scripts};
-use crate::keys::KeyLimits;
-use crate::random::random_bytes;
-use crate::spent::{Spent, SpentSoFar};
-use crate::supervised::supervise;
 
 /// Pause between two reports: whatever accumulates in between is reported together.
 const PAUSE: Duration = Duration::from_millis(10);

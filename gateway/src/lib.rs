@@ -36,29 +36,23 @@ mod access;
 mod app;
 mod bounds;
 mod budgets;
-mod clock;
 mod compaction;
 mod config;
 #[cfg(test)]
 mod converse_tests;
 mod counters;
-mod crash;
-mod day;
-mod disk;
 mod fault;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 #[expect(unreachable_pub, reason = "generated code says pub; what of it is public is re-exported below")]
 mod generated;
-mod keys;
 mod media;
 mod models;
 mod node_registry;
 mod observe;
 mod offers;
 mod provider_setup;
-mod random;
 mod relay;
 mod routing;
 mod server;
@@ -66,10 +60,8 @@ mod service;
 mod shared;
 #[cfg(feature = "console")]
 mod sign_in;
-mod spent;
-mod store;
+mod storage;
 mod stored_responses;
-mod supervised;
 mod tasks;
 mod upstream;
 mod usage;
@@ -78,6 +70,11 @@ mod video_task_tests;
 mod webhooks;
 mod wire;
 mod work;
+
+pub use gatewright_store::{
+    InvalidMember, InvalidStoreUrl, IssuedKey, Key, KeyLimits, KeyUpdate, NewKey, Rotation, Scopes, StoreUrl,
+    UsageQuery, UsageRow, random_key,
+};
 
 pub use crate::access::{
     ApiKey, InvalidData, InvalidKey, InvalidPepper, NoHome, Node, Notification, Pepper, Registry,
@@ -103,9 +100,6 @@ pub use crate::counters::{CounterServer, CountersUrl, InvalidCountersUrl};
 pub use crate::fault::{FAULT_HEADER, FAULTS, Faults, InvalidFault};
 pub use crate::generated::admin;
 pub use crate::generated::routes::{Service, dispatch};
-pub use crate::keys::{
-    InvalidMember, IssuedKey, Key, KeyLimits, KeyUpdate, NewKey, Rotation, Scopes, random_key,
-};
 pub use crate::media::FAILURE_MARKER;
 pub use crate::observe::{Traces, TracesError};
 pub use crate::offers::{Offer, offers};
@@ -113,6 +107,5 @@ pub use crate::provider_setup::{ProviderChoice, ProviderSetup};
 pub use crate::server::{BindError, Control, Embedded, Gateway, Reloaded};
 pub use crate::server::{Match, match_route};
 pub use crate::shared::{ConfigDocument, ConfigPush, ConfigPushed, ConfigRevision};
-pub use crate::store::{Bucket, InvalidStoreUrl, StoreUrl};
-pub use crate::usage::{UsageQuery, UsageRow};
+pub use crate::storage::Bucket;
 pub use crate::wire::{Call, Response, not_implemented};

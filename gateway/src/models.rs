@@ -5,11 +5,11 @@ use gatewright::{ErrorCode, catalog, limits};
 use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::json;
 use gatewright_simulator::LONGEST_ANSWER;
+use gatewright_store::Scopes;
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::config::ModelKind;
-use crate::keys::Scopes;
 use crate::routing::{ModelRoute, Routes};
 use crate::wire::{ApiError, Call, Response, json_response};
 

@@ -3,14 +3,13 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use gatewright_store::{DurableStore, NODE_KNOWN_FOR_S, NodeRecord};
+use gatewright_system::clock::unix_seconds;
+use gatewright_system::{random_bytes, supervise};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::App;
-use crate::clock::unix_seconds;
-use crate::random::random_bytes;
 use crate::shared::Shared;
-use crate::store::{DurableStore, NODE_KNOWN_FOR_S, NodeRecord};
-use crate::supervised::supervise;
 
 /// Interval between reports.
 const PAUSE: Duration = Duration::from_secs(5);

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use gatewright::catalog;
+use gatewright_system::clock::millis;
 use http_body_util::{BodyExt as _, Limited};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::millis;
 use crate::config::{Config, Kind, UpstreamConfig};
 use crate::upstream::Endpoint;
 

@@ -64,7 +64,7 @@ use crate::app::App;
 use crate::config::ModelKind;
 use crate::observe::{Origin, current_span};
 use crate::routing::{ModelRoute, Plan, UpstreamAttempt};
-use crate::store::{ResponseDocuments, ResponseRecord};
+use crate::storage::{ResponseDocuments, ResponseRecord};
 use crate::usage::{Charge, Consumption};
 use crate::wire::{ApiError, Call, Response, held_json};
 use crate::{models, stored_responses};

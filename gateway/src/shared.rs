@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use gatewright_store::StoredRevision;
 use tokio::sync::Notify;
 
 use crate::config::{Config, ModelConfig, SharedConfig, Sharing, UpstreamConfig, Watch};
-use crate::store;
 
 /// A gateway's view of the shared configuration.
 pub(crate) struct Shared {
@@ -38,7 +38,7 @@ struct RevisionState {
 
 /// The revision in use.
 pub(crate) struct InUse {
-    pub(crate) revision: store::StoredRevision,
+    pub(crate) revision: StoredRevision,
     pub(crate) document: String,
     pub(crate) upstreams: Vec<UpstreamConfig>,
     pub(crate) models: Vec<ModelConfig>,
@@ -47,7 +47,7 @@ pub(crate) struct InUse {
 /// A revision that this gateway can't use.
 #[derive(Clone)]
 pub(crate) struct RejectedRevision {
-    pub(crate) revision: store::StoredRevision,
+    pub(crate) revision: StoredRevision,
     pub(crate) why: String,
     pub(crate) at: Instant,
 }
@@ -90,17 +90,13 @@ impl Shared {
     }
 
     /// Reads a document. Blocks. Errors: why this gateway can't use it.
-    pub(crate) fn read(
-        &self,
-        revision: &store::StoredRevision,
-        document: &str,
-    ) -> Result<SharedConfig, String> {
+    pub(crate) fn read(&self, revision: &StoredRevision, document: &str) -> Result<SharedConfig, String> {
         let name = format!("revision {}", revision.number);
         SharedConfig::read(document, &name, &self.sharing).map_err(|problems| problems.to_string())
     }
 
     /// Records that a revision is in use. Blocks.
-    pub(crate) fn used(&self, revision: &store::StoredRevision, document: &str, read: SharedConfig) {
+    pub(crate) fn used(&self, revision: &StoredRevision, document: &str, read: SharedConfig) {
         let SharedConfig { upstreams, models, files, .. } = read;
         let in_use = InUse { revision: revision.clone(), document: document.to_owned(), upstreams, models };
         let mut state = self.state();
@@ -116,7 +112,7 @@ impl Shared {
     }
 
     /// Records that a revision can't be used. Returns whether that is news.
-    pub(crate) fn refuse(&self, revision: &store::StoredRevision, why: &str) -> bool {
+    pub(crate) fn refuse(&self, revision: &StoredRevision, why: &str) -> bool {
         let mut state = self.state();
         let before = state.refused.as_ref();
         let known = before.is_some_and(|refused| refused.revision == *revision && refused.why == why);
@@ -126,7 +122,7 @@ impl Shared {
     }
 
     /// The copy of the last document in use. Blocks.
-    pub(crate) fn kept(&self) -> Option<(store::StoredRevision, String)> {
+    pub(crate) fn kept(&self) -> Option<(StoredRevision, String)> {
         self.copy.as_deref().and_then(copy::kept)
     }
 }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use gatewright_system::random_bytes;
 use subtle::ConstantTimeEq as _;
 
 use crate::access::ApiKey;
-use crate::random::random_bytes;
 
 /// How long a code is valid.
 const LIFETIME: Duration = Duration::from_mins(1);

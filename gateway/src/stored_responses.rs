@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::store::{LONGEST, ResponseDocuments, ResponseRecord, StoreUnavailable};
+use crate::storage::{LONGEST, ResponseDocuments, ResponseRecord, StoreUnavailable};
 use crate::wire::{ApiError, Call, Response, json_bytes, json_response};
 
 /// Why a response may be missing.

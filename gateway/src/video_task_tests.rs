@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use axum::body::Body;
 use gatewright_protocol::json::text;
+use gatewright_store::NewKey;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use crate::config::Config;
-use crate::keys::NewKey;
 use crate::server::Embedded;
 use crate::wire::Response;
 

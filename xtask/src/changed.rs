@@ -241,6 +241,8 @@ const TABLE: &[(&str, &[&str])] = &[
     ("report/tests/", RUST_TESTS),
     ("server/", &["format", "clippy", "rust", "nodes", "deny", "package"]),
     ("simulator/src/", GATEWAY),
+    ("store/src/", GATEWAY),
+    ("system/src/", GATEWAY),
     ("tests/agent/", &["checkkit", "clients", "client-pages"]),
     ("tests/clients/", &["python", "node", "guides", "rust-guides", "clients", "client-pages"]),
     ("tests/hostile/", &["format", "clippy", "rust"]),

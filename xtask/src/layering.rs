@@ -28,6 +28,8 @@ const CRATES: &[&str] = &[
     "console/src",
     "protocol/src",
     "simulator/src",
+    "system/src",
+    "store/src",
     "gateway/src",
     "cli/src",
     "codegen/src",

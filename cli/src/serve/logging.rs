@@ -115,8 +115,8 @@ impl Logging {
         }
         let directives = match self.level(of_file, reader) {
             LogLevel::Error => "error",
-            LogLevel::Info => "warn,gatewright_gateway=info",
-            LogLevel::Debug => "info,gatewright_gateway=debug",
+            LogLevel::Info => "warn,gatewright_gateway=info,gatewright_store=info",
+            LogLevel::Debug => "info,gatewright_gateway=debug,gatewright_store=debug",
             LogLevel::Trace => "trace",
             _ => "warn",
         };

@@ -159,7 +159,7 @@ fn usage_counts_once_wherever_the_gateway_stops_while_removing_its_journal() {
 #[cfg(unix)]
 #[test]
 fn responses_sent_without_the_store_are_replayed_wherever_it_stops() {
-    scenes::responses_sent_without_the_store_are_repeated(&Scene::in_folder().at_steps_of("store/spool"));
+    scenes::responses_sent_without_the_store_are_repeated(&Scene::in_folder().at_steps_of("store/src/spool"));
 }
 
 /// Reported images are complete, and unreported ones are removed.

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gatewright::operations::Operation;
 use gatewright::{ApiKey, ErrorCode};
+use gatewright_store::{Day, Digest, DurableStore, SpentByKey, StoreError};
+use gatewright_system::random_bytes;
 use http::HeaderMap;
 use tokio::sync::Mutex;
 
@@ -13,10 +15,7 @@ use super::keyring::{Configured, KeyLookup, Keyring};
 use super::presented::PresentedKey;
 use super::stall_detector::StallDetector;
 use crate::counters::SharedCounters;
-use crate::keys::Digest;
-use crate::random::random_bytes;
-use crate::store::{DurableStore, SpentByKey, StoreError};
-use crate::usage::{Caller, Day, Ledger};
+use crate::usage::{Caller, Ledger};
 use crate::wire::ApiError;
 
 /// When to retry while the keys can't be read.

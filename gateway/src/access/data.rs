@@ -6,14 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gatewright::webhook::Secret;
+use gatewright_store::{DurableStore, MemoryStore, Spool, SqlStore, StoreError, StoreUrl};
+use gatewright_system::crash;
+use gatewright_system::disk::{private_folder, sync_folder};
 use ring::hmac;
 
 use super::pepper::Pepper;
-use crate::crash;
-use crate::disk::{private_folder, sync_folder};
-use crate::store::{
-    Bucket, Contents, DurableStore, MemoryStore, Spool, SqlStore, StoreError, StoreUrl, missing_files,
-};
+use crate::storage::{Bucket, Contents, missing_files};
 
 /// Name of the database in the data folder.
 pub(super) const DATABASE: &str = "gatewright.db";

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use gatewright_store::{ADMIN_KEY, CONFIGURED_KEY, Day, Digest, KeyLimits, KeyRecord, SpentByKey};
+use gatewright_system::clock::unix_seconds;
 
-use crate::clock::unix_seconds;
 use crate::counters::SharedCounters;
-use crate::keys::{ADMIN_KEY, CONFIGURED_KEY, Digest, KeyLimits};
-use crate::store::{KeyRecord, SpentByKey};
-use crate::usage::{Account, Caller, Day, Ledger, Spending};
+use crate::usage::{Account, Caller, Ledger, Spending};
 
 /// See the module.
 #[derive(Debug)]

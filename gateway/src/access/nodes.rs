@@ -1,10 +1,10 @@
 //! The gateways that share a store, for operators.
 
+use gatewright_store::{NODE_KNOWN_FOR_S, NodeRecord};
+use gatewright_system::clock::unix_seconds;
 use serde::{Deserialize, Serialize};
 
 use super::registry::{Registry, RegistryError};
-use crate::clock::unix_seconds;
-use crate::store::{NODE_KNOWN_FOR_S, NodeRecord};
 
 /// A gateway of a store, as of its report some seconds ago. Times are in seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

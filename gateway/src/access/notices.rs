@@ -1,11 +1,10 @@
 //! Notifications for operators: lists them, and redelivers them.
 
+use gatewright_store::{Delivery, InvalidMember, Status};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::registry::{Registry, RegistryError};
-use crate::keys::InvalidMember;
-use crate::store::{Delivery, Status};
 
 /// The notification of a finished video task (section 6). Times are in seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,13 +7,11 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use gatewright_store::Digest;
+use gatewright_system::disk::private_file;
+use gatewright_system::{crash, random_bytes};
 use ring::hmac;
 use uuid::Uuid;
-
-use crate::crash;
-use crate::disk::private_file;
-use crate::keys::Digest;
-use crate::random::random_bytes;
 
 /// Maximum size of the file, in bytes.
 const LONGEST_FILE: u64 = 256;

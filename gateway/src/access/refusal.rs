@@ -1,8 +1,8 @@
 //! Rejects what a key may not do, with a readable message.
 
 use gatewright::{ErrorCode, limits};
+use gatewright_system::clock::whole_seconds;
 
-use crate::clock::whole_seconds;
 use crate::usage::{Caller, LimitExceeded};
 use crate::wire::ApiError;
 

@@ -3,15 +3,14 @@
 use std::path::Path;
 
 use gatewright::webhook::Secret;
+use gatewright_store::{
+    AddKeyError, Day, DurableStore, InvalidMember, IssuedKey, Key, KeyRecord, KeyUpdate, LONGEST_LIST,
+    MAX_KEYS, NameTaken, NewKey, Rotation, StoreError, StoreUrl, UsageQuery, UsageRow, random_key,
+};
+use gatewright_system::clock::unix_seconds;
 
 use super::data::{Data, InvalidData};
 use super::pepper::Pepper;
-use crate::clock::unix_seconds;
-use crate::keys::{InvalidMember, IssuedKey, Key, KeyUpdate, NewKey, Rotation, random_key};
-use crate::store::{
-    AddKeyError, DurableStore, KeyRecord, LONGEST_LIST, MAX_KEYS, NameTaken, StoreError, StoreUrl,
-};
-use crate::usage::{Day, UsageQuery, UsageRow};
 
 /// The keys and the usage of a data folder, or of a gateway.
 #[derive(Clone)]
@@ -107,7 +106,7 @@ impl Registry {
         let (secret, key) = (random_key(), new.issue(now));
         let digest = self.data.pepper.digest(secret.expose().as_bytes());
         match self.data.store.add_key(KeyRecord { key: key.clone(), digest, old: None }).await? {
-            Ok(()) => Ok(IssuedKey { secret, key }),
+            Ok(()) => Ok(IssuedKey::new(secret, key)),
             Err(AddKeyError::NameTaken) => Err(RegistryError::NameTaken(key.name)),
             Err(AddKeyError::Full) => Err(RegistryError::Full),
         }
@@ -145,7 +144,7 @@ impl Registry {
         let old_until = (rotation.overlap_s > 0).then(|| now + u64::from(rotation.overlap_s));
         let rotated = self.data.store.rotate_key(&id, digest, now, old_until).await?;
         let key = rotated.ok_or_else(|| RegistryError::NotFound(name.to_owned()))?;
-        Ok(IssuedKey { secret, key })
+        Ok(IssuedKey::new(secret, key))
     }
 
     /// Revokes a key. Requests in progress end as usual.

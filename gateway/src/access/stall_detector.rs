@@ -4,9 +4,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use gatewright_system::clock::monotonic_nanos;
 use tokio::sync::Notify;
-
-use crate::clock::monotonic_nanos;
 
 /// How often the gateway records that it is alive.
 pub(super) const BEAT: Duration = Duration::from_millis(250);

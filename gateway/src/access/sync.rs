@@ -5,11 +5,12 @@ mod writing;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use gatewright_store::StoreError;
+use gatewright_system::supervise;
+
 pub(crate) use self::writing::UsageWriter;
 use super::authenticator::Authenticator;
 use super::stall_detector::BEAT;
-use crate::store::StoreError;
-use crate::supervised::supervise;
 
 /// How often the keys are compared with the store and usage is written: a change is noticed within a second, even if the
 /// store doesn't notify of it.

@@ -1,10 +1,9 @@
 //! Video tasks for operators: lists them, without prompts and results.
 
+use gatewright_store::{InvalidMember, Task, TaskState};
 use serde::{Deserialize, Serialize};
 
 use super::registry::{Registry, RegistryError};
-use crate::keys::InvalidMember;
-use crate::store::{Task, TaskState};
 
 /// A video task (section 3). Times are in seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,11 +4,12 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
+use gatewright_store::ENDING_OF_LOCKS;
+use gatewright_system::crash;
+use gatewright_system::disk::{UNFINISHED, private_file, private_folder, sync_folder};
+
 use super::data::{DATABASE, FILES, InvalidData, JOURNALS, PEPPER, SPOOL, unusable};
 use super::registry::{Registry, RegistryError};
-use crate::crash;
-use crate::disk::{UNFINISHED, private_file, private_folder, sync_folder};
-use crate::store::ENDING_OF_LOCKS;
 
 /// `ERROR_LOCK_VIOLATION` of Windows.
 const LOCKED: i32 = 33;

@@ -8,6 +8,7 @@ use std::io::{self, Read as _};
 use std::path::Path as FilePath;
 
 use gatewright::did_you_mean::suggestion;
+use gatewright_store::billionths;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toml::de::DeTable;
@@ -16,7 +17,6 @@ use super::file;
 use super::problem::{Problem, Problems};
 use super::source_map::{Path, SourceMap, line_and_column};
 use super::toml_as_json::table;
-use crate::spent::billionths;
 use crate::usage::{ModelPrice, TieredPrice, TokenPrice};
 
 /// Maximum size of a price file, in bytes.

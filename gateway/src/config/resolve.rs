@@ -14,6 +14,7 @@ use std::path::{Path as Folder, PathBuf};
 use std::time::Duration;
 
 use gatewright::{ApiKey, webhook};
+use gatewright_store::StoreUrl;
 
 use super::addresses::{base_url, is_listen_address, is_origin, is_public_host};
 use super::file::{Counters, DataFolder, File, Files, Limits, OneOrMany, Server, Store, Text};
@@ -29,7 +30,7 @@ use crate::access::{Pepper, default_data_folder};
 use crate::config::Config;
 use crate::counters::{CounterServer, CountersUrl};
 use crate::fault::InvalidFault;
-use crate::store::{Bucket, StoreUrl, place_of};
+use crate::storage::{Bucket, place_of};
 
 /// Shorter client and admin keys cause a warning: they can be guessed.
 const MIN_KEY_CHARACTERS: usize = 16;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::spent::{Spent, SpentSoFar};
+use gatewright_store::{Spent, SpentSoFar};
 
 /// Maximum number of unreported released slots, for all keys; the server learns of others when their lease expires.
 const MAX_FREED: usize = 100_000;

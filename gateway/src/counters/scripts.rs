@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gatewright_store::{KeyLimits, Spent, SpentSoFar, billionths};
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, RedisResult, Script, ScriptInvocation};
 
 use super::pending::UsageDelta;
-use crate::keys::KeyLimits;
-use crate::spent::{Spent, SpentSoFar, billionths};
 
 const JUDGE: &str = include_str!("judge.lua");
 const SETTLE: &str = include_str!("settle.lua");

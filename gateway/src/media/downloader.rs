@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use gatewright_protocol::Finished;
+use gatewright_store::{FileKind, StoredFile};
 use tokio::time::Instant;
 
 use crate::app::App;
 use crate::relay::{DownloadError, Medium, Remote, download};
-use crate::store::{FileKind, FileReservation, StoredFile};
+use crate::storage::FileReservation;
 
 /// The files accepted as a video.
 const VIDEO: Medium = Medium { name: "video", mismatch: "is not a video", kind_of, max_bytes: u64::MAX };

@@ -6,7 +6,7 @@ use axum::body::Body;
 use gatewright::ErrorCode;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
-use crate::store::{GeneratedFiles, OpenFile};
+use crate::storage::{GeneratedFiles, OpenFile};
 use crate::wire::{ApiError, Response};
 
 /// The allowed methods of a file.

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use gatewright_protocol::conversation::Failure;
 use gatewright_protocol::{Finished, VideoStage};
+use gatewright_store::{Output, StoredFile, Task, TaskError, TaskState};
+use gatewright_system::clock::unix_seconds;
 use tokio::time::Instant;
 
 use super::downloader::fetch;
 use super::video_params::VideoParams;
 use crate::app::App;
-use crate::clock::unix_seconds;
 use crate::relay::{AttemptFailure, DownloadError, FailureClass, Remote};
-use crate::store::{FileReservation, Output, StoredFile, Task, TaskError, TaskState};
+use crate::storage::FileReservation;
 use crate::tasks::{LeaseGuard, VideoInProgress};
 
 /// Longest pause that the gateway chooses by itself.

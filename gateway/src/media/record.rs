@@ -1,8 +1,9 @@
 //! The task object of 2.7.
 
+use gatewright_store::{Task, TaskState};
 use serde_json::{Value, json};
 
-use crate::store::{GeneratedFiles, Task, TaskState};
+use crate::storage::GeneratedFiles;
 
 /// Writes a task. `public`: scheme, host and port of the file URL.
 pub(super) fn record_of(task: &Task, files: &GeneratedFiles, public: &str) -> Value {

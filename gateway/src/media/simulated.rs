@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gatewright_simulator::video;
+use gatewright_store::{FileKind, Output, StoredFile, TaskState};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::app::App;
-use crate::store::{FileKind, FileReservation, LIFETIME, Output, StoredFile, TaskState};
+use crate::storage::{FileReservation, LIFETIME};
 use crate::tasks::{LeaseGuard, QueuedVideo, STOPPED};
 use crate::wire::ApiError;
 

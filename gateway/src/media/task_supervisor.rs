@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use gatewright_system::supervise;
 use tokio::time::Instant;
 
 use super::videos;
 use crate::app::App;
-use crate::supervised::supervise;
 
 /// Pause after a panic.
 const PAUSE: Duration = Duration::from_secs(1);

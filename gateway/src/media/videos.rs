@@ -11,6 +11,8 @@ use gatewright::redact::Redactor;
 use gatewright_protocol::conversation::Usage;
 use gatewright_protocol::json::text;
 use gatewright_protocol::{VideoDimensions, VideoStage};
+use gatewright_store::{FileName, ResumedTask, Task, TaskState};
+use gatewright_system::clock::{millis, unix_seconds, whole_seconds};
 use http::HeaderValue;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -24,13 +26,12 @@ use super::simulated::Job;
 use super::task_payload::{self, Receiver, StoredPayload, TaskPayload, VideoProvider};
 use super::video_params::VideoParams;
 use crate::app::App;
-use crate::clock::{millis, unix_seconds, whole_seconds};
 use crate::config::ModelKind;
 use crate::models;
 use crate::observe::Origin;
 use crate::relay::{self, AcceptedVideo, AttemptFailure, Remote, VideoRequest};
 use crate::routing::UpstreamAttempt;
-use crate::store::{FileName, FileReservation, ResumedTask, Task, TaskState};
+use crate::storage::FileReservation;
 use crate::tasks::{LeaseGuard, VideoInProgress};
 use crate::usage::Charge;
 use crate::webhooks::notice;
@@ -400,10 +401,12 @@ impl VideoWork {
 mod tests {
     use std::time::Duration;
 
+    use gatewright_store::{FileKind, Output, StoredFile};
+
     use super::*;
     use crate::config::Config;
     use crate::server::Embedded;
-    use crate::store::{FileKind, LIFETIME, Output, StoredFile};
+    use crate::storage::LIFETIME;
 
     const HOUR: Duration = Duration::from_hours(1);
 

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gatewright::operations::Operation;
+use gatewright_store::amount;
+use gatewright_system::clock::{millis, unix_millis};
 use serde::{Serialize, Serializer};
 
 use super::content::{Content, ContentRecord, RecentContents};
 use super::origin::Origin;
-use crate::clock::{millis, unix_millis};
-use crate::spent::amount;
 use crate::usage::Consumed;
 
 /// Maximum number of finished requests.

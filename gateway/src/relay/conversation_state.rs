@@ -8,6 +8,7 @@ use gatewright::{ErrorCode, limits};
 use gatewright_protocol::conversation::JsonPointer;
 use gatewright_protocol::json::{list, text};
 use gatewright_simulator::budget::Budget;
+use gatewright_store::StoringUpstream;
 use serde_json::Value;
 
 use super::compaction::{CompactionTrigger, ask_for_summary};
@@ -15,7 +16,7 @@ use super::frames::{Fields, Frames};
 use crate::app::App;
 use crate::compaction;
 use crate::routing::{Plan, UpstreamAttempt};
-use crate::store::{LONGEST, ResponseRecord, StoringUpstream};
+use crate::storage::{LONGEST, ResponseRecord};
 use crate::stored_responses::{self, InputItems, StoredConversation};
 use crate::wire::{ApiError, Call};
 use gatewright_protocol::lazy_json::{members, string};

@@ -5,13 +5,14 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use gatewright::redact::Redactor;
+use gatewright_store::{FileKind, StoredFile};
 use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
 use super::failure::AttemptFailure;
 use super::videos::FetchedFile;
 use crate::bounds::pace::Pace;
-use crate::store::{FileKind, FileReservation, LIFETIME, StoredFile};
+use crate::storage::{FileReservation, LIFETIME};
 use crate::wire::ApiError;
 
 /// Number of bytes at the start of a file that identify its format.
@@ -138,7 +139,7 @@ fn fits(bytes: usize, most: FileSizeLimit) -> Result<u64, DownloadError> {
 mod tests {
     use super::*;
     use crate::bounds::pace::MIN_RATE;
-    use crate::store::{GeneratedFiles, KeyFileQuota};
+    use crate::storage::{GeneratedFiles, KeyFileQuota};
 
     const ANYTHING: Medium = Medium {
         name: "file",

@@ -16,7 +16,7 @@ use super::failure::AttemptFailure;
 use super::prepare::UpstreamRequest;
 use super::{RequestContext, attempt};
 use crate::routing::UpstreamAttempt;
-use crate::store::PendingStore;
+use crate::storage::PendingStore;
 use crate::wire::{ApiError, Call, Response};
 
 /// Marks an answer of the simulator: no provider made it.

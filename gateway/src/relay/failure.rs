@@ -6,11 +6,11 @@ use gatewright::ErrorCode;
 use gatewright::redact::Redactor;
 use gatewright_protocol::conversation::{Failure, FailureKind, Protocol, ProviderExtra};
 use gatewright_protocol::{StreamError, code_of};
+use gatewright_system::clock::{unix_seconds, whole_seconds};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use crate::bounds::memory_budget::ReservationError;
-use crate::clock::{unix_seconds, whole_seconds};
 use crate::routing::{SkipReason, Unavailable};
 use crate::upstream::{NoAnswer, retry_after, tokens_left};
 use crate::wire::{ApiError, UpstreamError};

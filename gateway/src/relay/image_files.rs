@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future;
+use gatewright_store::FileKind;
 use indexmap::IndexMap;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::time::Instant;
@@ -15,7 +16,7 @@ use super::videos::open_url;
 use crate::app::App;
 use crate::bounds::memory_budget::Reservation;
 use crate::routing::Provider;
-use crate::store::{FileKind, PART_BYTES};
+use crate::storage::PART_BYTES;
 use crate::wire::Call;
 
 /// An answer with URLs is short: a larger one contains the images.

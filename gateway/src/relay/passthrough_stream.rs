@@ -12,7 +12,7 @@ use super::LONG_BODY;
 use super::conversation_state::ResponseRecorder;
 use super::failure::last_event;
 use super::frames::Fields;
-use crate::store::LONGEST;
+use crate::storage::LONGEST;
 use crate::wire::{ApiError, Call};
 use gatewright_protocol::inspect::{EventAction, StreamInspector, StreamProgress};
 

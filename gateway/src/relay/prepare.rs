@@ -20,7 +20,7 @@ use super::translate_request::{RequestTranslation, TranslatedRequest, is_strict,
 use super::{LONG_BODY, RequestContext, estimate};
 use crate::app::App;
 use crate::routing::Destination;
-use crate::store::ResponseRecord;
+use crate::storage::ResponseRecord;
 use crate::wire::{ApiError, Call, Response, json_response};
 
 /// Marks a token count as the gateway's own estimate.

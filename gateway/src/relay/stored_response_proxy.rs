@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright_protocol::conversation::Protocol;
+use gatewright_store::StoringUpstream;
 use serde_json::json;
 
 use super::attempt;
@@ -15,7 +16,6 @@ use super::failure::{AttemptFailure, UPSTREAM_HEADER};
 use crate::app::App;
 use crate::bounds::memory_budget::Reservation;
 use crate::observe::Origin;
-use crate::store::StoringUpstream;
 use crate::stored_responses;
 use crate::upstream::{Endpoint, StoredAction, StoredResponseRequest};
 use crate::wire::{ApiError, Call, Response, held_json, json_response};

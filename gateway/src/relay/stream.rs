@@ -21,7 +21,7 @@ use super::event_reader::{EventReader, StreamFormat};
 use super::failure::{AttemptFailure, FailureClass};
 use super::passthrough_stream::{EventProcessor, Framing};
 use crate::bounds::memory_budget::Reservation;
-use crate::store::HistoryKeeper;
+use crate::storage::HistoryKeeper;
 use crate::wire::{Presence, Response};
 use crate::work::BlockingPool;
 use gatewright_protocol::inspect::StreamProgress;

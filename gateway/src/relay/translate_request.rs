@@ -12,6 +12,7 @@ use gatewright_protocol::conversation::{
 use gatewright_protocol::{
     AnswerAdapter, Defaults, LostContent, ResponseContext, failure_of, lost_content, without_half_characters,
 };
+use gatewright_system::clock::unix_seconds;
 use http::{HeaderName, HeaderValue};
 use serde_json::Value;
 use uuid::Uuid;
@@ -22,7 +23,6 @@ use super::conversation_state::{FullConversation, ItemSources, ResponseRecorder}
 use super::estimate;
 use super::failure::AttemptFailure;
 use crate::bounds::memory_budget::Reservation;
-use crate::clock::unix_seconds;
 use crate::config::Capabilities;
 use crate::routing::ModelRoute;
 use crate::wire::{ApiError, Call};

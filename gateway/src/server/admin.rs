@@ -9,6 +9,7 @@ use bytes::Bytes;
 use gatewright::operations::Operation;
 use gatewright::redact::Redactor;
 use gatewright::{ApiKey, ErrorCode};
+use gatewright_store::{Rotation, UsageQuery};
 use http::request::Parts;
 use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
@@ -21,10 +22,8 @@ use super::shared_config;
 use crate::access::RegistryError;
 use crate::app::App;
 use crate::generated::admin::routes::{ROUTES, Service, dispatch};
-use crate::keys::Rotation;
 use crate::offers;
 use crate::shared::Shared;
-use crate::usage::UsageQuery;
 use crate::wire::{ApiError, OperatorCall, Response, json_response};
 
 /// First segment of these paths.

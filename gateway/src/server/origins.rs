@@ -11,7 +11,7 @@ use super::rate_headers;
 use super::request_id::REQUEST_ID;
 use crate::config::is_origin;
 use crate::relay::{DROPPED_HEADER, ESTIMATED_HEADER, SIMULATED_HEADER, UPSTREAM_HEADER};
-use crate::store::REPLAYED_HEADER;
+use crate::storage::REPLAYED_HEADER;
 use crate::wire::SHOULD_RETRY;
 
 /// How long a browser may cache a preflight response.

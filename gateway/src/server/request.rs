@@ -34,7 +34,7 @@ use crate::generated::routes::dispatch;
 use crate::media::files;
 use crate::observe::{self, ContentRecord, Recent, RecentEntry};
 use crate::relay;
-use crate::store::{IdempotentRequest, KEY_HEADER, PREFIX, ReplayDecision, RunningRequest};
+use crate::storage::{IdempotentRequest, KEY_HEADER, PREFIX, ReplayDecision, RunningRequest};
 use crate::usage::{Caller, InFlight};
 use crate::wire::{ApiError, Call, Response, hold};
 

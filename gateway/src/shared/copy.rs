@@ -5,10 +5,9 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use gatewright::whole_file::write_file;
+use gatewright_store::StoredRevision;
+use gatewright_system::crash;
 use serde::{Deserialize, Serialize};
-
-use crate::crash;
-use crate::store::StoredRevision;
 
 /// Name of the file in the data folder.
 const NAME: &str = "shared-config.json";

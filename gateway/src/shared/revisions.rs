@@ -1,13 +1,12 @@
 //! The revisions of the configuration that gateways share, for operators.
 
+use gatewright_store::{InvalidMember, MAX_REVISIONS, NewConfig, StoredRevision, null_is_default};
+use gatewright_system::clock::unix_seconds;
 use serde::{Deserialize, Serialize};
 
 use super::judge;
 use crate::access::{Registry, RegistryError};
-use crate::clock::unix_seconds;
 use crate::config::Sharing;
-use crate::keys::{InvalidMember, null_is_default};
-use crate::store::{self, MAX_REVISIONS, NewConfig};
 
 /// Maximum length of the name of a change's author, in characters.
 const LONGEST_NAME: usize = 100;
@@ -68,9 +67,9 @@ pub struct ConfigPushed {
     pub warnings: Vec<String>,
 }
 
-impl From<store::StoredRevision> for ConfigRevision {
-    fn from(revision: store::StoredRevision) -> Self {
-        let store::StoredRevision { number, made, author, repeats } = revision;
+impl From<StoredRevision> for ConfigRevision {
+    fn from(revision: StoredRevision) -> Self {
+        let StoredRevision { number, made, author, repeats } = revision;
         Self { revision: number, made, by: author, repeats }
     }
 }

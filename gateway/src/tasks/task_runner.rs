@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gatewright::ErrorCode;
+use gatewright_store::{
+    DurableStore, Lease, MAX_NOTICES, MAX_TASKS, Notice, Quota, QuotaExceeded, ResumedTask, StoreError, Task,
+    TaskState, last_write,
+};
+use gatewright_system::clock::{millis, whole_seconds};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::schedule::Schedule;
-use crate::clock::{millis, whole_seconds};
 use crate::observe::Tally;
-use crate::store::{
-    DurableStore, Lease, MAX_NOTICES, MAX_TASKS, Notice, Quota, QuotaExceeded, ResumedTask, StoreError, Task,
-    TaskState, last_write,
-};
 use crate::webhooks::Outbox;
 use crate::wire::ApiError;
 

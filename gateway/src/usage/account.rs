@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use gatewright_store::{Day, KeyLimits, Spent, SpentSoFar, billionths};
+use gatewright_system::clock::monotonic_nanos;
+
+use super::Spending;
 use super::meter::{Meter, Remaining};
-use super::{Day, Spending, Spent, SpentSoFar};
-use crate::clock::monotonic_nanos;
 use crate::counters::{self, KeySnapshot, LimitVerdict, SharedCounters};
-use crate::keys::KeyLimits;
-use crate::spent::billionths;
 
 /// The account of one key. It survives changes to the key.
 #[derive(Debug)]

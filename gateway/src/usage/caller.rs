@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+use gatewright_store::{Day, KeyLimits, Scopes, Spent, Totals, UsageKey};
+use gatewright_system::clock::monotonic_nanos;
+
 use super::account::{Account, Allowance, InFlight, LimitExceeded};
-use super::{Day, Ledger, Spending, Spent, Totals, UsageKey};
-use crate::clock::monotonic_nanos;
+use super::{Ledger, Spending};
 use crate::counters::SharedCounters;
-use crate::keys::{KeyLimits, Scopes};
 
 /// The key that made a request: cheap to clone, and without the secret.
 #[derive(Debug, Clone)]

@@ -3,10 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use gatewright_protocol::conversation::Usage;
+use gatewright_store::{Spent, Totals};
 use tracing::Span;
 
 use super::price::{Consumption, MAX_UNITS, Rates};
-use super::{Caller, LimitExceeded, Spent, Totals};
+use super::{Caller, LimitExceeded};
 
 /// What one request has consumed so far. It is recorded on drop, so that a request whose client has disconnected counts, too.
 #[derive(Debug)]

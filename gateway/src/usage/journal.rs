@@ -17,13 +17,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
+use gatewright_store::{Rows, Totals, UsageKey};
+use gatewright_system::crash;
+use gatewright_system::disk::{UNFINISHED, private_file, private_folder, sync_folder};
 use tokio::sync::Notify;
 
 use self::line::{JournalLine, LONGEST, framed};
 pub(crate) use self::recovery::RecoveredJournal;
-use super::{Rows, Totals, UsageGroup, UsageKey};
-use crate::crash;
-use crate::disk::{UNFINISHED, private_file, private_folder, sync_folder};
 
 /// Bytes before the first half: space for the line that identifies the file.
 const HEAD: u64 = LONGEST as u64;
@@ -41,6 +41,15 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// File extension of journals.
 const ENDING: &str = "journal";
+
+/// Which usage is reported together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UsageGroup {
+    /// Number of the batch in which the store gets it.
+    pub(crate) batch: u64,
+    /// Incremented whenever the journal starts over with the sums so far.
+    pub(crate) part: u64,
+}
 
 /// See the module.
 #[derive(Debug)]

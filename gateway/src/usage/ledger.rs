@@ -6,7 +6,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Journal, Rows, Totals, UsageGroup, UsageKey};
+use gatewright_store::{Rows, Totals, UsageKey};
+
+use super::Journal;
+use super::journal::UsageGroup;
 
 /// Maximum number of rows waiting for the store. Usage beyond that is lost, and counted as lost.
 const MAX_ROWS: usize = 100_000;
@@ -164,7 +167,8 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Day;
+    use gatewright_store::Day;
+
     use super::*;
 
     fn place(model: &str) -> UsageKey {

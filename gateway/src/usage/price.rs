@@ -2,8 +2,7 @@
 //! exact.
 
 use gatewright_protocol::conversation::Usage;
-
-use crate::spent::billionths;
+use gatewright_store::billionths;
 
 /// Prices of a model, in the operator's currency.
 #[derive(Debug, Clone, PartialEq, Default)]

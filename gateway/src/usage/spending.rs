@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Day, Spent, SpentSoFar};
+use gatewright_store::{Day, Spent, SpentSoFar};
 
 /// Maximum number of days that are remembered in addition to the current one, for a clock that is set back.
 const MAX_OTHER_DAYS: usize = 4;

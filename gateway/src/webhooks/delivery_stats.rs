@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gatewright_store::{DeliveryOutcome, MAX_NOTICES};
+use gatewright_system::clock::millis;
+
 use super::sender::ATTEMPT_TIMEOUT;
-use crate::clock::millis;
 use crate::observe::{Tally, TallyGuard};
-use crate::store::{DeliveryOutcome, MAX_NOTICES};
 
 /// How long nobody else attempts a notification in progress: longer than an attempt.
 pub(super) const LEASE: Duration = Duration::from_secs(3 * ATTEMPT_TIMEOUT.as_secs());

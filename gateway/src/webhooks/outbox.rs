@@ -6,6 +6,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use gatewright::webhook::Secret;
+use gatewright_store::{DeliveryOutcome, DueDelivery, DurableStore, Notice, Task};
+use gatewright_system::clock::monotonic_millis;
+use gatewright_system::supervise;
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
@@ -13,9 +16,6 @@ use uuid::Uuid;
 use super::delivery_stats::{DeliveryStats, LEASE};
 use super::sender::Sender;
 use super::ssrf_guard::MAX_ATTEMPTS;
-use crate::clock::monotonic_millis;
-use crate::store::{DeliveryOutcome, DueDelivery, DurableStore, Notice, Task};
-use crate::supervised::supervise;
 use crate::wire::ApiError;
 
 /// Number of attempts: with a first pause of one second, the last is some 25 hours after the first.

@@ -10,12 +10,12 @@ use std::time::Duration;
 use gatewright::limits::Rules;
 use gatewright::webhook::{ID_HEADER, SIGNATURE_HEADER, Secret, TIMESTAMP_HEADER};
 use gatewright::{ErrorCode, limits};
+use gatewright_store::Notice;
+use gatewright_system::clock::unix_seconds;
 use rustls::ClientConfig;
 use url::Url;
 
 use super::ssrf_guard::GuardedResolver;
-use crate::clock::unix_seconds;
-use crate::store::Notice;
 use crate::wire::ApiError;
 
 /// Timeout of one attempt, including the name lookup.
@@ -111,11 +111,11 @@ mod tests {
     use std::net::SocketAddr;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use gatewright_system::random_bytes;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::random::random_bytes;
 
     fn sender(allow_private: bool) -> Sender {
         Sender::new(vec![Secret::from_bytes(random_bytes()).expect("a secret")], allow_private)

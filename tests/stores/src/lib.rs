@@ -5,9 +5,11 @@ mod bucket;
 mod network;
 mod postgres;
 mod redis;
+mod small_disk;
 mod unprivileged;
 
 pub use self::bucket::{Bucket, BucketMode};
 pub use self::network::{Death, Network, Way};
 pub use self::postgres::Postgres;
 pub use self::redis::Redis;
+pub use self::small_disk::{make_read_only, may_mount, mount};

@@ -114,7 +114,7 @@ impl Scene {
             bucket.endpoint()
         );
         self.more.push_str(&files);
-        Self { bucket: Some(bucket), steps_of: "store/files/", ..self }
+        Self { bucket: Some(bucket), steps_of: "storage/files/", ..self }
     }
 
     /// With only some of the steps, see [`stride`].

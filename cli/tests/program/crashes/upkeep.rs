@@ -70,7 +70,7 @@ fn import_is_all_or_nothing_wherever_it_stops() {
         std::fs::create_dir(&to).expect("a folder");
         std::fs::copy(folder.path().join("data/pepper"), to.join("pepper")).expect("the pepper");
         let import = ["store", "import", text(&file), "--data", text(&to)];
-        let has_stopped = stopped(command(&import), step, "store/sql/upkeep.rs");
+        let has_stopped = stopped(command(&import), step, "store/src/sql/upkeep.rs");
         again.push(imported_again(&run(&import), step));
         assert_eq!(rows(&to), rows_before, "step {step}");
         has_stopped
@@ -116,7 +116,8 @@ fn interrupted_migration_of_an_older_store_is_completed() {
         let data = folder.path().join(format!("data-{step}"));
         older::folder(&data);
         std::fs::copy(folder.path().join("data/pepper"), data.join("pepper")).expect("the pepper");
-        let has_stopped = stopped(command(&["store", "migrate", "--data", text(&data)]), step, "store/sql");
+        let has_stopped =
+            stopped(command(&["store", "migrate", "--data", text(&data)]), step, "store/src/sql");
         assert_eq!(rows(&data), rows_before, "step {step}");
         output_of(&["store", "check", "--data", text(&data)]);
         has_stopped
@@ -158,7 +159,7 @@ mod postgres {
         let mut again = Vec::new();
         at_steps((1..).step_by(4), 9, |step| {
             let url = older::empty_on_server(&server, &format!("to_{step}"));
-            let has_stopped = stopped(on(&url, &import), step, "store/sql/upkeep.rs");
+            let has_stopped = stopped(on(&url, &import), step, "store/src/sql/upkeep.rs");
             again.push(imported_again(&on(&url, &import).output().expect("it runs"), step));
             assert_eq!(rows(&url), before, "step {step}");
             has_stopped
@@ -172,7 +173,7 @@ mod postgres {
         let before = rows(&older::on_server(&server, "before"));
         at_steps(1.., 3, |step| {
             let url = older::on_server(&server, &format!("from_{step}"));
-            let has_stopped = stopped(on(&url, &["store", "migrate"]), step, "store/sql/migrations.rs");
+            let has_stopped = stopped(on(&url, &["store", "migrate"]), step, "store/src/sql/migrations.rs");
             assert_eq!(rows(&url), before, "step {step}");
             has_stopped
         });

@@ -27,7 +27,7 @@ pub(crate) fn execute(data: &Path, statements: &str) {
 /// A data folder as version 2 of the program left it. Its pepper will be the first one that is used.
 pub(crate) fn folder(data: &Path) {
     std::fs::create_dir(data).expect("a folder");
-    execute(data, include_str!("../../../../gateway/src/store/tests/sqlite-0002.sql"));
+    execute(data, include_str!("../../../../store/src/tests/sqlite-0002.sql"));
     execute(data, "UPDATE state SET pepper = NULL");
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn empty_on_server(server: &Postgres, name: &str) -> String {
 #[cfg(unix)]
 pub(crate) fn on_server(server: &Postgres, name: &str) -> String {
     let url = empty_on_server(server, name);
-    let rows = concat!(env!("CARGO_MANIFEST_DIR"), "/../gateway/src/store/tests/postgres-0002.sql");
+    let rows = concat!(env!("CARGO_MANIFEST_DIR"), "/../store/src/tests/postgres-0002.sql");
     psql(&url, &["-f", rows, "-c", "UPDATE state SET pepper = NULL"]);
     url
 }

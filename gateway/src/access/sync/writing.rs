@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gatewright_protocol::conversation::Usage;
+use gatewright_store::{Batch, Rows, StoreError, UsageKey, UsageStore, WRITER_KNOWN_FOR, last_write};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use crate::observe::Metrics;
-use crate::store::{Batch, StoreError, UsageStore, WRITER_KNOWN_FOR, last_write};
-use crate::usage::{Journal, Ledger, RecoveredJournal, Rows, UsageKey};
+use crate::usage::{Journal, Ledger, RecoveredJournal};
 
 /// How long to wait until the journal is on the disk, which may hang.
 const LONGEST_SYNC: Duration = Duration::from_secs(1);

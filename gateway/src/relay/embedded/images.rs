@@ -7,12 +7,13 @@ use gatewright::limits::integer;
 use gatewright_protocol::json::text;
 use gatewright_simulator::budget::{Budget, BudgetExceeded};
 use gatewright_simulator::image;
+use gatewright_store::FileKind;
+use gatewright_system::clock::unix_seconds;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::clock::unix_seconds;
 use crate::models;
-use crate::store::{FileKind, LIFETIME};
+use crate::storage::LIFETIME;
 use crate::wire::{ApiError, Call, Response, json_response};
 
 /// `POST /v1/images/generations`.

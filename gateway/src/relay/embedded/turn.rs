@@ -19,7 +19,7 @@ use crate::relay::compaction::{self, CompactionTrigger, compacted};
 use crate::relay::conversation_state::expanded;
 use crate::relay::failure::AttemptFailure;
 use crate::relay::translate_request::{RequestTranslation, response_context};
-use crate::store::PendingStore;
+use crate::storage::PendingStore;
 use crate::stored_responses::{InputItems, StoredConversation, conversation};
 use crate::wire::{ApiError, Call, Response, json_response, sse};
 

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use std::io::Write as _;
 
 use flate2::Crc;
+use gatewright_store::{Day, Totals, UsageKey};
 use serde::{Deserialize, Serialize};
 
-use crate::usage::{Day, Totals, UsageGroup, UsageKey};
+use super::UsageGroup;
 
 /// Version of the journal format. The first version has no count of unpriced requests, and is still readable.
 pub(super) const VERSION: u32 = 2;

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use gatewright_store::Rows;
+use gatewright_system::crash;
+use gatewright_system::disk::UNFINISHED;
+
 use super::line::{JournalLine, LONGEST, VERSION, lines};
 use super::{ENDING, HALF, HEAD, MAX_FILES, named};
-use crate::crash;
-use crate::disk::UNFINISHED;
-use crate::usage::Rows;
 
 /// Maximum number of bytes read from a file: a whole journal.
 const MAX_BYTES: u64 = HEAD + 2 * HALF;

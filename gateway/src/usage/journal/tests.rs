@@ -2,10 +2,11 @@ use std::collections::BTreeMap;
 use std::fs::FileTimes;
 use std::time::SystemTime;
 
+use gatewright_store::Day;
 use tempfile::TempDir;
 
 use super::*;
-use crate::usage::{Day, Ledger};
+use crate::usage::Ledger;
 
 const KNOWN_FOR: Duration = Duration::from_hours(24);
 

@@ -1,12 +1,11 @@
 use std::io::Write as _;
 use std::sync::Mutex as Lock;
 
+use gatewright_store::{Day, MemoryStore, ResolvedUsageQuery, SpentByKey, StoreFuture, Totals, UsageRow};
+use gatewright_test_stores::{may_mount, mount};
 use tempfile::TempDir;
 
 use super::*;
-use crate::store::small_disk::{may_mount, mount};
-use crate::store::{MemoryStore, SpentByKey, StoreFuture};
-use crate::usage::{Day, ResolvedUsageQuery, Totals, UsageRow};
 
 /// What a store does with a batch.
 #[derive(Default, Clone, Copy, PartialEq)]

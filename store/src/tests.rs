@@ -1,0 +1,21 @@
+//! One suite for every store, plus guarantees that only databases make.
+
+#[macro_use]
+mod kinds;
+
+mod concurrency;
+mod configs;
+mod copies;
+mod files;
+mod filled;
+mod full_disk;
+mod keys;
+mod node_reports;
+mod outage;
+mod places;
+mod replays;
+mod server;
+mod tasks;
+mod upgrade;
+mod upkeep;
+mod usage;

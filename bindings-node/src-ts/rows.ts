@@ -9,7 +9,7 @@ import type { Ready } from "./ready";
 type Path = readonly (string | number)[];
 
 /** Levels of objects that are copied; events with more are parsed, without a stack that grows with them. */
-const MOST_LEVELS = 32;
+const MAX_LEVELS = 32;
 
 /** An event; or what is around the values of several events, where these are, and the values of one after the other. */
 type Row =
@@ -175,7 +175,7 @@ function ownOf(
   let found = 0;
   const within = (holder: object, places: readonly number[], depth: number): Own[] => {
     const own: Own[] = [];
-    if (depth >= MOST_LEVELS) {
+    if (depth >= MAX_LEVELS) {
       found = Number.NaN;
       return own;
     }

@@ -189,7 +189,7 @@ class Text extends Feed<string> {
 }
 
 /** How long batches may follow each other before timers and other sockets get their turn, in ms. */
-const LONGEST_TURN_MS = 10;
+const MAX_TURN_MS = 10;
 /** As it is now: tests replace timers. */
 const afterOthers = setImmediate;
 
@@ -229,7 +229,7 @@ class EngineSource implements Source {
 
   async nextBatch(asDocuments: boolean): Promise<Batch> {
     // Batches that are there at once would come one after the other within one turn of the event loop.
-    if (performance.now() - this.#turn > LONGEST_TURN_MS) {
+    if (performance.now() - this.#turn > MAX_TURN_MS) {
       await new Promise<void>((resolve) => afterOthers(resolve));
       this.#turn = performance.now();
     }

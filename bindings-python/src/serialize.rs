@@ -14,7 +14,7 @@ use crate::not_given::NotGiven;
 use crate::record::Record;
 
 /// Maximum nesting of containers; guards against a list that contains itself.
-const DEPTH_LIMIT: usize = 200;
+const MAX_DEPTH: usize = 200;
 
 /// Why a value cannot be sent.
 enum Problem {
@@ -106,8 +106,8 @@ pub(crate) fn request_body(members: &Bound<'_, PyDict>) -> PyResult<Vec<u8>> {
 }
 
 fn write_value(value: &Bound<'_, PyAny>, depth: usize, json: &mut Vec<u8>) -> Result<(), Refusal> {
-    if depth > DEPTH_LIMIT {
-        return Err(Problem::Value(format!("nested deeper than {DEPTH_LIMIT} levels")).into());
+    if depth > MAX_DEPTH {
+        return Err(Problem::Value(format!("nested deeper than {MAX_DEPTH} levels")).into());
     }
     if let Ok(text) = value.cast::<PyString>() {
         write_string(text_of(text)?, json);

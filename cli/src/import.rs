@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure, say};
 use crate::places;
 
 /// Maximum size of a configuration that is read, in bytes.
-const LONGEST: u64 = 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
@@ -67,13 +67,13 @@ fn read(file: &Path) -> Result<String, Failure> {
     let cannot = |why: String| Failure::Usage(format!("cannot read {}: {why}", file.display()));
     let mut text = String::new();
     let read = if places::is_stdin(file) {
-        io::stdin().lock().take(LONGEST + 1).read_to_string(&mut text)
+        io::stdin().lock().take(MAX_FILE_BYTES + 1).read_to_string(&mut text)
     } else {
-        File::open(file).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text))
+        File::open(file).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text))
     };
     read.map_err(|error| cannot(error.to_string()))?;
-    if text.len() as u64 > LONGEST {
-        return Err(cannot(format!("it is larger than {LONGEST} bytes")));
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(cannot(format!("it is larger than {MAX_FILE_BYTES} bytes")));
     }
     Ok(text)
 }

@@ -191,7 +191,7 @@ struct Rotate {
 
 /// Parses a time such as 90d.
 fn time(text: &str) -> Result<Duration, String> {
-    const LONGEST_S: u64 = 100 * 365 * 24 * 60 * 60;
+    const MAX_EXPIRY_S: u64 = 100 * 365 * 24 * 60 * 60;
     let invalid = || "must be a whole number above 0 with the unit s, m, h or d, such as 90d".to_owned();
     let (unit, number) =
         text.char_indices().next_back().map(|(at, unit)| (unit, &text[..at])).ok_or_else(invalid)?;
@@ -203,7 +203,7 @@ fn time(text: &str) -> Result<Duration, String> {
         _ => return Err(invalid()),
     };
     let seconds = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_s));
-    let seconds = seconds.filter(|seconds| (1..=LONGEST_S).contains(seconds)).ok_or_else(invalid)?;
+    let seconds = seconds.filter(|seconds| (1..=MAX_EXPIRY_S).contains(seconds)).ok_or_else(invalid)?;
     Ok(Duration::from_secs(seconds))
 }
 

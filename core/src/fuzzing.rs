@@ -21,7 +21,7 @@ use crate::transport::secret::Secrets;
 use crate::transport::{exchange, retry};
 use crate::webhook::{self, ID_HEADER, SIGNATURE_HEADER, Secret, TIMESTAMP_HEADER};
 use crate::wire::error::Error;
-use crate::{Accumulator, ErrorBody, ErrorKind, LONGEST_TIME, limits};
+use crate::{Accumulator, ErrorBody, ErrorKind, MAX_TIME, limits};
 
 #[cfg(test)]
 mod tests;
@@ -99,7 +99,7 @@ pub fn error_body(body: &[u8]) {
 }
 
 /// Headers of a response that a client reads (waits, request ids, locations, ranges, media types): whatever they contain,
-/// no time exceeds [`LONGEST_TIME`], no message exceeds its maximum length, and nothing overflows. The input is a status
+/// no time exceeds [`MAX_TIME`], no message exceeds its maximum length, and nothing overflows. The input is a status
 /// in two bytes, then header lines.
 pub fn headers(input: &[u8]) -> bool {
     let Some((status, lines)) = input.split_first_chunk() else { return false };
@@ -119,9 +119,9 @@ pub fn headers(input: &[u8]) -> bool {
             assert!(!(continues && total == Some(0)), "a part of nothing");
         }
     }
-    for now in [SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH + 1000 * LONGEST_TIME / 999] {
+    for now in [SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH + 1000 * MAX_TIME / 999] {
         let error = status_error(status, headers.clone(), now);
-        assert!(error.retry_after().is_none_or(|wait| (Duration::ZERO..=LONGEST_TIME).contains(&wait)));
+        assert!(error.retry_after().is_none_or(|wait| (Duration::ZERO..=MAX_TIME).contains(&wait)));
         assert!(error.to_string().len() <= MAX_TEXT_BYTES, "{error}");
     }
     true

@@ -83,7 +83,7 @@ pub use crate::structured::{Parsed, ParsedStream};
 #[cfg(feature = "schemars")]
 pub use crate::tools::{Tool, ToolLoop, ToolRun};
 #[cfg(feature = "client")]
-pub use crate::transport::clock::{Clock, LONGEST_TIME, SystemClock, time_of_seconds};
+pub use crate::transport::clock::{Clock, MAX_TIME, SystemClock, time_of_seconds};
 #[cfg(feature = "client")]
 #[doc(hidden)]
 pub use crate::transport::connecting::environment_proxy;

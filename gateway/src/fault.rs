@@ -27,7 +27,7 @@ pub const FAULT_HEADER: &str = "x-gatewright-fault";
 /// Maximum number of faults of a request.
 const MAX_FAULTS: usize = 16;
 /// Longest pause of a fault, in milliseconds.
-const LONGEST_PAUSE_MS: u64 = 600_000;
+const MAX_PAUSE_MS: u64 = 600_000;
 /// Default number of events before a fault in mid-stream.
 const EVENTS_BEFORE: usize = 3;
 /// Default status of a request that fails once.
@@ -37,7 +37,7 @@ const RETRY_AFTER_S: u64 = 1;
 /// Default pause between the pieces of a slow response, in milliseconds.
 const DRIP_MS: u64 = 20;
 /// Maximum length of a text value, in bytes.
-const LONGEST_TEXT: usize = 100;
+const MAX_TEXT_CHARS: usize = 100;
 
 /// All faults, one line each, for messages and help.
 pub const FAULTS: &str = "\
@@ -147,7 +147,7 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
             .filter(|number| *number <= most)
             .ok_or_else(|| invalid(&format!("the value must be a whole number up to {most}"))),
     };
-    let pause = |default| number(default, LONGEST_PAUSE_MS).map(Duration::from_millis);
+    let pause = |default| number(default, MAX_PAUSE_MS).map(Duration::from_millis);
     let status = |default| match number(default, 599)? {
         code @ 400..=599 => Ok(u16::try_from(code).expect("three digits")),
         _ => Err(invalid("the value must be a status from 400 to 599")),
@@ -157,8 +157,8 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
         usize::try_from(count).map_err(|_| invalid("the number is too large"))
     };
     let text = |default: Option<&str>| match value.or(default) {
-        Some(text) if !text.is_empty() && text.len() <= LONGEST_TEXT => Ok(text.to_owned()),
-        _ => Err(invalid(&format!("the value must be text of 1 to {LONGEST_TEXT} bytes"))),
+        Some(text) if !text.is_empty() && text.len() <= MAX_TEXT_CHARS => Ok(text.to_owned()),
+        _ => Err(invalid(&format!("the value must be text of 1 to {MAX_TEXT_CHARS} bytes"))),
     };
     let bare = |fault| match value {
         None => Ok(fault),

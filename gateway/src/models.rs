@@ -4,7 +4,7 @@ use gatewright::operations::{self, ErrorStyle, Operation};
 use gatewright::{ErrorCode, catalog, limits};
 use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::json;
-use gatewright_simulator::LONGEST_ANSWER;
+use gatewright_simulator::MAX_ANSWER_TOKENS;
 use gatewright_store::Scopes;
 use serde_json::{Value, json};
 
@@ -143,7 +143,7 @@ fn native_entry(route: &ModelRoute, id: &str) -> Value {
     if route.is_embedded() {
         entry["description"] = "Answered by the simulated provider.".into();
         entry["inputTokenLimit"] = 1_000_000.into();
-        entry["outputTokenLimit"] = LONGEST_ANSWER.into();
+        entry["outputTokenLimit"] = MAX_ANSWER_TOKENS.into();
     }
     entry["supportedGenerationMethods"] = json!(["generateContent", "streamGenerateContent", "countTokens"]);
     entry

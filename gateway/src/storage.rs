@@ -15,7 +15,7 @@ pub(crate) use self::files::{
     Contents, FileReservation, GeneratedFiles, KeyFileQuota, LIFETIME, OpenFile, PART_BYTES, PREFIX,
     missing_files, untold,
 };
-pub(crate) use self::history::{History, LONGEST, ResponseDocuments, ResponseRecord};
+pub(crate) use self::history::{History, MAX_RESPONSE_BYTES, ResponseDocuments, ResponseRecord};
 pub(crate) use self::history_keeper::{HistoryKeeper, PendingStore, StoreUnavailable};
 pub(crate) use self::replays::{
     IdempotentRequest, KEY_HEADER, REPLAYED_HEADER, ReplayDecision, Replays, RunningRequest,

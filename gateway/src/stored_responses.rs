@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::storage::{LONGEST, ResponseDocuments, ResponseRecord, StoreUnavailable};
+use crate::storage::{MAX_RESPONSE_BYTES, ResponseDocuments, ResponseRecord, StoreUnavailable};
 use crate::wire::{ApiError, Call, Response, json_bytes, json_response};
 
 /// Why a response may be missing.
@@ -95,7 +95,7 @@ impl InputItems {
 
     /// Whether they are too long to be stored.
     pub(crate) fn are_too_long(&self) -> bool {
-        self.json.len() > LONGEST
+        self.json.len() > MAX_RESPONSE_BYTES
     }
 
     /// Adds the response to them.

@@ -8,9 +8,9 @@ use super::members::object;
 use crate::conversation::{Choice, Citation, Part, PartKind};
 
 /// Maximum number of citations of an answer.
-pub(super) const MOST: usize = 500;
+pub(super) const MAX_CITATIONS: usize = 500;
 /// Maximum length of a text of a citation, in bytes.
-const LONGEST: usize = 8 * 1024;
+const MAX_TEXT_BYTES: usize = 8 * 1024;
 /// Kind of a citation with a URL, and of one without.
 const OF_URL: &str = "url_citation";
 const OF_DOCUMENT: &str = "document_citation";
@@ -20,7 +20,7 @@ pub(super) const KNOWN: [&str; 5] = ["start_index", "end_index", "url", "title",
 /// A text of a citation. Errors: it is too long.
 pub(super) fn text(citation: &Value, name: &str) -> Result<Option<String>, ()> {
     match citation[name].as_str() {
-        Some(text) if text.len() > LONGEST => Err(()),
+        Some(text) if text.len() > MAX_TEXT_BYTES => Err(()),
         text => Ok(text.map(str::to_owned)),
     }
 }
@@ -33,7 +33,7 @@ pub(super) fn list(
     is_whole: impl Fn(&Value) -> bool,
 ) -> (Vec<Citation>, bool) {
     let given = given.as_array().map(Vec::as_slice).unwrap_or_default();
-    let read: Vec<Citation> = given.iter().take(MOST).filter_map(read).collect();
+    let read: Vec<Citation> = given.iter().take(MAX_CITATIONS).filter_map(read).collect();
     let is_all = read.len() == given.len() && given.iter().all(is_whole);
     (read, is_all)
 }

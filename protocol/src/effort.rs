@@ -4,12 +4,12 @@
 const EFFORTS: [(&str, u64); 5] =
     [("none", 0), ("minimal", 512), ("low", 1_024), ("medium", 8_192), ("high", 24_576)];
 /// Token budget of efforts above the table that some providers know, such as `xhigh`.
-const HIGHEST: u64 = 32_768;
+const MAX_BUDGET: u64 = 32_768;
 
 /// The maximum number of reasoning tokens for an effort; `None`: the effort is unknown.
 pub(super) fn budget_of(effort: &str) -> Option<u64> {
     match effort {
-        "xhigh" | "max" => Some(HIGHEST),
+        "xhigh" | "max" => Some(MAX_BUDGET),
         _ => EFFORTS.iter().find(|(word, _)| *word == effort).map(|(_, tokens)| *tokens),
     }
 }

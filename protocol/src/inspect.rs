@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(seen(&mut inspector, &events), [renamed.as_str(), "pass", "pass"]);
         assert_eq!((inspector.progress, inspector.pieces), (StreamProgress::Ended, 1));
         assert_eq!(inspector.sequence_number, Some(2));
-        assert!(inspector.begun.is_some_and(|begun| begun.get().contains("theirs")));
+        assert!(inspector.started.is_some_and(|started| started.get().contains("theirs")));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::conversation::{
 /// Name of the field, in every protocol.
 const MEMBER: &str = "provider_extra";
 /// Maximum number of stream fields retained until the stream ends.
-const MOST: usize = 100;
+const MAX_MEMBERS: usize = 100;
 /// Maximum size of the data retained from a stream, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
 
@@ -204,7 +204,7 @@ impl StreamExtra {
         if let Some((_, size)) = self.members.remove(&at) {
             self.bytes -= size;
         }
-        if self.members.len() >= MOST {
+        if self.members.len() >= MAX_MEMBERS {
             return;
         }
         let (place, size) = (at.len(), at.len() + value.to_string().len());
@@ -289,7 +289,7 @@ mod tests {
         kept.add(&mut event);
         let said = &event[MEMBER];
         assert_eq!((&said["/a"], &said["/b"], &said["/parts/0"]), (&json!(2), &Value::Null, &json!([])));
-        assert_eq!(said.as_object().map(Map::len), Some(MOST));
+        assert_eq!(said.as_object().map(Map::len), Some(MAX_MEMBERS));
         kept.add(&mut Map::new());
         assert_eq!((kept.bytes, kept.members.len()), (0, 0));
     }

@@ -29,7 +29,7 @@ pub const MAX_DEPTH: usize = 128;
 const PAIRWISE_MEMBERS: usize = 32;
 
 /// Maximum length of the written form of one character of a name, in bytes: an escaped surrogate pair.
-const LONGEST_ESCAPE: usize = 12;
+const MAX_ESCAPE_BYTES: usize = 12;
 
 /// A fatal error: nothing after it can be parsed. The finding is already recorded.
 struct Stop;
@@ -514,7 +514,7 @@ impl<'a, 'n> Reader<'a, 'n> {
     /// The beginning of the name with this raw span, up to the maximum length of a pointer. The name was already parsed
     /// once without a fatal error.
     fn name(&self, start: usize, end: usize) -> Cow<'a, str> {
-        let end = end.min(self.text.floor_char_boundary(start + NAMED_CHARS * LONGEST_ESCAPE));
+        let end = end.min(self.text.floor_char_boundary(start + NAMED_CHARS * MAX_ESCAPE_BYTES));
         let raw = &self.text[start..end];
         if !raw.contains('\\') {
             return Cow::Borrowed(raw);

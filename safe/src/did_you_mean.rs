@@ -7,7 +7,7 @@ const CHARS_A_SLIP: usize = 3;
 /// Shortest beginning of a word that is taken for the word, in characters.
 const SHORTEST_BEGINNING: usize = 3;
 /// Longest word that is compared, in characters: the work grows with the square of it.
-const LONGEST: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
 /// The likeliest of the known words; `None` if none is like the given one. What two words begin with alike, up to a mark between
 /// their parts, makes neither like the other: names of one kind often begin so.
@@ -20,7 +20,8 @@ const LONGEST: usize = 200;
 /// assert_eq!(closest("model-cedar", ["model-terra", "model-sol"]), None);
 /// ```
 pub fn closest<W: AsRef<str>>(given: &str, known: impl IntoIterator<Item = W>) -> Option<W> {
-    let short = |word: &str| word.chars().take(LONGEST).flat_map(char::to_lowercase).collect::<String>();
+    let short =
+        |word: &str| word.chars().take(MAX_NAME_CHARS).flat_map(char::to_lowercase).collect::<String>();
     let given = short(given);
     let rated = known.into_iter().filter_map(|word| {
         let other = short(word.as_ref());

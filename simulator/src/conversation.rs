@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::client_schema::ClientSchema;
 
 /// Maximum length of a tool name stored with its result, in bytes.
-const LONGEST_NAME: usize = 256;
+const MAX_NAME_CHARS: usize = 256;
 /// Overhead of a tool call in memory and in a response, in bytes, besides its texts.
 const CALL: usize = 512;
 
@@ -62,7 +62,7 @@ pub(crate) enum PromptTurn {
 impl PromptTurn {
     /// The result of a tool call. A call may have many results, so each holds only the beginning of a long name.
     pub(crate) fn tool_result(name: Option<&str>, output: String) -> Self {
-        let name = name.map(|name| name[..name.floor_char_boundary(LONGEST_NAME)].to_owned());
+        let name = name.map(|name| name[..name.floor_char_boundary(MAX_NAME_CHARS)].to_owned());
         Self::ToolResult { name, output }
     }
 
@@ -188,7 +188,7 @@ mod tests {
     fn long_tool_name_is_truncated_in_results() {
         let turn = PromptTurn::tool_result(Some(&"n".repeat(100_000)), "done".to_owned());
         assert!(
-            matches!(turn, PromptTurn::ToolResult { name: Some(name), .. } if name.len() == LONGEST_NAME)
+            matches!(turn, PromptTurn::ToolResult { name: Some(name), .. } if name.len() == MAX_NAME_CHARS)
         );
     }
 }

@@ -50,7 +50,7 @@ use self::text::Essay;
 use self::tokens::counted;
 
 /// Maximum number of tokens of a text answer, whatever the request allows.
-pub const LONGEST_ANSWER: usize = 32_768;
+pub const MAX_ANSWER_TOKENS: usize = 32_768;
 /// Maximum length of a summary, in characters.
 const MAX_SUMMARY: usize = 4_000;
 
@@ -197,7 +197,7 @@ fn finished(
         }
     }
     text.truncate(end);
-    let limit = prompt.max_tokens.unwrap_or(LONGEST_ANSWER).min(LONGEST_ANSWER);
+    let limit = prompt.max_tokens.unwrap_or(MAX_ANSWER_TOKENS).min(MAX_ANSWER_TOKENS);
     let mut output = counted(&text, budget)?;
     if output > limit {
         let end = tokens::pieces(&text).take(limit).map(str::len).sum();
@@ -209,7 +209,7 @@ fn finished(
 
 #[cfg(test)]
 mod tests {
-    use super::prompt::LONGEST_QUESTION;
+    use super::prompt::MAX_QUESTION_BYTES;
     use super::*;
     use crate::client_schema::ClientSchema;
     use crate::conversation::{FunctionTool, PromptTurn};
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn all_choices_share_one_budget() {
         // 128 choices with the longest text of a question, each searched for 16 stop sequences.
-        let text = format!("Say {}", "xy".repeat(LONGEST_QUESTION / 2));
+        let text = format!("Say {}", "xy".repeat(MAX_QUESTION_BYTES / 2));
         let stop = (0..16).map(|number| format!("never {number}")).collect();
         let prompt = Prompt { stop, ..prompt(&text) };
         let budget = Budget::of(80_000_000, 4_000_000);

@@ -5,13 +5,13 @@ use crate::budget::{Budget, BudgetExceeded};
 use crate::conversation::{Prompt, PromptTurn};
 
 /// Maximum length of the user's last turn that is considered for the answer, in bytes.
-pub(super) const LONGEST_QUESTION: usize = 256 * 1024;
+pub(super) const MAX_QUESTION_BYTES: usize = 256 * 1024;
 
 impl Prompt {
     /// The user's last turn with text; empty if there is none.
     pub(crate) fn question(&self) -> &str {
         let question = self.turns.iter().rfind(|turn| is_question(turn)).map_or("", PromptTurn::text);
-        &question[..question.floor_char_boundary(LONGEST_QUESTION)]
+        &question[..question.floor_char_boundary(MAX_QUESTION_BYTES)]
     }
 
     /// Tool results after the question.

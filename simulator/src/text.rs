@@ -8,7 +8,7 @@ use crate::budget::{Budget, BudgetExceeded};
 use crate::conversation::Prompt;
 
 /// Maximum `N` of `count to N`.
-const HIGHEST_COUNT: u64 = 10_000;
+const MAX_COUNT: u64 = 10_000;
 /// Maximum length of a quote from a tool result in an answer, in characters.
 const RESULT_QUOTED: usize = 2_000;
 
@@ -88,7 +88,7 @@ fn count(question: &str) -> Option<String> {
     let to = words.iter().position(|word| matches!(*word, "to" | "until"))?;
     let end: u64 = words.get(to + 1)?.parse().ok()?;
     let start = words[..to].last().and_then(|word| word.parse().ok()).unwrap_or(1);
-    let numbers: Vec<String> = (start..=end.min(HIGHEST_COUNT)).map(|number| number.to_string()).collect();
+    let numbers: Vec<String> = (start..=end.min(MAX_COUNT)).map(|number| number.to_string()).collect();
     Some(numbers.join(", "))
 }
 

@@ -4,7 +4,7 @@
 use crate::budget::{Budget, BudgetExceeded};
 
 /// Maximum length of a piece, in characters other than whitespace.
-const LONGEST: usize = 6;
+const MAX_TOKEN_CHARS: usize = 6;
 
 /// Steps to count the tokens of a byte of text.
 const COUNT: usize = 4;
@@ -34,7 +34,7 @@ pub(crate) fn owned_pieces(text: String) -> impl Iterator<Item = String> + Send 
 fn first_piece(text: &str) -> usize {
     let mut length = 0;
     let next = text.char_indices().find(|(_, character)| {
-        let boundary = if character.is_whitespace() { length > 0 } else { length == LONGEST };
+        let boundary = if character.is_whitespace() { length > 0 } else { length == MAX_TOKEN_CHARS };
         length += usize::from(!character.is_whitespace());
         boundary
     });
@@ -61,7 +61,7 @@ mod tests {
         for text in ["", " ", "a", "COMPAT-0123456789", "two  words\n\n", "  日本語のテキスト と é"]
         {
             assert_eq!(pieces(text).collect::<String>(), text);
-            assert!(pieces(text).all(|piece| piece.trim().chars().count() <= LONGEST), "{text}");
+            assert!(pieces(text).all(|piece| piece.trim().chars().count() <= MAX_TOKEN_CHARS), "{text}");
         }
         assert_eq!(pieces("one two, three-four").collect::<Vec<_>>(), ["one", " two,", " three-", "four"]);
     }

@@ -33,12 +33,12 @@ pub use self::store_health::StoreHealth;
 pub use self::traits::{
     ANSWER_OVERHEAD, AddKeyError, AnswerQuota, Batch, COPIES_KEPT_FOR, ConfigStore, Copy, CopyChange,
     CopyStore, Delivery, DeliveryOutcome, DeliveryStore, DueDelivery, DurableStore, ExpiringFile, FileRecord,
-    FileStore, FileTotals, KeyRecord, KeyStore, KeyedRequest, LONGEST_LIST, Lease, Lines, LocationChange,
-    LocationStore, MAX_ANSWER_BYTES, MAX_ANSWERS, MAX_KEYS, MAX_NOTICES, MAX_PLACES, MAX_REVISIONS,
-    MAX_TASKS, NODE_KNOWN_FOR_S, NameTaken, NewConfig, NodeRecord, NodeStore, Notice, Output, Quota,
-    QuotaExceeded, ReplaySlot, ReplayStore, ResponseLocation, ResumedTask, SpentByKey, Status, StoreError,
-    StoreFuture, StoredCopy, StoredRevision, StoringUpstream, Task, TaskError, TaskState, TaskStore,
-    UpkeepStore, UsageStore, WRITER_KNOWN_FOR, last_write,
+    FileStore, FileTotals, KeyRecord, KeyStore, KeyedRequest, Lease, Lines, LocationChange, LocationStore,
+    MAX_ANSWER_BYTES, MAX_ANSWERS, MAX_KEYS, MAX_LISTED, MAX_NOTICES, MAX_PLACES, MAX_REVISIONS, MAX_TASKS,
+    NODE_KNOWN_FOR_S, NameTaken, NewConfig, NodeRecord, NodeStore, Notice, Output, Quota, QuotaExceeded,
+    ReplaySlot, ReplayStore, ResponseLocation, ResumedTask, SpentByKey, Status, StoreError, StoreFuture,
+    StoredCopy, StoredRevision, StoringUpstream, Task, TaskError, TaskState, TaskStore, UpkeepStore,
+    UsageStore, WRITER_KNOWN_FOR, last_write,
 };
 pub use self::usage::{
     Day, ResolvedUsageQuery, Rows, Spent, SpentSoFar, Totals, UsageKey, UsageQuery, UsageRow, amount,

@@ -16,9 +16,9 @@ use gatewright_system::clock::monotonic_millis;
 use self::files::Records;
 pub use self::replays::MemoryReplays;
 use super::traits::{
-    AddKeyError, Batch, CopyChange, CopyStore, DurableStore, KeyRecord, KeyStore, LONGEST_LIST,
-    LocationChange, LocationStore, MAX_KEYS, NameTaken, ResponseLocation, SpentByKey, StoreError,
-    StoreFuture, StoredCopy, UsageStore,
+    AddKeyError, Batch, CopyChange, CopyStore, DurableStore, KeyRecord, KeyStore, LocationChange,
+    LocationStore, MAX_KEYS, MAX_LISTED, NameTaken, ResponseLocation, SpentByKey, StoreError, StoreFuture,
+    StoredCopy, UsageStore,
 };
 use crate::keys::{Digest, Key, KeyUpdate};
 use crate::usage::{Day, ResolvedUsageQuery, Rows, Spent, Totals, UsageKey, UsageRow};
@@ -90,7 +90,7 @@ impl KeyStore for MemoryStore {
     }
 
     fn list_keys(&self, _revoked: bool) -> StoreFuture<'_, Vec<Key>> {
-        done(self.lock().keys.iter().rev().take(LONGEST_LIST).map(|record| record.key.clone()).collect())
+        done(self.lock().keys.iter().rev().take(MAX_LISTED).map(|record| record.key.clone()).collect())
     }
 
     fn find_key<'s>(&'s self, name: &'s str) -> StoreFuture<'s, Option<Key>> {
@@ -193,7 +193,7 @@ impl UsageStore for MemoryStore {
             groups.entry(group).or_default().add(totals);
         }
         let name_of = |id: &String| state.keys.iter().find(|record| record.key.id == *id);
-        let rows = groups.into_iter().take(LONGEST_LIST + 1).map(|([day, key, model, upstream], totals)| {
+        let rows = groups.into_iter().take(MAX_LISTED + 1).map(|([day, key, model, upstream], totals)| {
             let name = key.as_ref().and_then(name_of).map(|record| record.key.name.clone());
             UsageRow::new([day, key, name, model, upstream], &totals)
         });

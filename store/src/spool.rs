@@ -39,7 +39,7 @@ const FORM: u8 = 1;
 /// Bytes before an item's content.
 const HEAD: usize = 1 + 32;
 /// Maximum size of an item, in bytes.
-const LONGEST: usize = 24 * 1024 * 1024;
+const MAX_RECORD_BYTES: usize = 24 * 1024 * 1024;
 /// Maximum number of items of a process, including those it takes over.
 const MAX_ITEMS: usize = 2_000;
 /// Maximum size of all of them, in bytes.
@@ -197,7 +197,7 @@ impl Spool {
     /// Reserves space for an item. None: there is none.
     fn begin(&self, kind: EntryKind, bytes: usize) -> Option<SpoolEntry> {
         let mut taken = lock(&self.taken);
-        if bytes > LONGEST || taken.items >= MAX_ITEMS || taken.bytes + bytes > MAX_BYTES {
+        if bytes > MAX_RECORD_BYTES || taken.items >= MAX_ITEMS || taken.bytes + bytes > MAX_BYTES {
             return None;
         }
         taken.count += 1;

@@ -38,7 +38,7 @@ use super::address::StoreUrl;
 use super::traits::{DurableStore, StoreError, StoreFuture};
 
 /// Time limit of an operation. A network that drops packets would block it for many minutes.
-const LONGEST: Duration = Duration::from_secs(20);
+const MAX_CALL_TIME: Duration = Duration::from_secs(20);
 
 /// A store in an SQL database, SQLite or Postgres. Several processes may use one database.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
 fn stored<'s, T>(operation: impl Future<Output = Result<T, StoreError>> + Send + 's) -> StoreFuture<'s, T> {
     Box::pin(async {
         crash::point();
-        let outcome = tokio::time::timeout(LONGEST, operation).await;
+        let outcome = tokio::time::timeout(MAX_CALL_TIME, operation).await;
         crash::point();
         outcome.unwrap_or_else(|_| Err(StoreError::Failed("the database does not respond".to_owned())))
     })

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long the store is left alone after a failure: longer each time, unless it worked for [`LONG`] in
 /// between.
 const SHORTEST_REST: Duration = Duration::from_millis(500);
-const LONGEST_REST: Duration = Duration::from_secs(5);
+const MAX_REST: Duration = Duration::from_secs(5);
 /// How long the store must work before earlier failures no longer count.
 const LONG: Duration = Duration::from_secs(10);
 
@@ -75,7 +75,7 @@ impl StoreHealth {
             return;
         }
         let rest = state.last.filter(|(_, ended)| ended.elapsed() < LONG);
-        let rest = rest.map_or(SHORTEST_REST, |(before, _)| (before * 2).min(LONGEST_REST));
+        let rest = rest.map_or(SHORTEST_REST, |(before, _)| (before * 2).min(MAX_REST));
         drop(state);
         tracing::warn!("{why}: {}", self.consequence);
         let (store, state) = (Weak::clone(&self.store), Arc::clone(&self.state));

@@ -42,7 +42,7 @@ pub use self::upkeep::{Lines, UpkeepStore};
 pub use self::usage::{Batch, SpentByKey, UsageStore, WRITER_KNOWN_FOR};
 
 /// Maximum number of keys in a list, and of rows in a usage report.
-pub const LONGEST_LIST: usize = 10_000;
+pub const MAX_LISTED: usize = 10_000;
 
 /// How long a stopping gateway waits for its store. Its last writes run side by side.
 pub(crate) const MAX_LAST_WRITE: Duration = Duration::from_secs(8);

@@ -75,7 +75,7 @@ pub(crate) fn run_package(target: Option<&str>, form: Form) -> Result<()> {
 }
 
 /// Maximum size of a client wheel or tarball, in bytes. Users who only make calls don't download a gateway.
-const LARGEST: u64 = 6_000_000;
+const MAX_WHEEL_BYTES: u64 = 6_000_000;
 
 fn check_sizes(made: &Path) -> Result<()> {
     let mut too_large = Vec::new();
@@ -85,14 +85,14 @@ fn check_sizes(made: &Path) -> Result<()> {
             continue;
         }
         let size = path.metadata()?.len();
-        eprintln!("    {name}: {size} of {LARGEST} bytes");
-        if size > LARGEST {
+        eprintln!("    {name}: {size} of {MAX_WHEEL_BYTES} bytes");
+        if size > MAX_WHEEL_BYTES {
             too_large.push(name.into_owned());
         }
     }
     if !too_large.is_empty() {
         let list = too_large.join(", ");
-        bail!("{list}: more than {LARGEST} bytes; see what takes the room (docs/decisions/0061)");
+        bail!("{list}: more than {MAX_WHEEL_BYTES} bytes; see what takes the room (docs/decisions/0061)");
     }
     Ok(())
 }
@@ -373,14 +373,14 @@ mod tests {
     #[test]
     fn oversized_client_package_is_rejected_on_every_platform() {
         let said = refused(&[
-            ("gatewright-0.1.0-cp310-abi3-any.whl", LARGEST),
+            ("gatewright-0.1.0-cp310-abi3-any.whl", MAX_WHEEL_BYTES),
             ("gatewright-0.1.0.tgz", 1),
-            ("gatewright-linux-x64-gnu-0.1.0.tgz", LARGEST + 1),
-            ("gatewright_server-0.1.0-py3-none-any.whl", LARGEST + 1),
+            ("gatewright-linux-x64-gnu-0.1.0.tgz", MAX_WHEEL_BYTES + 1),
+            ("gatewright_server-0.1.0-py3-none-any.whl", MAX_WHEEL_BYTES + 1),
             ("gatewright-server-0.1.0.tgz", 1),
-            ("gatewright-server-linux-x64-gnu-0.1.0.tgz", LARGEST + 1),
+            ("gatewright-server-linux-x64-gnu-0.1.0.tgz", MAX_WHEEL_BYTES + 1),
         ]);
-        assert!(said.contains(&format!("takes more than {LARGEST} bytes")), "{said}");
+        assert!(said.contains(&format!("takes more than {MAX_WHEEL_BYTES} bytes")), "{said}");
     }
 
     #[test]

@@ -333,7 +333,7 @@ mod tests {
         let page = page(&schema(), &overrides);
         let reloads = |name: &str| {
             let line = page.lines().find(|line| line.starts_with(&format!("| `{name}` ")));
-            line.expect("a row").split(" | ").nth_back(1).map(str::to_owned)
+            line.expect("a row").rsplit(" | ").nth(1).map(str::to_owned)
         };
         let expected = [("key", "no"), ("other", "yes"), ("inner", "no")];
         for (name, reload) in expected {

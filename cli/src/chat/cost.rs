@@ -104,7 +104,7 @@ mod tests {
             let usage = serde_json::value::to_raw_value(&case["usage"]).expect("JSON");
             let usage = Protocol::Chat.usage_in(&usage, Usage::default()).expect("a usage");
             let expected = case["cost"].as_f64().expect("a cost");
-            assert!((price.cost(&usage) - expected).abs() < 1e-9, "{}: {}", case["name"], price.cost(&usage));
+            assert!((price.cost(usage) - expected).abs() < 1e-9, "{}: {}", case["name"], price.cost(usage));
         }
         assert!(cases.len() > 5);
     }

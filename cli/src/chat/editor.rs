@@ -19,9 +19,9 @@ use crate::terminal::{CYAN, Paint};
 /// Maximum number of lines in the history.
 const MAX_LINES: usize = 500;
 /// Maximum length of a line in the history, in bytes.
-const LONGEST_LINE: usize = 4 << 10;
+const MAX_LINE_BYTES: usize = 4 << 10;
 /// Maximum size of a history that is read, in bytes; a larger one is replaced with an empty history.
-const LARGEST_HISTORY: u64 = 4 << 20;
+const MAX_HISTORY_BYTES: u64 = 4 << 20;
 /// Name of its file in the state folder.
 const HISTORY: &str = "chat-history";
 
@@ -67,7 +67,7 @@ impl LineEditor {
         let opened = state::folder().and_then(|folder| {
             let place = folder.join(HISTORY);
             match std::fs::metadata(&place) {
-                Ok(file) if file.len() > LARGEST_HISTORY => std::fs::remove_file(&place)?,
+                Ok(file) if file.len() > MAX_HISTORY_BYTES => std::fs::remove_file(&place)?,
                 Ok(_) => self.editor.load_history(&place).map_err(std::io::Error::other)?,
                 Err(_) => {}
             }
@@ -101,7 +101,7 @@ impl LineEditor {
     }
 
     fn keep(&mut self, line: &str) {
-        if line.len() > LONGEST_LINE {
+        if line.len() > MAX_LINE_BYTES {
             return;
         }
         let is_new = self.editor.add_history_entry(line).unwrap_or(false);

@@ -14,7 +14,7 @@ use crate::operator::OperatorTarget;
 use crate::{places, table};
 
 /// Maximum size of a document, in bytes.
-const LONGEST: u64 = 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub(super) struct Push {
@@ -133,10 +133,10 @@ fn read(file: &Path) -> Result<String, Failure> {
     let mut document = String::new();
     // One byte more than allowed, so that a document that is too long is rejected for its length.
     if places::is_stdin(file) {
-        io::stdin().lock().take(LONGEST + 1).read_to_string(&mut document).map_err(unreadable)?;
+        io::stdin().lock().take(MAX_FILE_BYTES + 1).read_to_string(&mut document).map_err(unreadable)?;
     } else {
         let file = File::open(file).map_err(unreadable)?;
-        file.take(LONGEST + 1).read_to_string(&mut document).map_err(unreadable)?;
+        file.take(MAX_FILE_BYTES + 1).read_to_string(&mut document).map_err(unreadable)?;
     }
     Ok(document)
 }

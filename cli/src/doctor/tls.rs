@@ -22,7 +22,7 @@ use crate::amount;
 /// A certificate that expires within this many days is reported.
 const SOON_DAYS: i64 = 14;
 /// Maximum number of certificates in a chain, and of names in one, that are shown.
-const MOST: usize = 5;
+const MAX_CERTIFICATES: usize = 5;
 
 /// Handshake settings: the same as a client's.
 #[derive(Debug, Clone, Copy)]
@@ -132,7 +132,7 @@ fn days_left(chain: &[CertificateDer<'static>], now: i64) -> Option<i64> {
 /// A line for each certificate: its owner, its names, its issuer, and its expiry.
 fn shown(chain: &[CertificateDer<'static>], now: i64) -> String {
     let mut text = String::new();
-    for (at, der) in chain.iter().take(MOST).enumerate() {
+    for (at, der) in chain.iter().take(MAX_CERTIFICATES).enumerate() {
         let Some(certificate) = parse(der) else {
             text.push_str("\nan unreadable certificate");
             continue;
@@ -168,7 +168,7 @@ fn names(certificate: &X509Certificate<'_>) -> String {
             },
             _ => None,
         })
-        .take(MOST)
+        .take(MAX_CERTIFICATES)
         .collect();
     if names.is_empty() { String::new() } else { format!(" for {}", names.join(", ")) }
 }
@@ -198,7 +198,7 @@ impl ServerCertVerifier for ChainRecorder {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let sent = std::iter::once(end_entity).chain(intermediates).take(MOST);
+        let sent = std::iter::once(end_entity).chain(intermediates).take(MAX_CERTIFICATES);
         let chain = sent.map(|certificate| certificate.clone().into_owned()).collect();
         *self.chain.lock().unwrap_or_else(PoisonError::into_inner) = chain;
         self.verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)

@@ -19,7 +19,7 @@ use self::setting::{Key, Section, Setting};
 use super::writing::{ImportedTarget, Model, Plan, Price, Upstream};
 
 /// Maximum number of deployments.
-const MOST: usize = 10_000;
+const MAX_DEPLOYMENTS: usize = 10_000;
 /// Maximum number of notes.
 const MAX_LISTED: usize = 200;
 /// Variable for the client key, if the file contains the key itself.
@@ -55,8 +55,8 @@ pub(super) fn import(yaml: &str, source: &str) -> Result<Imported, String> {
     let Some(Ok(deployments)) = document.take("model_list").map(Setting::list) else {
         return Err("it has no model_list".to_owned());
     };
-    if deployments.len() > MOST {
-        return Err(format!("its model_list has more than {MOST} entries"));
+    if deployments.len() > MAX_DEPLOYMENTS {
+        return Err(format!("its model_list has more than {MAX_DEPLOYMENTS} entries"));
     }
     let mut import = LitellmImport::default();
     let mut settings = ["router_settings", "litellm_settings", "general_settings"].map(|name| {

@@ -18,7 +18,7 @@ const ADMIN_KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_ADMIN_KEY";
 /// Environment variable with the key that clients must send.
 const KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_KEY";
 /// Maximum size of a key file, in bytes.
-const LONGEST_FILE: u64 = 4096;
+const MAX_FILE_BYTES: u64 = 4096;
 
 #[derive(Debug, Args)]
 pub(super) struct KeyArguments {
@@ -174,11 +174,11 @@ pub(super) fn variable(name: &str) -> Result<Option<String>, Failure> {
 /// The key in a file, without the newline that editors append.
 fn read(file: &Path) -> Result<String, Failure> {
     let mut text = String::new();
-    let read = File::open(file).and_then(|file| file.take(LONGEST_FILE + 1).read_to_string(&mut text));
+    let read = File::open(file).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text));
     let cannot = |why: String| Failure::Usage(format!("cannot read a key from {}: {why}", file.display()));
     read.map_err(|error| cannot(error.to_string()))?;
-    if text.len() as u64 > LONGEST_FILE {
-        return Err(cannot(format!("it is larger than {LONGEST_FILE} bytes")));
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(cannot(format!("it is larger than {MAX_FILE_BYTES} bytes")));
     }
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }

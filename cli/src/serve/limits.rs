@@ -58,12 +58,12 @@ pub(super) struct Limits {
 }
 
 /// Longest accepted timeout.
-const LONGEST: Duration = Duration::from_hours(24);
+const MAX_DURATION: Duration = Duration::from_hours(24);
 
 fn grace(text: &str) -> Result<Duration, String> {
     seconds(text)
         .ok()
-        .filter(|time| *time <= LONGEST)
+        .filter(|time| *time <= MAX_DURATION)
         .ok_or_else(|| "must be a number of seconds from 0 to 86400".to_owned())
 }
 

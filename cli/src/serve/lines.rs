@@ -15,7 +15,7 @@ use crate::terminal::{BOLD, DIM, GREEN, Paint, RED, YELLOW};
 /// The gateway's message for a completed response.
 const ANSWERED: &str = "answered";
 /// Maximum length of a value in a line, in characters.
-const LONGEST: usize = 200;
+const MAX_LINE_CHARS: usize = 200;
 
 /// Writes events as short lines.
 pub(super) struct Lines {
@@ -103,7 +103,7 @@ impl Fields {
     }
 
     fn add(&mut self, field: &tracing::field::Field, value: &str) {
-        let cut = value.char_indices().nth(LONGEST).map_or(value.len(), |(at, _)| at);
+        let cut = value.char_indices().nth(MAX_LINE_CHARS).map_or(value.len(), |(at, _)| at);
         let more = if cut < value.len() { "…" } else { "" };
         self.0.push((field.name(), format!("{}{more}", visible(&value[..cut]))));
     }
@@ -179,6 +179,6 @@ mod tests {
     #[test]
     fn other_events_show_level_and_fields_truncated() {
         let lines = lines(|| tracing::warn!(peer = %"p".repeat(500), "a\nconnection"));
-        assert_eq!(lines, [format!("warn a\\u{{a}}connection  peer={}…", "p".repeat(LONGEST))]);
+        assert_eq!(lines, [format!("warn a\\u{{a}}connection  peer={}…", "p".repeat(MAX_LINE_CHARS))]);
     }
 }

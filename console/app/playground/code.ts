@@ -8,7 +8,7 @@ export const LANGUAGES = ["Python", "Node", "Rust", "curl"] as const;
 export type Language = (typeof LANGUAGES)[number];
 
 /** Longest string that code shows in full: an image would take a thousand lines. */
-const LONGEST_TEXT = 2000;
+const MAX_TEXT_CHARS = 2000;
 
 /** What an operation returns, which decides what the code does: print it as it arrives, print it at the end, or save files. */
 type Form = "stream" | "document" | "images" | "video";
@@ -41,13 +41,13 @@ export function code(prepared: Prepared, language: Language, origin: string): st
 export function isShortened(prepared: Prepared): boolean {
   const isLong = (value: unknown): boolean =>
     typeof value === "string"
-      ? value.length > LONGEST_TEXT
+      ? value.length > MAX_TEXT_CHARS
       : value !== null && typeof value === "object" && Object.values(value).some(isLong);
   return isLong(prepared.body);
 }
 
 function shortened(value: unknown): unknown {
-  if (typeof value === "string" && value.length > LONGEST_TEXT) return `${value.slice(0, 40)}…`;
+  if (typeof value === "string" && value.length > MAX_TEXT_CHARS) return `${value.slice(0, 40)}…`;
   if (Array.isArray(value)) return value.map(shortened);
   if (value !== null && typeof value === "object") {
     return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, shortened(member)]));

@@ -1,7 +1,7 @@
 // Reads server-sent events.
 
 /** Maximum length of an event, in characters. */
-const MOST_CHARACTERS = 16 * 1024 * 1024;
+const MAX_CHARS = 16 * 1024 * 1024;
 
 /** The data of an event, and the time at which its last bytes arrived, as `performance.now` gives it. */
 export interface Received {
@@ -30,7 +30,7 @@ export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<
           data.push(line.slice(line.startsWith("data: ") ? 6 : 5));
         }
       }
-      if (rest.length + data.reduce((sum, part) => sum + part.length, 0) > MOST_CHARACTERS) {
+      if (rest.length + data.reduce((sum, part) => sum + part.length, 0) > MAX_CHARS) {
         throw new Error("A stream event is too long.");
       }
     }

@@ -3,7 +3,7 @@
 //! turn only costs a wake-up.
 
 /// Maximum number of batches in a row that are closed without a turn.
-const LONGEST_PAUSE: u8 = 32;
+const MAX_PAUSE: u8 = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct YieldPolicy {
@@ -25,7 +25,7 @@ impl YieldPolicy {
     /// Whether to give the task a turn now that nothing more is ready.
     pub(super) fn give(&mut self) -> bool {
         if self.given {
-            self.pause = self.pause.saturating_mul(2).clamp(1, LONGEST_PAUSE);
+            self.pause = self.pause.saturating_mul(2).clamp(1, MAX_PAUSE);
             self.left = self.pause;
             return false;
         }
@@ -65,10 +65,7 @@ mod tests {
         let mut turns = YieldPolicy::default();
         let given: Vec<_> = (0..200).filter(|_| gets_a_turn(&mut turns, false)).collect();
         assert!(given.len() < 15, "{given:?}");
-        assert!(
-            given.windows(2).all(|pair| pair[1] - pair[0] <= usize::from(LONGEST_PAUSE) + 1),
-            "{given:?}"
-        );
+        assert!(given.windows(2).all(|pair| pair[1] - pair[0] <= usize::from(MAX_PAUSE) + 1), "{given:?}");
         assert!(given.last().is_some_and(|last| *last > 150), "{given:?}");
     }
 

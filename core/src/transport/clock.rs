@@ -11,35 +11,35 @@ use futures_util::future::BoxFuture;
 /// caller or a gateway are reduced to it.
 ///
 /// ```
-/// use gatewright::{LONGEST_TIME, time_of_seconds};
+/// use gatewright::{MAX_TIME, time_of_seconds};
 ///
-/// assert_eq!(LONGEST_TIME.as_secs() / (365 * 24 * 3600), 30);
-/// assert_eq!(time_of_seconds(1e30), Some(LONGEST_TIME));
+/// assert_eq!(MAX_TIME.as_secs() / (365 * 24 * 3600), 30);
+/// assert_eq!(time_of_seconds(1e30), Some(MAX_TIME));
 /// ```
-pub const LONGEST_TIME: Duration = Duration::from_hours(30 * 365 * 24);
+pub const MAX_TIME: Duration = Duration::from_hours(30 * 365 * 24);
 
-/// Converts seconds to a duration of at most [`LONGEST_TIME`], which infinity also becomes. None for NaN, negative
+/// Converts seconds to a duration of at most [`MAX_TIME`], which infinity also becomes. None for NaN, negative
 /// values and values that round to zero nanoseconds.
 ///
 /// ```
 /// use std::time::Duration;
 ///
-/// use gatewright::{LONGEST_TIME, time_of_seconds};
+/// use gatewright::{MAX_TIME, time_of_seconds};
 ///
 /// assert_eq!(time_of_seconds(1.5), Some(Duration::from_millis(1500)));
-/// assert_eq!(time_of_seconds(f64::INFINITY), Some(LONGEST_TIME));
+/// assert_eq!(time_of_seconds(f64::INFINITY), Some(MAX_TIME));
 /// assert_eq!(time_of_seconds(-1.0), None);
 /// ```
 pub fn time_of_seconds(seconds: f64) -> Option<Duration> {
-    if seconds >= LONGEST_TIME.as_secs_f64() {
-        return Some(LONGEST_TIME);
+    if seconds >= MAX_TIME.as_secs_f64() {
+        return Some(MAX_TIME);
     }
     Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero())
 }
 
 /// Limits a time from outside to one that can be waited for.
 pub(crate) fn bounded(time: Duration) -> Duration {
-    time.min(LONGEST_TIME)
+    time.min(MAX_TIME)
 }
 
 /// A point in time plus a duration. Never overflows, unlike a plain sum.
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn seconds_convert_to_a_bounded_duration_or_none() {
         assert_eq!(time_of_seconds(1.5), Some(Duration::from_millis(1500)));
-        for long in [f64::INFINITY, f64::MAX, 1e22, LONGEST_TIME.as_secs_f64()] {
-            assert_eq!(time_of_seconds(long), Some(LONGEST_TIME), "{long}");
+        for long in [f64::INFINITY, f64::MAX, 1e22, MAX_TIME.as_secs_f64()] {
+            assert_eq!(time_of_seconds(long), Some(MAX_TIME), "{long}");
         }
         for none in [f64::NAN, f64::NEG_INFINITY, -1.0, -0.0, 0.0, 1e-12] {
             assert_eq!(time_of_seconds(none), None, "{none}");
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn adding_durations_never_overflows() {
         let (std, tokio) = (Instant::now(), tokio::time::Instant::now());
-        assert_eq!(later(std, Duration::MAX), std + LONGEST_TIME);
-        assert_eq!(later(later(tokio, Duration::MAX), Duration::MAX), tokio + 2 * LONGEST_TIME);
+        assert_eq!(later(std, Duration::MAX), std + MAX_TIME);
+        assert_eq!(later(later(tokio, Duration::MAX), Duration::MAX), tokio + 2 * MAX_TIME);
     }
 }

@@ -11,11 +11,11 @@ use crate::wire::error::ErrorKind;
 /// Pause before the first retry; the pause doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum of the doubled pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+const MAX_PAUSE: Duration = Duration::from_secs(8);
 /// Random share of the pause, so that clients that failed together do not retry together.
 const JITTER: f64 = 0.25;
 /// A longer `retry-after` is not waited for: the call fails immediately, and its error carries the value.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(2);
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(2);
 
 /// Error codes that no retry can fix, whatever the status.
 const NEVER_RETRIED_CODES: &[&str] = &["insufficient_quota"];
@@ -52,7 +52,7 @@ pub(crate) fn pause(failure: Failure<'_>, attempt: RetryContext) -> Option<Durat
     }
     let requested = failure.headers.and_then(|headers| retry_after(headers, attempt.now));
     let pause = match requested {
-        Some(pause) if pause <= LONGEST_RETRY_AFTER => pause,
+        Some(pause) if pause <= MAX_RETRY_AFTER => pause,
         Some(_) => return None,
         None => backoff(attempt.retries, attempt.random),
     };
@@ -75,12 +75,12 @@ pub(crate) fn is_retryable(failure: Failure<'_>) -> bool {
 fn backoff(retries: u32, random: f64) -> Duration {
     let doubled = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(retries));
     let random = if random.is_nan() { 0.0 } else { random.clamp(0.0, 1.0) };
-    doubled.min(LONGEST_PAUSE).mul_f64(1.0 - JITTER * random)
+    doubled.min(MAX_PAUSE).mul_f64(1.0 - JITTER * random)
 }
 
 /// The wait that a response asks for: `retry-after-ms`, otherwise `retry-after` in seconds or as a date. None if
 /// neither can be parsed. A date in the past means no wait, and no wait is longer than
-/// [`LONGEST_TIME`](crate::LONGEST_TIME).
+/// [`MAX_TIME`](crate::MAX_TIME).
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let seconds = |text: &str, unit: f64| {
@@ -161,10 +161,10 @@ mod tests {
     #[test]
     fn huge_retry_after_is_clamped_to_the_longest_time() {
         for value in ["10000000000000000000", "18446744073709551615", "1e9", "1e300", "1e400", "inf"] {
-            assert_eq!(retry_after(&headers("retry-after", value), now()), Some(crate::LONGEST_TIME));
+            assert_eq!(retry_after(&headers("retry-after", value), now()), Some(crate::MAX_TIME));
         }
         let far = headers("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT");
-        assert_eq!(retry_after(&far, SystemTime::UNIX_EPOCH), Some(crate::LONGEST_TIME));
+        assert_eq!(retry_after(&far, SystemTime::UNIX_EPOCH), Some(crate::MAX_TIME));
         for value in ["-inf", "-1e300", "-0.1", "NaN", ""] {
             assert_eq!(retry_after(&headers("retry-after", value), now()), None, "{value}");
         }

@@ -14,7 +14,7 @@ use ring::hmac;
 use uuid::Uuid;
 
 /// Maximum size of the file, in bytes.
-const LONGEST_FILE: u64 = 256;
+const MAX_FILE_BYTES: u64 = 256;
 /// The text whose digest identifies a pepper. No key has this form.
 const CHECK: &[u8] = b"the pepper of this store";
 
@@ -89,7 +89,7 @@ impl fmt::Debug for Pepper {
 
 fn read(file: &Path) -> io::Result<Pepper> {
     let mut text = String::new();
-    fs::File::open(file)?.take(LONGEST_FILE).read_to_string(&mut text)?;
+    fs::File::open(file)?.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
     Pepper::new(&text).map_err(io::Error::other)
 }
 

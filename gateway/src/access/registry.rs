@@ -4,8 +4,8 @@ use std::path::Path;
 
 use gatewright::webhook::Secret;
 use gatewright_store::{
-    AddKeyError, Day, DurableStore, InvalidMember, IssuedKey, Key, KeyRecord, KeyUpdate, LONGEST_LIST,
-    MAX_KEYS, NameTaken, NewKey, Rotation, StoreError, StoreUrl, UsageQuery, UsageRow, random_key,
+    AddKeyError, Day, DurableStore, InvalidMember, IssuedKey, Key, KeyRecord, KeyUpdate, MAX_KEYS,
+    MAX_LISTED, NameTaken, NewKey, Rotation, StoreError, StoreUrl, UsageQuery, UsageRow, random_key,
 };
 use gatewright_system::clock::unix_seconds;
 
@@ -165,9 +165,9 @@ impl Registry {
             asked.key = Some(key.id);
         }
         let rows = self.data.store.usage(&asked).await?;
-        if rows.len() > LONGEST_LIST {
+        if rows.len() > MAX_LISTED {
             let message =
-                format!("the report has more than {LONGEST_LIST} rows; request fewer days, or a single key");
+                format!("the report has more than {MAX_LISTED} rows; request fewer days, or a single key");
             return Err(InvalidMember { member: "by", message }.into());
         }
         Ok(rows)

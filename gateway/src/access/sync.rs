@@ -27,7 +27,7 @@ const REST: Duration = PAUSE.saturating_sub(LEAST_PAUSE);
 const SPENDING_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest interval between two such reads, if they take long.
-const LONGEST_SPENDING_PAUSE: Duration = Duration::from_secs(3);
+const MAX_SPENDING_PAUSE: Duration = Duration::from_secs(3);
 
 /// Starts the tasks. They end when the authenticator is dropped. Needs a Tokio runtime.
 pub(crate) fn start(authenticator: &Arc<Authenticator>, writer: &Arc<UsageWriter>) {
@@ -60,7 +60,7 @@ async fn write_usage(writer: Arc<UsageWriter>, alive: Weak<Authenticator>) {
         {
             following.note(&authenticator.follow_spending().await);
             // This doesn't keep a store with much usage busy. After an outage, the store is read again soon.
-            next = started + (started.elapsed() * 20).clamp(SPENDING_PAUSE, LONGEST_SPENDING_PAUSE);
+            next = started + (started.elapsed() * 20).clamp(SPENDING_PAUSE, MAX_SPENDING_PAUSE);
         }
         // Many requests may fill the journal sooner.
         _ = tokio::time::timeout(PAUSE, writer.journal_fills()).await;

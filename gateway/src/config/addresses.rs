@@ -7,7 +7,7 @@ use http::Uri;
 use url::{Host, Url};
 
 /// Maximum length of an upstream's URL, leaving room for the path that is added.
-const LONGEST_BASE_URL: usize = 2000;
+const MAX_BASE_URL_CHARS: usize = 2000;
 
 /// Paths of operations, as providers document them.
 const OPERATIONS: [&str; 6] = [
@@ -53,7 +53,7 @@ pub(super) fn operation_of(base: &Url) -> Option<&'static str> {
 /// A base URL without a trailing slash. Errors: why it is invalid; never quotes it, since it may contain a
 /// password.
 pub(super) fn base_url(text: &str) -> Result<Url, &'static str> {
-    if text.len() > LONGEST_BASE_URL {
+    if text.len() > MAX_BASE_URL_CHARS {
         return Err("must have 2000 bytes or less");
     }
     let wrong = "must be a URL such as \"https://api.example/v1\"";

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// Maximum number of problems that are reported.
-const MOST: usize = 50;
+const MAX_PROBLEMS: usize = 50;
 
 /// A problem of a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,11 +80,11 @@ impl AsRef<[Problem]> for Problems {
 /// A line for each problem; only the first ones if there are many.
 impl fmt::Display for Problems {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, problem) in self.problems.iter().take(MOST).enumerate() {
+        for (at, problem) in self.problems.iter().take(MAX_PROBLEMS).enumerate() {
             let end = if at == 0 { "" } else { "\n" };
             write!(formatter, "{end}{problem}")?;
         }
-        match self.problems.len().saturating_sub(MOST) {
+        match self.problems.len().saturating_sub(MAX_PROBLEMS) {
             0 => Ok(()),
             more => write!(formatter, "\nand {more} more"),
         }

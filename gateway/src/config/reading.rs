@@ -21,9 +21,9 @@ use super::toml_as_json::table;
 use crate::config::Config;
 
 /// Maximum size of a configuration file, in bytes.
-pub(super) const LONGEST: u64 = 1024 * 1024;
+pub(super) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// Maximum number of violations that are collected.
-const MOST: usize = 200;
+const MAX_SETTINGS: usize = 200;
 
 /// Which part of a configuration a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,9 +78,9 @@ fn read(path: &Path, variables: Variables, absent: Absent) -> Result<ConfigFile,
     };
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| unreadable(error.to_string()))?;
-    if text.len() as u64 > LONGEST {
-        return Err(unreadable(format!("it is larger than {LONGEST} bytes")));
+    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(|error| unreadable(error.to_string()))?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(unreadable(format!("it is larger than {MAX_FILE_BYTES} bytes")));
     }
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut read = parse(&text, &name, folder, variables, absent, DocumentKind::Whole)?;
@@ -114,7 +114,7 @@ pub(super) fn parse(
     };
     let (root, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
-        let problems = errors.iter().take(MOST).map(|error| {
+        let problems = errors.iter().take(MAX_SETTINGS).map(|error| {
             let place = line_and_column(text, &error.span().unwrap_or_default());
             problem(place, &source_map::Path::default(), error.message().to_owned())
         });
@@ -122,7 +122,7 @@ pub(super) fn parse(
     }
     let mut document = table(root.get_ref());
     let places = SourceMap::new(text, root);
-    let mut broken: Vec<Problem> = schema::violations(&document, MOST)
+    let mut broken: Vec<Problem> = schema::violations(&document, MAX_SETTINGS)
         .into_iter()
         .map(|broken| {
             let place = if broken.is_key { places.of_key(&broken.path) } else { places.of(&broken.path) };

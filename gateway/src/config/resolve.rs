@@ -35,9 +35,9 @@ use crate::storage::{Bucket, place_of};
 /// Shorter client and admin keys cause a warning: they can be guessed.
 const MIN_KEY_CHARACTERS: usize = 16;
 /// Longest accepted time.
-const LONGEST: Duration = Duration::from_hours(24);
+const MAX_DURATION: Duration = Duration::from_hours(24);
 /// Largest accepted size of data in memory.
-const LARGEST: usize = 4 * 1024 * 1024 * 1024 - 1;
+const MAX_SIZE: usize = 4 * 1024 * 1024 * 1024 - 1;
 /// Maximum space for files, a million GiB.
 const MAX_ROOM: usize = 1 << 50;
 
@@ -417,7 +417,7 @@ impl<'f> ConfigResolver<'f> {
     /// Sets a time that may be zero.
     fn pause(&mut self, target: &mut Duration, time: Option<Time>, at: &Path) {
         let Some(Time(time)) = time else { return };
-        if time > LONGEST {
+        if time > MAX_DURATION {
             self.wrong(at.clone(), "must be 24h or less");
         }
         *target = time;
@@ -432,7 +432,7 @@ impl<'f> ConfigResolver<'f> {
     }
 
     fn size(&mut self, target: &mut usize, size: Option<Size>, at: &Path) {
-        self.size_up_to(LARGEST, "less than 4GiB", target, size, at);
+        self.size_up_to(MAX_SIZE, "less than 4GiB", target, size, at);
     }
 
     fn size_up_to(&mut self, most: usize, said: &str, target: &mut usize, size: Option<Size>, at: &Path) {

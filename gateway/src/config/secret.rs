@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::units::Time;
 
 /// Maximum size of a secret's file, in bytes.
-const LONGEST: u64 = 4096;
+const MAX_SECRET_BYTES: u64 = 4096;
 
 /// Looks up an environment variable.
 pub(super) type Variables = fn(&str) -> Option<OsString>;
@@ -136,9 +136,9 @@ pub(super) enum Setting {
 fn read_file(path: &Path) -> Result<String, NoSecret> {
     let shown = path.display();
     let mut text = String::new();
-    match File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text)) {
-        Ok(_) if text.len() as u64 > LONGEST => {
-            Err(NoSecret::Unusable(format!("the file {shown} is larger than {LONGEST} bytes")))
+    match File::open(path).and_then(|file| file.take(MAX_SECRET_BYTES + 1).read_to_string(&mut text)) {
+        Ok(_) if text.len() as u64 > MAX_SECRET_BYTES => {
+            Err(NoSecret::Unusable(format!("the file {shown} is larger than {MAX_SECRET_BYTES} bytes")))
         }
         Ok(_) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::problem::{Problem, Problems};
-use super::reading::{DocumentKind, LONGEST, parse};
+use super::reading::{DocumentKind, MAX_FILE_BYTES, parse};
 use super::secret::{Absent, Variables};
 use super::sharing::Sharing;
 use super::upstreams::{ModelConfig, UpstreamConfig};
@@ -43,8 +43,8 @@ fn read(
     variables: Variables,
     absent: Absent,
 ) -> Result<SharedConfig, Problems> {
-    if document.len() as u64 > LONGEST {
-        let message = format!("is larger than {LONGEST} bytes");
+    if document.len() as u64 > MAX_FILE_BYTES {
+        let message = format!("is larger than {MAX_FILE_BYTES} bytes");
         return Err(Problems::new(vec![Problem {
             file: name.to_owned(),
             place: None,

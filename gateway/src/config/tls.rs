@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 /// Maximum size of a PEM file, in bytes.
-const LONGEST: u64 = 1024 * 1024;
+const MAX_PEM_BYTES: u64 = 1024 * 1024;
 
 /// Addresses served with TLS, and their certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,9 +81,9 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 
     let mut pem = Vec::new();
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    file.take(LONGEST + 1).read_to_end(&mut pem).map_err(|error| error.to_string())?;
-    if pem.len() as u64 > LONGEST {
-        return Err(format!("it is larger than {LONGEST} bytes"));
+    file.take(MAX_PEM_BYTES + 1).read_to_end(&mut pem).map_err(|error| error.to_string())?;
+    if pem.len() as u64 > MAX_PEM_BYTES {
+        return Err(format!("it is larger than {MAX_PEM_BYTES} bytes"));
     }
     Ok(pem)
 }

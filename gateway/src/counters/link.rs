@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause after a loss. The pause grows while connections are short-lived: a server that is slow now and then
 /// delays only the
 /// requests of one moment in four seconds, and limits are shared again that soon after it recovers.
-const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+const MAX_PAUSE: Duration = Duration::from_secs(4);
 /// Losing a connection that lasted this long doesn't mean that the server is slow.
 const LASTING: Duration = Duration::from_secs(10);
 
@@ -104,7 +104,7 @@ pub(super) async fn keep(link: Arc<Link>) {
         link.lost.notified().await;
         // Otherwise a server that is slow now and then would delay requests after each reconnect.
         let wait = if since.elapsed() < LASTING { pause } else { PAUSE };
-        pause = (wait * 2).min(LONGEST_PAUSE);
+        pause = (wait * 2).min(MAX_PAUSE);
         sleep(wait).await;
     }
 }

@@ -8,7 +8,7 @@ use gatewright_protocol::tree;
 use serde_json::Value;
 
 /// Maximum number of requests that are remembered. The oldest is evicted and would fail once more.
-const MOST: usize = 1000;
+const MAX_ONCE_FAULTS: usize = 1000;
 /// Maximum size in memory of a body that is compared as JSON, in bytes. Larger bodies are compared byte by byte.
 const READ: usize = 8 << 20;
 
@@ -33,7 +33,7 @@ impl FailedOnce {
             failed.remove(place);
             return false;
         }
-        if failed.len() == MOST {
+        if failed.len() == MAX_ONCE_FAULTS {
             failed.pop_front();
         }
         failed.push_back(digest);
@@ -50,9 +50,9 @@ mod tests {
         let failed = FailedOnce::default();
         let told = ["a", "b", "a", "a", "b"].map(|request| failed.is_new(request, b""));
         assert_eq!(told, [true, true, false, true, false]);
-        assert!((0..MOST).all(|number| failed.is_new(number, b"")));
+        assert!((0..MAX_ONCE_FAULTS).all(|number| failed.is_new(number, b"")));
         assert!(failed.is_new("a", b""), "it was forgotten");
-        assert_eq!(failed.failed.into_inner().expect("no panic").len(), MOST);
+        assert_eq!(failed.failed.into_inner().expect("no panic").len(), MAX_ONCE_FAULTS);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::storage::FileReservation;
 use crate::tasks::{LeaseGuard, VideoInProgress};
 
 /// Longest pause that the gateway chooses by itself.
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+const MAX_PAUSE: Duration = Duration::from_mins(1);
 /// How often in a row an upstream may report that it has no such video.
 const MAX_REFUSALS: u32 = 3;
 /// Maximum number of attempts to fetch a file.
@@ -193,7 +193,7 @@ impl<'a> PolledVideo<'a> {
 
 /// The pause after a failure.
 fn longer(pause: Duration, retry_after: Option<Duration>) -> Duration {
-    (pause * 2).min(LONGEST_PAUSE.max(pause)).max(retry_after.unwrap_or_default())
+    (pause * 2).min(MAX_PAUSE.max(pause)).max(retry_after.unwrap_or_default())
 }
 
 /// Varies the pause by up to a fifth, so that polls don't coincide.

@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// Maximum number of choices whose finish reasons are recorded.
 const MAX_CHOICES: usize = 128;
 /// Maximum length of an id, in bytes.
-const LONGEST_ID: usize = 200;
+const MAX_ID_CHARS: usize = 200;
 /// The final states of a response.
 const ENDS: &[&str] = &["completed", "incomplete", "failed", "cancelled"];
 
@@ -188,7 +188,7 @@ impl ResponseInspector {
 /// Whether a text can be a response id, and is safe to show.
 fn is_id(text: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
-    (1..=LONGEST_ID).contains(&text.len())
+    (1..=MAX_ID_CHARS).contains(&text.len())
         && text.bytes().all(is_part)
         && Redactor::default().redact(text) == text
 }
@@ -272,7 +272,7 @@ mod tests {
             assert_eq!(id_of("text/event-stream", &events).as_deref(), Some("id-1"), "{part}");
         }
         let key = format!("sk-proj-{}", "aB3".repeat(16));
-        for id in ["", "two words", "<b>", "line\\n", &"x".repeat(LONGEST_ID + 1), &key] {
+        for id in ["", "two words", "<b>", "line\\n", &"x".repeat(MAX_ID_CHARS + 1), &key] {
             assert_eq!(id_of("application/json", &format!(r#"{{"id":"{id}"}}"#)), None, "{id}");
         }
         assert_eq!(id_of("application/json", r#"{"id":7}"#), None);

@@ -16,7 +16,7 @@ use super::frames::{Fields, Frames};
 use crate::app::App;
 use crate::compaction;
 use crate::routing::{Plan, UpstreamAttempt};
-use crate::storage::{LONGEST, ResponseRecord};
+use crate::storage::{MAX_RESPONSE_BYTES, ResponseRecord};
 use crate::stored_responses::{self, InputItems, StoredConversation};
 use crate::wire::{ApiError, Call};
 use gatewright_protocol::lazy_json::{members, string};
@@ -343,7 +343,8 @@ impl ResponseRecorder {
         let (Ok(()), Some(id)) = (read, id) else { return };
         // A response still in progress must be retrieved again.
         let is_whole = has_output && matches!(status.as_deref(), None | Some("completed" | "incomplete"));
-        let is_copied = is_whole && response.len() <= LONGEST && stored_responses::is_readable(response);
+        let is_copied =
+            is_whole && response.len() <= MAX_RESPONSE_BYTES && stored_responses::is_readable(response);
         let items = self.items.clone().filter(|_| is_copied);
         let documents = items.map(|items| items.answered_by(response));
         let holder = self.holder.clone().filter(|_| is_held);

@@ -12,7 +12,7 @@ use super::LONG_BODY;
 use super::conversation_state::ResponseRecorder;
 use super::failure::last_event;
 use super::frames::Fields;
-use crate::storage::LONGEST;
+use crate::storage::MAX_RESPONSE_BYTES;
 use crate::wire::{ApiError, Call};
 use gatewright_protocol::inspect::{EventAction, StreamInspector, StreamProgress};
 
@@ -119,7 +119,7 @@ impl PassthroughStream {
         }
         let Some(at) = self.inspector.ended_with.take() else { return };
         let Some(recorder) = self.recorder.take() else { return };
-        if at.len() > LONGEST {
+        if at.len() > MAX_RESPONSE_BYTES {
             // There won't be a copy.
             return recorder.keep_relayed(&data[at]);
         }

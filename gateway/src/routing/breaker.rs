@@ -12,7 +12,7 @@ const SLICE_S: u64 = 5;
 const LEAST_FAILURES: u32 = 5;
 /// First pause of an open breaker; it doubles with each failed probe.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+const MAX_PAUSE: Duration = Duration::from_mins(1);
 
 /// The breaker of an upstream and model.
 #[derive(Debug, Default)]
@@ -118,7 +118,7 @@ impl Breaker {
         state.slice(now).failures += 1;
         match (pass, state.phase) {
             (BreakerPermit::Probe, Phase::HalfOpen { pause }) => {
-                let pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+                let pause = pause.saturating_mul(2).min(MAX_PAUSE);
                 state.phase = Phase::Open { until: now + pause, pause };
             }
             (BreakerPermit::Regular, Phase::Closed) if state.fails_often(now) => {

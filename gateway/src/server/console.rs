@@ -19,7 +19,7 @@ use bytes::Bytes;
 use gatewright::redact::Redactor;
 use gatewright::{ErrorCode, catalog};
 use gatewright_console::File;
-use gatewright_simulator::LONGEST_ANSWER;
+use gatewright_simulator::MAX_ANSWER_TOKENS;
 use gatewright_store::{ADMIN_KEY, Scopes};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
@@ -201,7 +201,7 @@ fn described(route: &ModelRoute, name: &str, scopes: &Scopes) -> Value {
     let limits = model.limits.as_deref().unwrap_or(&model.id);
     let (kind, protocols, limits) = match model.kind {
         ModelKind::Text => {
-            let longest = route.is_embedded().then_some(LONGEST_ANSWER);
+            let longest = route.is_embedded().then_some(MAX_ANSWER_TOKENS);
             // The least of its upstreams: a request may go to any of them.
             let least =
                 |limit: fn(&TargetConfig) -> Option<u64>| model.targets.iter().filter_map(limit).min();

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// Name of the file in the data folder.
 const NAME: &str = "shared-config.json";
 /// Maximum size of the file: JSON takes up to six bytes per byte of the document.
-const LONGEST: u64 = 8 * 1024 * 1024;
+const MAX_COPY_BYTES: u64 = 8 * 1024 * 1024;
 
 #[derive(Serialize, Deserialize)]
 struct ConfigCopy {
@@ -41,7 +41,7 @@ pub(super) fn keep(place: &Path, revision: &StoredRevision, document: &str) -> i
 /// The stored document. An unreadable one counts as missing.
 pub(super) fn kept(place: &Path) -> Option<(StoredRevision, String)> {
     let mut text = String::new();
-    File::open(place).and_then(|file| file.take(LONGEST).read_to_string(&mut text)).ok()?;
+    File::open(place).and_then(|file| file.take(MAX_COPY_BYTES).read_to_string(&mut text)).ok()?;
     let ConfigCopy { revision: number, made, by: author, repeats, document } =
         serde_json::from_str(&text).ok()?;
     Some((StoredRevision { number, made, author, repeats }, document))

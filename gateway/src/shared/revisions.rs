@@ -9,7 +9,7 @@ use crate::access::{Registry, RegistryError};
 use crate::config::Sharing;
 
 /// Maximum length of the name of a change's author, in characters.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 
 /// A change of the configuration that gateways share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,8 +104,8 @@ impl Registry {
         here: Option<Sharing>,
     ) -> Result<ConfigPushed, RegistryError> {
         let ConfigPush { document, repeats, by, after } = push;
-        if by.chars().count() > LONGEST_NAME || by.contains(char::is_control) {
-            let message = format!("must be a line of at most {LONGEST_NAME} characters");
+        if by.chars().count() > MAX_NAME_CHARS || by.contains(char::is_control) {
+            let message = format!("must be a line of at most {MAX_NAME_CHARS} characters");
             return Err(InvalidMember { member: "by", message }.into());
         }
         let document = match (document, repeats) {

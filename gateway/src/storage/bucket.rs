@@ -3,8 +3,8 @@
 use gatewright::ApiKey;
 
 /// Maximum length of a bucket's name, and of the path in it.
-const LONGEST_NAME: usize = 63;
-const LONGEST_PREFIX: usize = 512;
+const MAX_NAME_CHARS: usize = 63;
+const MAX_PREFIX_CHARS: usize = 512;
 
 /// A bucket on S3 or a compatible service, which holds generated files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,9 +44,9 @@ pub(crate) fn place_of(url: &str) -> Option<(&str, &str)> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         !matches!(text, "" | "." | "..") && text.bytes().all(is_plain)
     };
-    let is_bucket = (3..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_name);
+    let is_bucket = (3..=MAX_NAME_CHARS).contains(&name.len()) && name.bytes().all(is_name);
     let is_path = prefix.is_empty() || prefix.split('/').all(is_segment);
-    (is_bucket && is_path && prefix.len() <= LONGEST_PREFIX).then_some((name, prefix))
+    (is_bucket && is_path && prefix.len() <= MAX_PREFIX_CHARS).then_some((name, prefix))
 }
 
 #[cfg(test)]

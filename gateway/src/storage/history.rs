@@ -21,13 +21,13 @@ const MAX_COPIES: usize = 1_000;
 /// Maximum memory of all copies, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum size of a response and its items, in bytes.
-pub(crate) const LONGEST: usize = 10 * 1024 * 1024;
+pub(crate) const MAX_RESPONSE_BYTES: usize = 10 * 1024 * 1024;
 /// Overhead of a response besides its documents, in bytes: its id and its table entries.
 const OVERHEAD: usize = 256;
 /// Maximum number of changes waiting for the spool: places and copies.
 const MAX_UNSPOOLED: usize = 2 * MAX_PLACES;
 /// Maximum length of an id from an upstream.
-const LONGEST_ID: usize = 128;
+const MAX_ID_CHARS: usize = 128;
 
 /// The stored responses by id.
 pub(crate) struct History {
@@ -218,7 +218,7 @@ impl History {
         documents: Option<ResponseDocuments>,
         holder: Option<StoringUpstream>,
     ) {
-        let documents = documents.filter(|documents| documents.size() <= LONGEST);
+        let documents = documents.filter(|documents| documents.size() <= MAX_RESPONSE_BYTES);
         // The id becomes part of an upstream path, and places must be small.
         let holder = holder.filter(|_| is_id(&id));
         if documents.is_none() && holder.is_none() {
@@ -427,7 +427,7 @@ fn spread(id: &str) -> u8 {
 
 /// Whether an id is small and may become part of an upstream path.
 pub(super) fn is_id(id: &str) -> bool {
-    (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(is_plain)
+    (1..=MAX_ID_CHARS).contains(&id.len()) && id.bytes().all(is_plain)
 }
 
 /// Whether an id may contain a byte.

@@ -37,7 +37,7 @@ const BATCH: usize = 8 * 1024 * 1024;
 const SWEEPING: Duration = Duration::from_mins(1);
 const SWEEPING_BYTES: usize = 16 * 1024 * 1024;
 /// How long an answer waits for the spool, whose disk may hang.
-const LONGEST_SAVING: Duration = Duration::from_secs(2);
+const MAX_SAVING_TIME: Duration = Duration::from_secs(2);
 
 /// Keeps the history and the store in sync.
 pub(crate) struct HistoryKeeper {
@@ -151,7 +151,7 @@ impl HistoryKeeper {
         if self.spooling.is_some() {
             let keeper = Arc::clone(self);
             // Continues even if the client disconnects.
-            _ = timeout(LONGEST_SAVING, tokio::spawn(async move { keeper.save().await })).await;
+            _ = timeout(MAX_SAVING_TIME, tokio::spawn(async move { keeper.save().await })).await;
         }
         false
     }

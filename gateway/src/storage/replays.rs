@@ -2,7 +2,7 @@
 //! first response again and is not executed twice, whichever gateway of the store gets it.
 //!
 //! Idempotency keys are scoped per operation and API key. Only complete and final responses are stored: no streams, no
-//! transient errors (5xx, 408, 409, 425, 429), nothing longer than [`LONGEST_ANSWER`].
+//! transient errors (5xx, 408, 409, 425, 429), nothing longer than [`MAX_ANSWER_BYTES`].
 //!
 //! A key is first taken in this process, and an answer is also kept here, within the bounds of memory. So while the store
 //! does not answer, keys work in this process as they would without a store: a database that is away blocks no request, and
@@ -44,9 +44,9 @@ pub(crate) const KEY_HEADER: HeaderName = HeaderName::from_static("idempotency-k
 /// Response header that marks a replay.
 pub(crate) const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// Maximum length of a key, in bytes.
-const LONGEST_KEY: usize = 255;
+const MAX_KEY_CHARS: usize = 255;
 /// Maximum size of a stored response body, in bytes.
-const LONGEST_ANSWER: usize = 1024 * 1024;
+const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 /// Lifetime of a stored response: no longer than that of the files it may refer to.
 const LIFETIME: Duration = files::LIFETIME;
 /// The `retry-after` for a repeated request whose first one is still running.
@@ -137,12 +137,13 @@ fn key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let mut keys = headers.get_all(KEY_HEADER).iter();
     let Some(key) = keys.next() else { return Ok(None) };
     let text = key.to_str().ok().filter(|text| {
-        (1..=LONGEST_KEY).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+        (1..=MAX_KEY_CHARS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
     });
     if let (Some(text), None) = (text, keys.next()) {
         return Ok(Some(text));
     }
-    let message = format!("idempotency-key must be one value of 1 to {LONGEST_KEY} visible ASCII characters");
+    let message =
+        format!("idempotency-key must be one value of 1 to {MAX_KEY_CHARS} visible ASCII characters");
     Err(ApiError::new(&ErrorCode::INVALID_IDEMPOTENCY_KEY, message).param(KEY_HEADER.as_str()))
 }
 
@@ -253,7 +254,7 @@ impl Replays {
     ) -> Result<ReplayDecision, ApiError> {
         let answer = match (&self.sealer, place) {
             (Some(sealer), AnswerSource::Store) => {
-                sealer.open_apart(keyed.slot, answer, record::LONGEST).await.ok()
+                sealer.open_apart(keyed.slot, answer, record::MAX_RECORD_BYTES).await.ok()
             }
             _ => Some(answer),
         };
@@ -311,7 +312,7 @@ impl RunningRequest {
     /// operation.
     pub(crate) async fn answered(mut self, response: Response, room: AnswerQuota) -> Response {
         let length = http_body::Body::size_hint(response.body()).exact();
-        let short = length.is_some_and(|length| length <= LONGEST_ANSWER as u64);
+        let short = length.is_some_and(|length| length <= MAX_ANSWER_BYTES as u64);
         if !short || passes(response.status()) {
             self.free().await;
             return response;

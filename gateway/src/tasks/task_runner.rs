@@ -241,11 +241,11 @@ impl TaskRunner {
 }
 
 /// Upper limit for waiting for a time from the store, which may be anything.
-const LONGEST: Duration = Duration::from_hours(365 * 24);
+const MAX_WAIT: Duration = Duration::from_hours(365 * 24);
 
 /// Adds a duration to a point in time without overflow.
 fn after(now: Instant, time: Duration) -> Instant {
-    now + time.min(LONGEST)
+    now + time.min(MAX_WAIT)
 }
 
 /// The error while the store doesn't answer: a task that isn't stored isn't accepted.
@@ -263,7 +263,7 @@ impl LeaseGuard {
     }
 
     /// The local time for a time by the store's clock, in milliseconds since 1970: now if that has passed, and no later than
-    /// after [`LONGEST`].
+    /// after [`MAX_WAIT`].
     pub(crate) fn at(&self, time: u64) -> Instant {
         after(Instant::now(), Duration::from_millis(time.saturating_sub(self.now())))
     }
@@ -346,8 +346,8 @@ mod tests {
     #[test]
     fn huge_delay_does_not_overflow() {
         let now = Instant::now();
-        assert_eq!(after(now, Duration::from_millis(u64::MAX)), now + LONGEST);
-        assert_eq!(after(now, Duration::MAX), now + LONGEST);
+        assert_eq!(after(now, Duration::from_millis(u64::MAX)), now + MAX_WAIT);
+        assert_eq!(after(now, Duration::MAX), now + MAX_WAIT);
         assert_eq!(after(now, Duration::from_secs(1)), now + Duration::from_secs(1));
     }
 }

@@ -6,7 +6,7 @@ use http::{HeaderMap, header};
 use serde_json::Value;
 
 /// Longest accepted time.
-const LONGEST: Duration = Duration::from_hours(1);
+const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 
 /// The time to wait: `retry-after-ms`, `retry-after` in seconds or as a date, or the detail of a native error body.
 pub(crate) fn retry_after(headers: &HeaderMap, body: &[u8], now: SystemTime) -> Option<Duration> {
@@ -20,7 +20,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, body: &[u8], now: SystemTime) -> 
         let date = httpdate::parse_http_date(text).ok()?;
         Some(date.duration_since(now).unwrap_or_default())
     };
-    milliseconds().or_else(stated).or_else(|| detail(body)).map(|time| time.min(LONGEST))
+    milliseconds().or_else(stated).or_else(|| detail(body)).map(|time| time.min(MAX_RETRY_AFTER))
 }
 
 fn seconds(number: f64) -> Option<Duration> {

@@ -22,11 +22,11 @@ use gatewright_system::crash;
 use gatewright_system::disk::{UNFINISHED, private_file, private_folder, sync_folder};
 use tokio::sync::Notify;
 
-use self::line::{JournalLine, LONGEST, framed};
+use self::line::{JournalLine, MAX_LINE_BYTES, framed};
 pub(crate) use self::recovery::RecoveredJournal;
 
 /// Bytes before the first half: space for the line that identifies the file.
-const HEAD: u64 = LONGEST as u64;
+const HEAD: u64 = MAX_LINE_BYTES as u64;
 /// Bytes of a half: about 16,000 requests, or as many sums.
 const HALF: u64 = 2 * 1024 * 1024;
 /// Chunk size for allocating the space. For larger chunks, Linux uses larger page cache pages, and each later write to such a

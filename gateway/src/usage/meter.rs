@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The time in which an empty bucket refills.
 const MINUTE: u64 = 60_000_000_000;
 /// Maximum duration of a debt, so that one huge answer doesn't block a key for a day.
-const LONGEST_DEBT: u64 = 60 * MINUTE;
+const MAX_DEBT: u64 = 60 * MINUTE;
 
 /// The remainder of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Meter {
     /// Consumes `count` unconditionally (may go into debt).
     pub(crate) fn add(&self, count: u64, limit: u64, now: u64) {
         let cost = cost(count, limit);
-        let add = |full_at: u64| Some(full_at.max(now).saturating_add(cost).min(now + MINUTE + LONGEST_DEBT));
+        let add = |full_at: u64| Some(full_at.max(now).saturating_add(cost).min(now + MINUTE + MAX_DEBT));
         // Always succeeds.
         _ = self.full_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
@@ -61,7 +61,7 @@ impl Meter {
 
     /// Adopts what others report: at `now`, it took this long until the bucket was full. Usage only grows.
     pub(crate) fn follow(&self, used: Duration, now: u64) {
-        let used = u64::try_from(used.as_nanos()).unwrap_or(u64::MAX).min(MINUTE + LONGEST_DEBT);
+        let used = u64::try_from(used.as_nanos()).unwrap_or(u64::MAX).min(MINUTE + MAX_DEBT);
         self.full_at.fetch_max(now.saturating_add(used), Ordering::Relaxed);
     }
 

@@ -27,7 +27,7 @@ const POLL: Duration = Duration::from_secs(2);
 /// Pause while the store does not answer.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// Longest description of a problem, in characters.
-const LONGEST_PROBLEM: usize = 200;
+const MAX_PROBLEM_CHARS: usize = 200;
 
 /// A notification of the end of a task. `record`: the task object (2.7).
 pub(crate) fn notice(task: &Task, url: &str, record: &Value) -> Notice {
@@ -163,7 +163,7 @@ impl Outbox {
             }
             Err(problem) => {
                 tracing::warn!(task, attempt, problem, "webhook not delivered");
-                let problem = problem.chars().take(LONGEST_PROBLEM).collect();
+                let problem = problem.chars().take(MAX_PROBLEM_CHARS).collect();
                 match pause(self.first_pause, attempt) {
                     Some(after) => DeliveryOutcome::Again { after, problem },
                     None => DeliveryOutcome::Dead { problem },

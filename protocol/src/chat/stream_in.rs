@@ -308,7 +308,9 @@ impl OpenChoice {
 
     fn annotate(&mut self, annotations: Value, deltas: &mut Vec<Delta>) {
         let Value::Array(annotations) = annotations else { return };
-        for annotation in annotations.into_iter().take(citations::MOST.saturating_sub(self.annotations)) {
+        for annotation in
+            annotations.into_iter().take(citations::MAX_CITATIONS.saturating_sub(self.annotations))
+        {
             let at = format!("/choices/{}/delta/annotations/{}", self.index, self.annotations);
             self.annotations += 1;
             let citation = read_annotation(&annotation);

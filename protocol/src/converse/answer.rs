@@ -115,7 +115,7 @@ impl Content {
         let cited = block.members("citationsContent")?;
         let read = |citation: &Value| converse_citations::read(citation, span.clone());
         let (of_block, is_all) = citations::list(cited.peek("citations"), read, converse_citations::is_whole);
-        let has_room = self.citations.len() + of_block.len() <= citations::MOST;
+        let has_room = self.citations.len() + of_block.len() <= citations::MAX_CITATIONS;
         if has_room {
             self.citations.extend(of_block);
         }

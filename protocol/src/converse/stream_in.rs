@@ -309,7 +309,7 @@ impl Events {
     fn cite(&mut self, at: u64, citation: Value, deltas: &mut Vec<Delta>) {
         let number = self.citations;
         self.citations += 1;
-        if number >= citations::MOST {
+        if number >= citations::MAX_CITATIONS {
             return;
         }
         let (begin, known) = match self.open.entry(at).or_insert_with(|| Block::Text(self.length, Vec::new()))

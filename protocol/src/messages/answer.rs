@@ -69,7 +69,7 @@ fn cited(content: &Value) -> (Vec<Citation>, HashSet<String>) {
         let end = at + block["text"].as_str().map_or(0, |text| text.chars().count());
         let (of_block, is_all) =
             citations::list(&block[CITATIONS], |citation| read_citation(citation, at..end), is_whole);
-        if all.len() + of_block.len() <= citations::MOST {
+        if all.len() + of_block.len() <= citations::MAX_CITATIONS {
             if is_all {
                 understood.insert(format!("/content/{index}/{CITATIONS}"));
             }

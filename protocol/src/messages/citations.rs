@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::citations::{MOST, has_only, text};
+use crate::citations::{MAX_CITATIONS, has_only, text};
 use crate::conversation::Citation;
 use crate::members::object;
 
@@ -94,7 +94,7 @@ pub(super) struct MessagesCitations<'a> {
 
 impl<'a> MessagesCitations<'a> {
     pub(super) fn new(citations: &'a [Citation]) -> Self {
-        let mut cited = Self { pending: citations.iter().collect(), first: 0, begin: 0, left: MOST };
+        let mut cited = Self { pending: citations.iter().collect(), first: 0, begin: 0, left: MAX_CITATIONS };
         cited.forget_until(0);
         cited
     }

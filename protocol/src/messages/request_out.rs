@@ -10,7 +10,7 @@ use crate::members::{RequestWriter, object};
 use crate::{Defaults, EncodedRequest, user};
 
 /// Maximum temperature of this protocol.
-const HIGHEST_TEMPERATURE: f64 = 1.0;
+const MAX_TEMPERATURE: f64 = 1.0;
 /// Maximum length of a user id, in characters.
 const MAX_USER: usize = 256;
 /// Minimum `top_p` with thinking.
@@ -113,10 +113,10 @@ fn write_sampling(
     // Newer models accept only one of the two. A temperature of 1 is their default.
     let both = sampling.temperature.as_ref().zip(sampling.top_p.as_ref()).filter(|_| !is_same);
     let temperature_is_possible =
-        |number: f64| number <= HIGHEST_TEMPERATURE && (!thinks || number >= HIGHEST_TEMPERATURE);
+        |number: f64| number <= MAX_TEMPERATURE && (!thinks || number >= MAX_TEMPERATURE);
     let (prefers_temperature, prefers_top_p) = both.map_or((true, true), |(temperature, _)| {
         let number = float(&temperature.value);
-        let says_something = temperature_is_possible(number) && number < HIGHEST_TEMPERATURE;
+        let says_something = temperature_is_possible(number) && number < MAX_TEMPERATURE;
         (says_something, !says_something)
     });
     let mut write = |name: &str, given: &Option<Located<Number>>, is_possible: &dyn Fn(f64) -> bool| {

@@ -315,7 +315,7 @@ impl MessagesStreamReader {
     /// Buffers a citation until its text is complete. One of another kind is emitted immediately.
     fn cite(&mut self, citation: Value, deltas: &mut Vec<Delta>) {
         if let InputBlock::Text(begin, citations) = &mut self.open
-            && self.citations < citations::MOST
+            && self.citations < citations::MAX_CITATIONS
         {
             let at = format!("/delta/citation/{}", self.citations);
             self.citations += 1;

@@ -50,7 +50,7 @@ pub(crate) fn answer_in(mut body: Value) -> Result<Answer, MalformedDocument> {
         }
     };
     let (mut ids, mut rest) = (Ids::new(body["responseId"].as_str()), RemainingFields::default());
-    let mut left = citations::MOST;
+    let mut left = citations::MAX_CITATIONS;
     let mut choices: Vec<(u64, Choice)> = (0..)
         .zip(candidates)
         .map(|(place, candidate)| {

@@ -210,7 +210,7 @@ pub(super) fn write(citations: &[Citation], said: &CandidateText) -> Map<String,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::citations::MOST;
+    use crate::citations::MAX_CITATIONS;
 
     #[test]
     fn byte_offsets_in_parts_convert_to_character_offsets_in_the_text() {
@@ -251,10 +251,10 @@ mod tests {
     fn repeated_cited_text_is_bounded() {
         let mut said = CandidateText::default();
         said.part(Some(&"a".repeat(MAX_REPEATED)));
-        let citations = vec![Citation { span: Some(0..MAX_REPEATED), ..Citation::default() }; MOST];
+        let citations = vec![Citation { span: Some(0..MAX_REPEATED), ..Citation::default() }; MAX_CITATIONS];
         let metadata = write(&citations, &said);
-        assert_eq!(list(&metadata["groundingSupports"]).len(), MOST);
-        assert!(Value::from(metadata).to_string().len() < MAX_REPEATED + MOST * 200);
+        assert_eq!(list(&metadata["groundingSupports"]).len(), MAX_CITATIONS);
+        assert!(Value::from(metadata).to_string().len() < MAX_REPEATED + MAX_CITATIONS * 200);
     }
 
     #[test]
@@ -262,13 +262,16 @@ mod tests {
         let chunks = json!([{ "web": { "uri": "https://a.example" } }]);
         let supports = |count: usize| json!(vec![json!({ "segment": { "endIndex": 1 } }); count]);
         let said = CandidateText::default();
-        assert_eq!(grounded(&chunks, &supports(MOST), &said, MOST).map(|all| all.len()), Some(1));
-        assert!(grounded(&chunks, &supports(MOST + 1), &said, MOST).is_none());
+        assert_eq!(
+            grounded(&chunks, &supports(MAX_CITATIONS), &said, MAX_CITATIONS).map(|all| all.len()),
+            Some(1)
+        );
+        assert!(grounded(&chunks, &supports(MAX_CITATIONS + 1), &said, MAX_CITATIONS).is_none());
     }
 
     #[test]
     fn candidates_share_the_citation_limit() {
-        let (mut left, mut count, mut kept) = (MOST, 0, 0);
+        let (mut left, mut count, mut kept) = (MAX_CITATIONS, 0, 0);
         for _ in 0..128 {
             let metadata = json!({ "groundingChunks": [{ "web": { "uri": "a" } }],
                 "groundingSupports": [{ "segment": {}, "groundingChunkIndices": vec![0; 200] }] });
@@ -288,9 +291,12 @@ mod tests {
         let chunks = json!([{ "web": { "uri": "https://a.example" } }]);
         let supports = |count: usize| json!([{ "segment": {}, "groundingChunkIndices": vec![0; count] }]);
         let said = CandidateText::default();
-        assert_eq!(grounded(&chunks, &supports(MOST), &said, MOST).map(|all| all.len()), Some(MOST));
-        assert!(grounded(&chunks, &supports(MOST + 1), &said, MOST).is_none());
+        assert_eq!(
+            grounded(&chunks, &supports(MAX_CITATIONS), &said, MAX_CITATIONS).map(|all| all.len()),
+            Some(MAX_CITATIONS)
+        );
+        assert!(grounded(&chunks, &supports(MAX_CITATIONS + 1), &said, MAX_CITATIONS).is_none());
         let long = json!([{ "web": { "uri": "x".repeat(10_000) } }]);
-        assert!(grounded(&long, &supports(1), &said, MOST).is_none());
+        assert!(grounded(&long, &supports(1), &said, MAX_CITATIONS).is_none());
     }
 }

@@ -33,7 +33,7 @@ impl Default for NativeStreamReader {
             ids: None,
             choices: HashMap::new(),
             tokens: None,
-            citations_left: citations::MOST,
+            citations_left: citations::MAX_CITATIONS,
             extra: StreamExtra::default(),
             is_ended: false,
         }

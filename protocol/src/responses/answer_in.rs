@@ -175,7 +175,7 @@ fn message_in(item: &mut Members, choice: &mut Choice, length: &mut usize, rest:
         };
         let (citations, is_all) =
             citations::list(content.peek(ANNOTATIONS), |it| read_annotation(it, begin), is_whole);
-        let has_room = choice.citations.len() + citations.len() <= citations::MOST;
+        let has_room = choice.citations.len() + citations.len() <= citations::MAX_CITATIONS;
         if has_room {
             choice.citations.extend(citations);
         }

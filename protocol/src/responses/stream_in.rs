@@ -279,7 +279,7 @@ impl ResponsesStreamReader {
     }
 
     fn cite(&mut self, citation: Citation, deltas: &mut Vec<Delta>) {
-        if self.citations < citations::MOST {
+        if self.citations < citations::MAX_CITATIONS {
             self.citations += 1;
             deltas.push(Delta::Citation { choice: 0, citation });
         }
@@ -287,7 +287,7 @@ impl ResponsesStreamReader {
 
     /// An annotation of another kind.
     fn extra(&mut self, annotation: Value, deltas: &mut Vec<Delta>) {
-        if self.citations < citations::MOST {
+        if self.citations < citations::MAX_CITATIONS {
             let at = format!("/annotation/{}", self.citations);
             self.citations += 1;
             deltas.push(Delta::Extra(Located::new(annotation, at)));

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{PROTOCOLS, deltas, response_context, written};
-use crate::citations::MOST;
+use crate::citations::MAX_CITATIONS;
 use crate::conversation::{Answer, Citation, Delta, Located, PartKind, Protocol};
 
 /// An answer of the native protocol with texts, and as many sources as an answer may cite.
 fn sourced(texts: &[&str]) -> Value {
     let parts: Vec<Value> = texts.iter().map(|text| json!({ "text": text })).collect();
-    let chunks = vec![json!({ "web": { "uri": "a" } }); MOST];
+    let chunks = vec![json!({ "web": { "uri": "a" } }); MAX_CITATIONS];
     json!({ "candidates": [{ "content": { "parts": parts }, "finishReason": "STOP",
         "groundingMetadata": { "groundingChunks": chunks } }] })
 }
@@ -20,7 +20,7 @@ fn quoted(texts: &[&str], start: u64, end: u64) -> Value {
     let place = json!({ "uri": "a", "startIndex": start, "endIndex": end });
     let candidate = &mut answer["candidates"][0];
     candidate["groundingMetadata"].take();
-    candidate["citationMetadata"] = json!({ "citationSources": vec![place; MOST] });
+    candidate["citationMetadata"] = json!({ "citationSources": vec![place; MAX_CITATIONS] });
     answer
 }
 
@@ -48,11 +48,11 @@ fn cited(protocol: Protocol, answer: Value) -> usize {
 fn citations_across_many_parts_are_bounded() {
     let texts = vec!["a"; 4_000];
     for (protocol, folder) in PROTOCOLS {
-        assert!(cited(protocol, sourced(&texts)) <= MOST, "{folder}");
-        assert!(cited(protocol, quoted(&texts, 0, 1)) <= MOST, "{folder}");
+        assert!(cited(protocol, sourced(&texts)) <= MAX_CITATIONS, "{folder}");
+        assert!(cited(protocol, quoted(&texts, 0, 1)) <= MAX_CITATIONS, "{folder}");
     }
-    assert_eq!(cited(Protocol::Messages, sourced(&texts)), MOST);
-    assert_eq!(cited(Protocol::Responses, sourced(&texts)), MOST);
+    assert_eq!(cited(Protocol::Messages, sourced(&texts)), MAX_CITATIONS);
+    assert_eq!(cited(Protocol::Responses, sourced(&texts)), MAX_CITATIONS);
 }
 
 #[test]
@@ -63,8 +63,8 @@ fn empty_parts_do_not_repeat_citations() {
     beginning[3_999] = "a";
     for texts in [ending, beginning, vec![""; 4_000]] {
         for answer in [sourced(&texts), quoted(&texts, 0, 0), quoted(&texts, 0, 1)] {
-            assert_eq!(cited(Protocol::Responses, answer.clone()), MOST, "{}", texts[0]);
-            assert!(cited(Protocol::Messages, answer) <= MOST, "{}", texts[0]);
+            assert_eq!(cited(Protocol::Responses, answer.clone()), MAX_CITATIONS, "{}", texts[0]);
+            assert!(cited(Protocol::Messages, answer) <= MAX_CITATIONS, "{}", texts[0]);
         }
     }
 }
@@ -91,9 +91,9 @@ fn unknown_citations_are_not_buffered_until_block_end() {
         "delta": { "type": "citations_delta", "citation": { "type": "odd" } } } });
     let mut reader = Protocol::Messages.stream_in();
     let (mut read, mut told) = (Vec::new(), 0);
-    for event in std::iter::once(start).chain(vec![odd; MOST * 2]) {
+    for event in std::iter::once(start).chain(vec![odd; MAX_CITATIONS * 2]) {
         reader.event(None, &event["data"].to_string(), &mut read).expect("an event");
-        told = (told + 1).min(MOST);
+        told = (told + 1).min(MAX_CITATIONS);
         assert_eq!(read.iter().filter(|delta| matches!(delta, Delta::Extra(_))).count(), told);
     }
 }

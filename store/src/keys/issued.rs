@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{InvalidMember, KeyLimits, Scopes};
 
 /// Maximum length of a name, in bytes.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 /// Latest time of an expiry: the end of the year 9999, which every date format can write.
 const LATEST: u64 = 253_402_300_799;
 
@@ -60,10 +60,10 @@ impl NewKey {
 }
 
 fn check_name(name: &str) -> Result<(), InvalidMember> {
-    let fits = (1..=LONGEST_NAME).contains(&name.len());
+    let fits = (1..=MAX_NAME_CHARS).contains(&name.len());
     if !fits || name.trim() != name || name.contains(char::is_control) {
         let message = format!(
-            "must have 1 to {LONGEST_NAME} bytes, no control characters and no leading or trailing space"
+            "must have 1 to {MAX_NAME_CHARS} bytes, no control characters and no leading or trailing space"
         );
         return Err(InvalidMember::new("name", message));
     }
@@ -170,9 +170,9 @@ impl Rotation {
 
     /// Errors: the overlap is longer than 30 days.
     pub fn check(self) -> Result<(), InvalidMember> {
-        const LONGEST_S: u32 = 30 * 24 * 60 * 60;
-        if self.overlap_s > LONGEST_S {
-            return Err(InvalidMember::new("overlap_s", format!("must be at most {LONGEST_S}")));
+        const MAX_OVERLAP_S: u32 = 30 * 24 * 60 * 60;
+        if self.overlap_s > MAX_OVERLAP_S {
+            return Err(InvalidMember::new("overlap_s", format!("must be at most {MAX_OVERLAP_S}")));
         }
         Ok(())
     }
@@ -223,10 +223,11 @@ mod tests {
 
     #[test]
     fn key_name_is_short_visible_text() {
-        for name in ["ci", "Zoë's laptop", &"x".repeat(LONGEST_NAME)] {
+        for name in ["ci", "Zoë's laptop", &"x".repeat(MAX_NAME_CHARS)] {
             assert_eq!(NewKey::new(name).check(0), Ok(()), "{name}");
         }
-        for name in ["", " ci", "ci\n", "a\u{7}b", CONFIGURED_KEY, ADMIN_KEY, &"x".repeat(LONGEST_NAME + 1)] {
+        for name in ["", " ci", "ci\n", "a\u{7}b", CONFIGURED_KEY, ADMIN_KEY, &"x".repeat(MAX_NAME_CHARS + 1)]
+        {
             assert_eq!(NewKey::new(name).check(0).map_err(|error| error.member), Err("name"), "{name:?}");
         }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::InvalidMember;
 
 /// Largest accepted count: sums of larger ones could overflow the store's integers.
-const MOST: u64 = 1_000_000_000_000_000;
+const MAX_LIMIT: u64 = 1_000_000_000_000_000;
 /// Largest accepted amount of money.
 const MAX_MONEY: f64 = 1_000_000_000.0;
 
@@ -57,8 +57,11 @@ impl KeyLimits {
             ("limits.file_bytes", self.file_bytes),
         ];
         for (member, count) in counts {
-            if count.is_some_and(|count| !(1..=MOST).contains(&count)) {
-                return Err(InvalidMember::new(member, format!("must be a whole number from 1 to {MOST}")));
+            if count.is_some_and(|count| !(1..=MAX_LIMIT).contains(&count)) {
+                return Err(InvalidMember::new(
+                    member,
+                    format!("must be a whole number from 1 to {MAX_LIMIT}"),
+                ));
             }
         }
         let amounts =
@@ -80,9 +83,9 @@ mod tests {
     fn limits_are_positive_and_bounded() {
         assert_eq!(KeyLimits::default().check(), Ok(()));
         let limits =
-            KeyLimits { tokens_per_day: Some(MOST), cost_per_day: Some(0.01), ..KeyLimits::default() };
+            KeyLimits { tokens_per_day: Some(MAX_LIMIT), cost_per_day: Some(0.01), ..KeyLimits::default() };
         assert_eq!(limits.check(), Ok(()));
-        for count in [0, MOST + 1] {
+        for count in [0, MAX_LIMIT + 1] {
             let limits = KeyLimits { concurrent_requests: Some(count), ..KeyLimits::default() };
             assert!(limits.check().is_err(), "{count}");
             let limits = KeyLimits { file_bytes: Some(count), ..KeyLimits::default() };

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::InvalidMember;
 
 /// Maximum number of models or operations of a key.
-const MOST: usize = 200;
+const MAX_ENTRIES: usize = 200;
 /// Maximum length of a model's id, in bytes.
-const LONGEST_MODEL: usize = 200;
+const MAX_MODEL_CHARS: usize = 200;
 /// Wildcard at the end of a model's id.
 const ANY: char = '*';
 
@@ -51,13 +51,13 @@ impl Scopes {
 
     /// Errors: there are too many entries, or an operation does not exist.
     pub(super) fn check(&self) -> Result<(), InvalidMember> {
-        if self.models.len() > MOST || self.operations.len() > MOST {
-            return Err(InvalidMember::new("scopes", format!("may list at most {MOST} of each")));
+        if self.models.len() > MAX_ENTRIES || self.operations.len() > MAX_ENTRIES {
+            return Err(InvalidMember::new("scopes", format!("may list at most {MAX_ENTRIES} of each")));
         }
         for id in &self.models {
-            if id.is_empty() || id.len() > LONGEST_MODEL || id.contains(char::is_control) {
+            if id.is_empty() || id.len() > MAX_MODEL_CHARS || id.contains(char::is_control) {
                 let message =
-                    format!("a model id must have 1 to {LONGEST_MODEL} bytes and no control characters");
+                    format!("a model id must have 1 to {MAX_MODEL_CHARS} bytes and no control characters");
                 return Err(InvalidMember::new("scopes.models", message));
             }
         }

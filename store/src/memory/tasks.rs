@@ -8,9 +8,8 @@ use gatewright_system::clock::{millis, unix_millis, unix_seconds};
 
 use super::{MemoryStore, done, now};
 use crate::traits::{
-    Delivery, DeliveryOutcome, DeliveryStore, DueDelivery, KNOWN_FOR, LONGEST_LIST, Lease, MAX_TASKS,
-    MAX_TOLD, Notice, Quota, QuotaExceeded, ResumedTask, Status, StoreFuture, TOLD_FOR, Task, TaskState,
-    TaskStore,
+    Delivery, DeliveryOutcome, DeliveryStore, DueDelivery, KNOWN_FOR, Lease, MAX_LISTED, MAX_TASKS, MAX_TOLD,
+    Notice, Quota, QuotaExceeded, ResumedTask, Status, StoreFuture, TOLD_FOR, Task, TaskState, TaskStore,
 };
 
 /// Maximum number of ended tasks; the oldest are removed first.
@@ -233,7 +232,7 @@ impl TaskStore for MemoryStore {
         };
         let mut list: Vec<&MemoryTask> = queues.tasks.values().filter(is_listed).collect();
         list.sort_by_key(|entry| std::cmp::Reverse(entry.number));
-        let listed = list.into_iter().take(LONGEST_LIST);
+        let listed = list.into_iter().take(MAX_LISTED);
         done(listed.map(|entry| (entry.task.clone(), entry.ended.map(|ended| ended.shown))).collect())
     }
 
@@ -363,7 +362,7 @@ impl DeliveryStore for MemoryStore {
         let is_listed = |entry: &&MemoryDelivery| status.is_none_or(|status| status == entry.delivery.status);
         let mut list: Vec<&MemoryDelivery> = queues.deliveries.values().filter(is_listed).collect();
         list.sort_by_key(|entry| std::cmp::Reverse(entry.number));
-        done(list.into_iter().take(LONGEST_LIST).map(|entry| entry.delivery.clone()).collect())
+        done(list.into_iter().take(MAX_LISTED).map(|entry| entry.delivery.clone()).collect())
     }
 
     fn redeliver<'s>(&'s self, id: &'s str) -> StoreFuture<'s, bool> {

@@ -12,11 +12,12 @@ use ring::hmac;
 
 use super::lock_file::{self, LockFile};
 use super::{
-    EntryKind, EntryState, FORM, HEAD, LONGEST, MAX_BYTES, MAX_ITEMS, SpoolEntry, SpoolUsage, digest, lock,
+    EntryKind, EntryState, FORM, HEAD, MAX_BYTES, MAX_ITEMS, MAX_RECORD_BYTES, SpoolEntry, SpoolUsage,
+    digest, lock,
 };
 
 /// Maximum length of a process's name.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 /// Maximum number of names in a folder that are examined: more than a process creates.
 const MAX_NAMES: usize = 4 * MAX_ITEMS;
 
@@ -115,7 +116,7 @@ impl RecoveredEntry {
 fn read(path: &Path, key: &hmac::Key, taken: &Mutex<SpoolUsage>) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let bytes = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-    if bytes > LONGEST {
+    if bytes > MAX_RECORD_BYTES {
         return Err(io::Error::other("it is too long"));
     }
     let room = lock(taken);
@@ -124,7 +125,7 @@ fn read(path: &Path, key: &hmac::Key, taken: &Mutex<SpoolUsage>) -> io::Result<V
     }
     drop(room);
     let mut content = Vec::with_capacity(bytes);
-    file.take(LONGEST as u64).read_to_end(&mut content)?;
+    file.take(MAX_RECORD_BYTES as u64).read_to_end(&mut content)?;
     if content.first().is_some_and(|form| *form != FORM) {
         return Err(io::Error::other("its format is unknown"));
     }
@@ -142,8 +143,8 @@ fn read(path: &Path, key: &hmac::Key, taken: &Mutex<SpoolUsage>) -> io::Result<V
 /// The process that a file belongs to. None: it doesn't belong to the spool.
 fn parsed(name: &str) -> Option<(&str, SpoolFile)> {
     let (writer, rest) = name.split_once('.')?;
-    let is_writer =
-        (1..=LONGEST_NAME).contains(&writer.len()) && writer.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_writer = (1..=MAX_NAME_CHARS).contains(&writer.len())
+        && writer.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if !is_writer {
         return None;
     }

@@ -153,13 +153,13 @@ async fn unfinished_files_of_a_dead_process_are_removed() {
 async fn spool_is_bounded_in_count_and_bytes() {
     let folder = folder();
     let spool = open(&folder);
-    assert!(spool.begin(EntryKind::Answer, LONGEST + 1).is_none());
+    assert!(spool.begin(EntryKind::Answer, MAX_RECORD_BYTES + 1).is_none());
     let many: Vec<_> = std::iter::from_fn(|| spool.begin(EntryKind::Answer, 1)).collect();
     assert_eq!(many.len(), MAX_ITEMS);
     assert!(keep(&spool, "a").await.is_none() && !spool.works());
     drop(many);
-    let large: Vec<_> = std::iter::from_fn(|| spool.begin(EntryKind::Answer, LONGEST)).collect();
-    assert_eq!(large.len(), MAX_BYTES / LONGEST);
+    let large: Vec<_> = std::iter::from_fn(|| spool.begin(EntryKind::Answer, MAX_RECORD_BYTES)).collect();
+    assert_eq!(large.len(), MAX_BYTES / MAX_RECORD_BYTES);
     drop(large);
     assert!(keep(&spool, "a").await.is_some() && spool.works());
     let taken = lock(&spool.taken);
@@ -170,14 +170,14 @@ async fn spool_is_bounded_in_count_and_bytes() {
 async fn entries_beyond_the_bounds_wait_for_the_next_start() {
     let folder = folder();
     let spool = open(&folder);
-    let large = vec![0; LONGEST - HEAD];
-    for _ in 0..=MAX_BYTES / LONGEST {
+    let large = vec![0; MAX_RECORD_BYTES - HEAD];
+    for _ in 0..=MAX_BYTES / MAX_RECORD_BYTES {
         spool.keep(EntryKind::Answer, large.clone()).await.expect("kept");
     }
     drop(spool);
     let next = open(&folder);
     let all = next.inherited(EntryKind::Answer);
-    assert_eq!(all.len(), MAX_BYTES / LONGEST);
+    assert_eq!(all.len(), MAX_BYTES / MAX_RECORD_BYTES);
     for one in &all {
         one.entry.remove().await;
     }

@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::{SqlStore, signed, stored, unsigned};
 use crate::traits::{
-    Delivery, DeliveryOutcome, DeliveryStore, DueDelivery, LONGEST_LIST, Lease, MAX_TOLD, Notice, Status,
+    Delivery, DeliveryOutcome, DeliveryStore, DueDelivery, Lease, MAX_LISTED, MAX_TOLD, Notice, Status,
     StoreError, StoreFuture, TOLD_FOR,
 };
 
@@ -109,7 +109,7 @@ impl DeliveryStore for SqlStore {
             let list = sqlx::query(
                 "SELECT * FROM deliveries WHERE $1 IS NULL OR status = $1 ORDER BY created DESC, id LIMIT $2",
             );
-            let list = list.bind(status.map(Status::name)).bind(signed(LONGEST_LIST as u64));
+            let list = list.bind(status.map(Status::name)).bind(signed(MAX_LISTED as u64));
             list.fetch_all(&self.connections().await?).await?.iter().map(delivery).collect()
         })
     }

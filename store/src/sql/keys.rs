@@ -9,7 +9,7 @@ use sqlx::any::AnyRow;
 use super::{SqlStore, changed, signed, stored, unsigned};
 use crate::keys::{Digest, Key, KeyUpdate};
 use crate::traits::{
-    AddKeyError, KeyRecord, KeyStore, LONGEST_LIST, MAX_KEYS, NameTaken, StoreError, StoreFuture,
+    AddKeyError, KeyRecord, KeyStore, MAX_KEYS, MAX_LISTED, NameTaken, StoreError, StoreFuture,
 };
 
 fn unreadable(what: &'static str) -> impl Fn(serde_json::Error) -> StoreError {
@@ -93,7 +93,7 @@ impl KeyStore for SqlStore {
             let keys = sqlx::query(
                 "SELECT * FROM keys WHERE $1 OR revoked IS NULL ORDER BY created DESC, rowid DESC LIMIT $2",
             );
-            let keys = keys.bind(revoked).bind(signed(LONGEST_LIST as u64));
+            let keys = keys.bind(revoked).bind(signed(MAX_LISTED as u64));
             keys.fetch_all(&self.connections().await?).await?.iter().map(key).collect()
         })
     }

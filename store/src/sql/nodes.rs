@@ -4,7 +4,7 @@ use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
 use super::{SqlStore, signed, stored, unsigned};
-use crate::traits::{LONGEST_LIST, NodeRecord, NodeStore, StoreError, StoreFuture};
+use crate::traits::{MAX_LISTED, NodeRecord, NodeStore, StoreError, StoreFuture};
 
 /// Separator of two addresses.
 const BETWEEN: &str = "\n";
@@ -49,7 +49,7 @@ impl NodeStore for SqlStore {
     fn nodes(&self, seen_since: u64) -> StoreFuture<'_, Vec<NodeRecord>> {
         stored(async move {
             let list = sqlx::query("SELECT * FROM nodes WHERE seen >= $1 ORDER BY name, id LIMIT $2");
-            let list = list.bind(signed(seen_since)).bind(signed(LONGEST_LIST as u64));
+            let list = list.bind(signed(seen_since)).bind(signed(MAX_LISTED as u64));
             list.fetch_all(&self.connections().await?).await?.iter().map(node).collect()
         })
     }

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::{SqlStore, signed, stored, unsigned};
 use crate::traits::{
-    KNOWN_FOR, LONGEST_LIST, Lease, MAX_ENDED, Notice, Quota, QuotaExceeded, ResumedTask, StoreError,
+    KNOWN_FOR, Lease, MAX_ENDED, MAX_LISTED, Notice, Quota, QuotaExceeded, ResumedTask, StoreError,
     StoreFuture, Task, TaskState, TaskStore, read, written,
 };
 
@@ -186,7 +186,7 @@ impl TaskStore for SqlStore {
                  WHERE ($1 IS NULL OR status = $1) AND (errand IS NOT NULL OR ended IS NOT NULL)
                  ORDER BY created DESC, id LIMIT $2",
             );
-            let list = list.bind(status).bind(signed(LONGEST_LIST as u64));
+            let list = list.bind(status).bind(signed(MAX_LISTED as u64));
             list.fetch_all(&self.connections().await?).await?.iter().map(listed).collect()
         })
     }

@@ -22,7 +22,7 @@ use crate::traits::{Lines, StoreError, StoreFuture, UpkeepStore};
 /// Version of the export format.
 const FORM: u64 = 1;
 /// Maximum length of a line in an import, in bytes.
-const LONGEST_LINE: u64 = 16 * 1024 * 1024;
+const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The first line of an export.
 #[derive(Serialize, Deserialize)]
@@ -225,9 +225,9 @@ impl SqlStore {
 /// The next line, of bounded length. None at the end.
 fn line(lines: &mut (dyn BufRead + Send)) -> Result<Option<String>, String> {
     let mut line = String::new();
-    let read = lines.take(LONGEST_LINE).read_line(&mut line).map_err(|error| error.to_string())?;
-    if read as u64 == LONGEST_LINE {
-        return Err(format!("it is larger than {LONGEST_LINE} bytes"));
+    let read = lines.take(MAX_LINE_BYTES).read_line(&mut line).map_err(|error| error.to_string())?;
+    if read as u64 == MAX_LINE_BYTES {
+        return Err(format!("it is larger than {MAX_LINE_BYTES} bytes"));
     }
     Ok((read > 0).then_some(line))
 }

@@ -8,7 +8,7 @@ use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::{SqlStore, signed, stored, unsigned};
-use crate::traits::{Batch, LONGEST_LIST, SpentByKey, StoreError, StoreFuture, UsageStore, WRITER_KNOWN_FOR};
+use crate::traits::{Batch, MAX_LISTED, SpentByKey, StoreError, StoreFuture, UsageStore, WRITER_KNOWN_FOR};
 use crate::usage::{Day, ResolvedUsageQuery, Rows, Spent, Totals, UsageKey, UsageRow};
 
 /// The columns of counts, in the order of [`Totals::counts`].
@@ -147,8 +147,7 @@ impl UsageStore for SqlStore {
             let rows =
                 sqlx::query(REPORT.as_str()).bind(from.to_string()).bind(to.to_string()).bind(key.as_deref());
             let rows = rows.bind(by.day).bind(by.key).bind(by.model).bind(by.upstream);
-            let rows =
-                rows.bind(signed(LONGEST_LIST as u64 + 1)).fetch_all(&self.connections().await?).await?;
+            let rows = rows.bind(signed(MAX_LISTED as u64 + 1)).fetch_all(&self.connections().await?).await?;
             let row = |row: &AnyRow| {
                 let name = |column: usize| row.try_get::<Option<String>, _>(column);
                 let names = [name(0)?, name(1)?, name(2)?, name(3)?, name(4)?];

@@ -117,7 +117,7 @@ pub trait DeliveryStore {
     /// Records the outcome of an attempt. False if somebody else has taken the next lease.
     fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s DeliveryOutcome) -> StoreFuture<'s, bool>;
 
-    /// The newest notifications first, at most [`LONGEST_LIST`](super::LONGEST_LIST). `status`: only those
+    /// The newest notifications first, at most [`MAX_LISTED`](super::MAX_LISTED). `status`: only those
     /// with this status.
     fn deliveries(&self, status: Option<Status>) -> StoreFuture<'_, Vec<Delivery>>;
 

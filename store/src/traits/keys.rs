@@ -49,7 +49,7 @@ pub trait KeyStore {
     /// The keys that are not revoked.
     fn keys_in_use(&self) -> StoreFuture<'_, Vec<KeyRecord>>;
 
-    /// The newest keys first, at most [`LONGEST_LIST`](super::LONGEST_LIST). `revoked`: includes revoked keys.
+    /// The newest keys first, at most [`MAX_LISTED`](super::MAX_LISTED). `revoked`: includes revoked keys.
     fn list_keys(&self, revoked: bool) -> StoreFuture<'_, Vec<Key>>;
 
     /// The key with this id, or the active one with this name.

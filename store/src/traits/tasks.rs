@@ -171,7 +171,7 @@ pub trait TaskStore {
     fn task<'s>(&'s self, owner: &'s str, id: &'s str) -> StoreFuture<'s, Option<Task>>;
 
     /// Tasks of all API keys, except those being submitted, and when each ended, in seconds since 1970: the newest first, at
-    /// most [`LONGEST_LIST`](super::LONGEST_LIST). `status`: only those with this status.
+    /// most [`MAX_LISTED`](super::MAX_LISTED). `status`: only those with this status.
     fn tasks<'s>(&'s self, status: Option<&'s str>) -> StoreFuture<'s, Vec<(Task, Option<u64>)>>;
 
     /// Changes the state of a task in progress: one that is processing never goes back to waiting. True if it is already in

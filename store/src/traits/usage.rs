@@ -37,7 +37,7 @@ pub trait UsageStore {
     /// nothing.
     fn add_usage<'s>(&'s self, batch: &'s Batch, rows: &'s Rows) -> StoreFuture<'s, ()>;
 
-    /// Reports usage, sorted, at most [`LONGEST_LIST`](super::LONGEST_LIST) rows plus one, which shows that there are more.
+    /// Reports usage, sorted, at most [`MAX_LISTED`](super::MAX_LISTED) rows plus one, which shows that there are more.
     fn usage<'s>(&'s self, query: &'s ResolvedUsageQuery) -> StoreFuture<'s, Vec<UsageRow>>;
 
     /// What each key spent on a day, and in its month up to that day.

@@ -41,7 +41,7 @@ const PROMISES: Promises = Promises { shared_replays: true, shared_limits: true 
 const MAX_SHOWN: usize = 10;
 const MAX_LINES: usize = 6;
 /// How many characters of a line are shown.
-const LONGEST_LINE: usize = 400;
+const MAX_LINE_CHARS: usize = 400;
 
 #[derive(Parser)]
 #[command(about = "Gateways under load and faults, and a checker of what their clients learned")]
@@ -166,7 +166,7 @@ fn show(lines: &[Line], verdict: &Verdict) -> Result<()> {
         eprintln!("violation of {violation}");
         for number in violation.lines.iter().take(MAX_LINES) {
             let line = serde_json::to_string(&lines[*number]).expect("plain values");
-            let shown: String = line.chars().take(LONGEST_LINE).collect();
+            let shown: String = line.chars().take(MAX_LINE_CHARS).collect();
             eprintln!("  {}: {shown}", number + 1);
         }
     }

@@ -420,7 +420,7 @@ fn settled_of_client(option: &Entry) -> String {
 
 fn request_options(code: &mut String, words: Words<'_>) {
     let options: Vec<&Entry> = words.scope.of(Language::Rust).collect();
-    let text = format!("{} A time beyond [`LONGEST_TIME`](crate::LONGEST_TIME) is that.", words.scope.doc);
+    let text = format!("{} A time beyond [`MAX_TIME`](crate::MAX_TIME) is that.", words.scope.doc);
     _ = write!(
         code,
         "\n{}{}#[derive(Debug, Clone, Default, PartialEq, Eq)]\npub struct RequestOptions {{\n",

@@ -6,7 +6,7 @@ use super::places::VaryingField;
 
 /// Maximum number of steps of a path, and of bytes of a name: paths stay small whatever the document is.
 const MAX_STEPS: usize = 16;
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
 /// A step from a value to one within it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -46,7 +46,7 @@ pub(in crate::stream) fn paths(document: &str, starts: &[usize]) -> Option<Vec<V
             b'"' => {
                 let end = at + 1 + VaryingField::Text.length(document.get(at + 1..)?)?;
                 if is_name {
-                    if end - at > LONGEST_NAME {
+                    if end - at > MAX_NAME_BYTES {
                         return None;
                     }
                     *steps.last_mut()? = Step::Member(serde_json::from_str(document.get(at..=end)?).ok()?);

@@ -170,7 +170,7 @@ pub(crate) struct Settled {
 }
 
 /// Options of one call, or of all calls of a derived client. Unset options are inherited from the client. A
-/// time beyond [`LONGEST_TIME`](crate::LONGEST_TIME) is that.
+/// time beyond [`MAX_TIME`](crate::MAX_TIME) is that.
 ///
 /// ```
 /// use std::time::Duration;

@@ -12,7 +12,7 @@ use crate::api::operation::{Conversation, Operation};
 /// Rule of a violation: a result without a call, or a call without a result.
 const RULE: &str = "unmatched";
 /// The search stops one past the reported number, to show that there are more.
-const MOST: usize = MAX_VIOLATIONS + 1;
+const MAX_CALL_VIOLATIONS: usize = MAX_VIOLATIONS + 1;
 
 /// The unmatched calls and results in the conversation of a request.
 pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
@@ -55,7 +55,7 @@ fn of_messages(messages: &[Value]) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut open = Open::default();
     for (index, message) in messages.iter().enumerate() {
-        if found.len() >= MOST {
+        if found.len() >= MAX_CALL_VIOLATIONS {
             return found;
         }
         if message["role"] != "tool" {
@@ -125,7 +125,7 @@ fn of_turns(messages: &[Value]) -> Vec<Violation> {
     let mut open = PendingCalls::default();
     let mut was_assistant = false;
     for (index, message) in messages.iter().enumerate() {
-        if found.len() >= MOST {
+        if found.len() >= MAX_CALL_VIOLATIONS {
             return found;
         }
         let is_assistant = message["role"] == "assistant";
@@ -142,7 +142,7 @@ fn of_turns(messages: &[Value]) -> Vec<Violation> {
                         open.calls.entry(id).or_insert((index, false));
                     }
                 }
-                Some("tool_result") if found.len() < MOST => {
+                Some("tool_result") if found.len() < MAX_CALL_VIOLATIONS => {
                     let Some(id) = block["tool_use_id"].as_str() else { continue };
                     match open.calls.get_mut(id) {
                         Some((_, answered)) if !is_assistant => *answered = true,
@@ -191,7 +191,7 @@ fn of_items(items: &[Value], kept: usize, goes_on: bool) -> Vec<Violation> {
     let mut may_be_elsewhere = goes_on;
     let mut calls: HashMap<(&str, &str), LocatedCall> = HashMap::new();
     for (index, item) in items.iter().enumerate() {
-        if found.len() >= MOST {
+        if found.len() >= MAX_CALL_VIOLATIONS {
             return found;
         }
         let Some(kind) = item["type"].as_str() else { continue };
@@ -223,7 +223,7 @@ fn of_items(items: &[Value], kept: usize, goes_on: bool) -> Vec<Violation> {
         let left = calls.into_iter().filter(|(_, call)| !call.answered);
         let mut left: Vec<_> = left.map(|((kind, id), call)| (call.index, kind, id)).collect();
         left.sort_unstable();
-        left.truncate(MOST.saturating_sub(found.len()));
+        left.truncate(MAX_CALL_VIOLATIONS.saturating_sub(found.len()));
         found.extend(left.into_iter().map(|(index, kind, id)| unanswered(index.checked_sub(kept), kind, id)));
     }
     found
@@ -291,12 +291,12 @@ mod tests {
         let message = json!({"role": "tool", "tool_call_id": id, "content": ""});
         let body = json!({"messages": vec![message; 200]});
         let found = check(&operations::CREATE_CHAT_COMPLETION, &body);
-        assert_eq!(found.len(), MOST);
+        assert_eq!(found.len(), MAX_CALL_VIOLATIONS);
         assert!(found.iter().all(|violation| violation.message.len() < 200));
         let calls: Vec<Value> = (0..1_000)
             .map(|n| json!({"type": "function_call", "call_id": n.to_string(), "name": "f", "arguments": ""}))
             .collect();
-        assert_eq!(check(&operations::CREATE_RESPONSE, &json!({"input": calls})).len(), MOST);
+        assert_eq!(check(&operations::CREATE_RESPONSE, &json!({"input": calls})).len(), MAX_CALL_VIOLATIONS);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::observe::Metrics;
 use crate::usage::{Journal, Ledger, RecoveredJournal};
 
 /// How long to wait until the journal is on the disk, which may hang.
-const LONGEST_SYNC: Duration = Duration::from_secs(1);
+const MAX_SYNC_TIME: Duration = Duration::from_secs(1);
 /// Maximum age of a journal that is still written into the store: until shortly before the store forgets its writer.
 const JOURNALED_FOR: Duration = WRITER_KNOWN_FOR.saturating_sub(Duration::from_hours(5 * 24));
 
@@ -99,7 +99,7 @@ impl UsageWriter {
     async fn sync_journal(&self) {
         let ledger = Arc::clone(&self.ledger);
         let synced = tokio::task::spawn_blocking(move || ledger.journal().map(Journal::sync));
-        _ = tokio::time::timeout(LONGEST_SYNC, synced).await;
+        _ = tokio::time::timeout(MAX_SYNC_TIME, synced).await;
     }
 
     async fn send(&self, waiting: &mut PendingUsage) -> Result<(), StoreError> {

@@ -13,7 +13,7 @@ use super::ConfigResolver;
 use crate::config::MEDIA_FAMILY;
 
 /// Longest id of a family.
-const LONGEST_ID: usize = 64;
+const MAX_ID_CHARS: usize = 64;
 
 /// Gives a model its family's settings.
 pub(super) fn of_family(model: &mut ModelConfig, families: &IndexMap<String, Family>) {
@@ -30,9 +30,9 @@ impl ConfigResolver<'_> {
         for id in families.keys() {
             let at = Path::default().to("families").to(&**id);
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-            if id.is_empty() || id.len() > LONGEST_ID || !id.bytes().all(plain) {
+            if id.is_empty() || id.len() > MAX_ID_CHARS || !id.bytes().all(plain) {
                 let message =
-                    format!("the id must be letters, digits, -, _ and ., at most {LONGEST_ID} of them");
+                    format!("the id must be letters, digits, -, _ and ., at most {MAX_ID_CHARS} of them");
                 self.wrong(at, message);
             } else if !used.contains(id.as_str()) {
                 self.warn(at, "no model belongs to this family");

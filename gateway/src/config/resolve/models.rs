@@ -18,7 +18,7 @@ use crate::config::{Config, MEDIA_FAMILY, ModelPrice, SIMULATOR};
 /// Maximum number of models without a price that a warning names.
 const MAX_UNPRICED_NAMED: usize = 10;
 /// Longest id of a model.
-const LONGEST_ID: usize = 256;
+const MAX_ID_CHARS: usize = 256;
 
 impl ConfigResolver<'_> {
     pub(super) fn upstreams_and_models(
@@ -253,7 +253,7 @@ const BAD_ID: &str = "a model id must be visible ASCII without \\, % and .., at 
 
 /// Whether a model may have an id: clients must be able to send it, also as part of a path. Errors: why not.
 pub fn check_model_id(id: &str) -> Result<(), &'static str> {
-    let is_id = id.len() <= LONGEST_ID
+    let is_id = id.len() <= MAX_ID_CHARS
         && id.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'%'))
         && !id.contains("..")
         && id.split('/').all(|part| !matches!(part, "" | "."));

@@ -67,14 +67,14 @@ const NEVER_SET: [&HeaderName; 11] = [
 ];
 
 /// Longest name of an upstream.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 impl ConfigResolver<'_> {
     pub(super) fn upstream(&mut self, name: &str, file: file::Upstream, at: &Path) -> UpstreamConfig {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(plain) {
+        if name.is_empty() || name.len() > MAX_NAME_CHARS || !name.bytes().all(plain) {
             let message =
-                format!("the name must be letters, digits, -, _ and ., at most {LONGEST_NAME} of them");
+                format!("the name must be letters, digits, -, _ and ., at most {MAX_NAME_CHARS} of them");
             self.wrong(at.clone(), message);
         }
         // A missing kind has already been reported.

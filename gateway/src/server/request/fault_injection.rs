@@ -16,7 +16,7 @@ use gatewright_protocol::lazy_json::{self, members, spliced};
 /// Separates a model from its faults.
 const SEPARATOR: u8 = b'~';
 /// Maximum length of a model id with faults, in bytes.
-const LONGEST: usize = 4096;
+const MAX_FAULT_HEADER_BYTES: usize = 4096;
 /// Maximum number of separators in it that are tried: a fault's value may contain some.
 const MAX_SEPARATORS: usize = 64;
 
@@ -135,7 +135,7 @@ fn take_from_body(routes: &Routes, body: &mut Bytes) -> Option<(String, Option<S
 /// Where the faults of a model's name begin. None if a model has this very name; of several models, the longer
 /// name wins.
 fn separator(routes: &Routes, name: &str) -> Option<usize> {
-    if name.len() > LONGEST || routes.find(name).is_some() {
+    if name.len() > MAX_FAULT_HEADER_BYTES || routes.find(name).is_some() {
         return None;
     }
     let mut places = name.rmatch_indices(char::from(SEPARATOR)).map(|(at, _)| at).take(MAX_SEPARATORS);
@@ -152,7 +152,7 @@ fn may_ask(body: &[u8]) -> bool {
         let rest = body[at + b"\"model\"".len()..].trim_ascii_start();
         let value = rest.strip_prefix(b":").map(<[u8]>::trim_ascii_start);
         let Some(value) = value.and_then(|value| value.strip_prefix(b"\"")) else { return false };
-        let value = &value[..value.len().min(LONGEST)];
+        let value = &value[..value.len().min(MAX_FAULT_HEADER_BYTES)];
         let end = memchr(b'"', value).unwrap_or(value.len());
         memchr(SEPARATOR, &value[..end]).is_some()
     })
@@ -167,7 +167,7 @@ mod tests {
         for body in [r#"{"model":"a~b"}"#, "{\"model\" :\n \"~\"}", r#"{"x":{"model":"a~b"}}"#] {
             assert!(may_ask(body.as_bytes()), "{body}");
         }
-        let longest = format!(r#"{{"model":"{}~"}}"#, "a".repeat(LONGEST));
+        let longest = format!(r#"{{"model":"{}~"}}"#, "a".repeat(MAX_FAULT_HEADER_BYTES));
         for body in [
             r#"{"model":"a","input":"~"}"#,
             r#"{"input":"\"model\":\"a~b\""}"#,

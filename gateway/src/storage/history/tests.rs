@@ -98,7 +98,7 @@ fn locations_are_bounded_in_count_and_size() {
     }
     assert!(history.get("key", "0").is_none() && history.get("key", "1").is_some());
     // Such ids get no location, because they would become part of a path.
-    for id in ["a/b", "..", "a?b", "a b", &"a".repeat(LONGEST_ID + 1)] {
+    for id in ["a/b", "..", "a?b", "a b", &"a".repeat(MAX_ID_CHARS + 1)] {
         history.keep(&owner(), id.to_owned(), None, Some(holder()));
         assert!(history.get("key", id).is_none(), "{id}");
         history.keep(&owner(), id.to_owned(), Some(documents(1)), Some(holder()));
@@ -110,10 +110,10 @@ fn locations_are_bounded_in_count_and_size() {
 fn single_response_is_bounded_in_size() {
     let history = History::new(false);
     let beside = documents(0).size();
-    keep(&history, "longest", LONGEST - beside);
-    keep(&history, "longer", LONGEST - beside + 1);
+    keep(&history, "longest", MAX_RESPONSE_BYTES - beside);
+    keep(&history, "longer", MAX_RESPONSE_BYTES - beside + 1);
     assert!(history.get("key", "longest").is_some() && history.get("key", "longer").is_none());
-    history.keep(&owner(), "held".to_owned(), Some(documents(LONGEST)), Some(holder()));
+    history.keep(&owner(), "held".to_owned(), Some(documents(MAX_RESPONSE_BYTES)), Some(holder()));
     assert!(history.get("key", "held").is_some() && copy(&history, "held").is_none());
 }
 

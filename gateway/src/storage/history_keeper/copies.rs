@@ -7,7 +7,7 @@ use bytes::Bytes;
 use gatewright_store::{Copy, CopyChange, Sealer};
 use gatewright_system::clock::unix_millis;
 
-use crate::storage::history::{CopyNote, LONGEST, ResponseDocuments};
+use crate::storage::history::{CopyNote, MAX_RESPONSE_BYTES, ResponseDocuments};
 
 /// Two numbers.
 const HEAD: usize = 16;
@@ -50,7 +50,7 @@ pub(super) async fn open(
     id: &str,
     content: Vec<u8>,
 ) -> Option<ResponseDocuments> {
-    read(sealer.open_apart(place(owner, id), content, HEAD + LONGEST).await.ok()?)
+    read(sealer.open_apart(place(owner, id), content, HEAD + MAX_RESPONSE_BYTES).await.ok()?)
 }
 
 fn written(documents: &ResponseDocuments) -> Vec<u8> {

@@ -4,13 +4,13 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use super::LONGEST_ANSWER;
+use super::MAX_ANSWER_BYTES;
 use crate::wire::Response;
 
 /// Maximum size of the headers, in bytes.
-const LONGEST_HEADERS: usize = 64 * 1024;
+const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// Maximum size of a record, in bytes.
-pub(super) const LONGEST: usize = LONGEST_ANSWER + LONGEST_HEADERS + 2;
+pub(super) const MAX_RECORD_BYTES: usize = MAX_ANSWER_BYTES + MAX_HEADER_BYTES + 2;
 
 /// See the module.
 pub(super) struct ReplayRecord {
@@ -31,7 +31,7 @@ impl ReplayRecord {
             record.push(b'\n');
         }
         record.push(b'\n');
-        let is_short = record.len() <= LONGEST_HEADERS;
+        let is_short = record.len() <= MAX_HEADER_BYTES;
         record.extend_from_slice(&self.body);
         is_short.then_some(record)
     }
@@ -80,7 +80,7 @@ mod tests {
         for broken in [&b""[..], b"\0", b"\0\xc8", b"\0\xc8x-a: 1", b"\0\xc8x-a\n\n", b"\0\x01\n"] {
             assert!(ReplayRecord::read(broken).is_none(), "{broken:?}");
         }
-        let long = HeaderValue::from_bytes(&vec![b'a'; LONGEST_HEADERS]).expect("a value");
+        let long = HeaderValue::from_bytes(&vec![b'a'; MAX_HEADER_BYTES]).expect("a value");
         let headers = HeaderMap::from_iter([(HeaderName::from_static("x-a"), long)]);
         assert!(ReplayRecord { status: StatusCode::OK, headers, body: Bytes::new() }.written().is_none());
     }

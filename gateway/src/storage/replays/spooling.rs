@@ -82,7 +82,9 @@ impl Replays {
     fn knows(&self, late: &PendingAnswer) -> bool {
         let lasts = late.expires.saturating_duration_since(Instant::now());
         let Some(sealer) = self.sealer.as_ref().filter(|_| !lasts.is_zero()) else { return lasts.is_zero() };
-        let Ok(record) = sealer.open(&late.keyed.slot, &late.answer, record::LONGEST) else { return false };
+        let Ok(record) = sealer.open(&late.keyed.slot, &late.answer, record::MAX_RECORD_BYTES) else {
+            return false;
+        };
         if let ReplaySlot::First(own) = self.own.reserve(&late.keyed, Duration::MAX) {
             self.own.keep_answer(&own, &record, lasts, late.room);
         }

@@ -90,7 +90,7 @@ async fn request_without_a_stored_answer_may_be_retried() {
     let events = futures_util::stream::iter([Ok::<_, std::io::Error>("data: 1\n\n")]);
     answer(&replays, STREAM, "{}", Response::new(Body::from_stream(events))).await;
     assert!(is_first(&replays, STREAM).await);
-    answer(&replays, "long", "{}", text(&"x".repeat(LONGEST_ANSWER + 1))).await;
+    answer(&replays, "long", "{}", text(&"x".repeat(MAX_ANSWER_BYTES + 1))).await;
     assert!(is_first(&replays, "long").await);
 }
 

@@ -15,7 +15,7 @@ pub(super) const VERSION: u32 = 2;
 /// Alignment of lines, in bytes.
 const UNIT: usize = 64;
 /// Maximum length of a line, in bytes.
-pub(super) const LONGEST: usize = 4096;
+pub(super) const MAX_LINE_BYTES: usize = 4096;
 /// The checksum in hexadecimal digits, and a space.
 const PREFIX: usize = 9;
 
@@ -103,7 +103,7 @@ fn finished(writer: &str, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     let length = (bytes.len() + 1).next_multiple_of(UNIT);
     bytes.resize(length - 1, b' ');
     bytes.push(b'\n');
-    (length <= LONGEST).then_some(bytes)
+    (length <= MAX_LINE_BYTES).then_some(bytes)
 }
 
 /// The valid lines of a text, whatever else it contains.
@@ -111,7 +111,7 @@ pub(super) fn lines<'t>(writer: &str, text: &'t [u8]) -> impl Iterator<Item = Jo
     let mut at = 0;
     std::iter::from_fn(move || {
         while at < text.len() {
-            let rest = &text[at..text.len().min(at + LONGEST)];
+            let rest = &text[at..text.len().min(at + MAX_LINE_BYTES)];
             if let Some((line, length)) = line_of(writer, rest) {
                 at += length;
                 return Some(line);

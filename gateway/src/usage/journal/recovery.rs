@@ -11,13 +11,13 @@ use gatewright_store::Rows;
 use gatewright_system::crash;
 use gatewright_system::disk::UNFINISHED;
 
-use super::line::{JournalLine, LONGEST, VERSION, lines};
+use super::line::{JournalLine, MAX_LINE_BYTES, VERSION, lines};
 use super::{ENDING, HALF, HEAD, MAX_FILES, named};
 
 /// Maximum number of bytes read from a file: a whole journal.
 const MAX_BYTES: u64 = HEAD + 2 * HALF;
 /// Maximum length of a process name.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 /// Maximum number of rows taken over at startup; further files wait for the next one.
 const MAX_ROWS: usize = 100_000;
 /// File extension of journals that are too old.
@@ -71,7 +71,7 @@ impl RecoveredJournal {
         }
         let mut text = Vec::new();
         file.by_ref().take(MAX_BYTES).read_to_end(&mut text)?;
-        let head = lines("", &text[..text.len().min(LONGEST)]).next();
+        let head = lines("", &text[..text.len().min(MAX_LINE_BYTES)]).next();
         let writer: Arc<str> = match head {
             Some(JournalLine::Journal(1..=VERSION, writer)) if is_name(&writer) => (&*writer).into(),
             Some(JournalLine::Journal(version, _)) => {
@@ -123,7 +123,7 @@ impl RecoveredJournal {
 }
 
 fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    !name.is_empty() && name.len() <= MAX_NAME_CHARS && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// The sums of a journal by batch: the newest complete sums, plus the requests after them.

@@ -239,7 +239,7 @@ fn journal_is_bounded_and_compaction_frees_space() {
     spend(&ledger, &long, 1);
     assert_eq!(journal(&ledger).missed(), missed);
     // A name that doesn't fit in a line.
-    spend(&ledger, &"m".repeat(LONGEST), 1);
+    spend(&ledger, &"m".repeat(MAX_LINE_BYTES), 1);
     assert_eq!(journal(&ledger).missed(), missed + 1);
     drop(ledger);
     assert_eq!(left_by(folder.path(), "a"), batches([(1, &[(&long, 2 * most + 1)])]));

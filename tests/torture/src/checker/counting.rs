@@ -8,7 +8,7 @@ use crate::history::{ALONE, Fault};
 /// connection doesn't last, it doubles, up to the longest.
 const RECONNECTING: u64 = 2_500_000;
 const FIRST_PAUSE: u64 = SECOND / 2;
-const LONGEST_PAUSE: u64 = 4 * SECOND;
+const MAX_PAUSE: u64 = 4 * SECOND;
 /// After a connection that lasted this long, the first pause applies again.
 const LASTING: u64 = 10 * SECOND;
 
@@ -84,11 +84,8 @@ fn hindered(record: &Record<'_>, node: usize) -> Vec<(u64, u64)> {
     let (mut back, mut pause) = (0_u64, FIRST_PAUSE);
     let each = hindering.map(|one| {
         // The pauses grow with each loss: the connection began at some time before `back`.
-        pause = if one.from < back.saturating_add(LASTING) {
-            (pause * 2).min(LONGEST_PAUSE)
-        } else {
-            FIRST_PAUSE
-        };
+        pause =
+            if one.from < back.saturating_add(LASTING) { (pause * 2).min(MAX_PAUSE) } else { FIRST_PAUSE };
         back = back.max(one.to.saturating_add(pause + RECONNECTING));
         (one.from, back)
     });

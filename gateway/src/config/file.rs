@@ -423,7 +423,7 @@ pub(super) struct Model {
     #[schemars(length(min = 1, max = 256))]
     pub(super) limits: Option<String>,
     /// Its family. Default: that of the catalog, else the family with the protocol of the first target; for an
-    /// embedding, image or video model, gateway.
+    /// model of another kind than text, gateway.
     #[schemars(length(min = 1, max = 64))]
     pub(super) family: Option<String>,
     /// Where requests go: by weight among the targets of the lowest order; if all of them fail, to the next order.

@@ -105,7 +105,7 @@ mod tests {
         let results = &answer["results"];
         assert_eq!((&results[0]["index"], &results[1]["index"]), (&json!(1), &json!(2)));
         assert_eq!(results[0]["document"], json!({ "text": "boats on a lake" }));
-        assert_eq!((list(results).count(), &answer["usage"]["total_tokens"]), (2, &json!(16)), "{answer}");
+        assert_eq!((list(results).count(), &answer["usage"]["total_tokens"]), (2, &json!(13)), "{answer}");
     }
 
     #[test]

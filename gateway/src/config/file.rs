@@ -422,7 +422,7 @@ pub(super) struct Model {
     /// else only the rules for all models apply.
     #[schemars(length(min = 1, max = 256))]
     pub(super) limits: Option<String>,
-    /// Its family. Default: that of the catalog, else the family with the protocol of the first target; for an
+    /// Its family. Default: that of the catalog, else the family with the protocol of the first target; for a
     /// model of another kind than text, gateway.
     #[schemars(length(min = 1, max = 64))]
     pub(super) family: Option<String>,

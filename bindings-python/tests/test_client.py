@@ -204,13 +204,16 @@ def test_texts_and_parts_are_moderated(client: Client) -> None:
     assert (calm.flagged, harmful.flagged) == (False, True)
     assert harmful.categories["violence"] is True
     assert harmful.category_scores["violence"] > calm.category_scores["violence"]
-    parts = [{"type": "text", "text": "punch"}, {"type": "image_url", "image_url": {"url": "https://example.com"}}]
+    parts = [
+        {"type": "text", "text": "punch"},
+        {"type": "image_url", "image_url": {"url": "https://example.com"}},
+    ]
     found = client.moderations.create(input=parts)
     assert (found.model, len(found.results)) == ("moderation_model_1", 1)
 
 
 async def test_plain_operations_are_asynchronous(gateway: Gateway) -> None:
-    async with AsyncClient(base_url=gateway.url, api_key=gateway.key) as client:
+    async with gatewright.AsyncClient(gateway.base_url, gateway.key) as client:
         ranking = await client.rerank.create(model="rerank_model_1", query="a boat", documents=["a boat"])
         assert ranking.results[0].relevance_score == 1
         assert not (await client.moderations.create(input="a boat")).results[0].flagged

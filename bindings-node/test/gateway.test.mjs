@@ -121,7 +121,13 @@ test("native content arrives whole and in parts, and tokens are counted (2.5)", 
 
 test("documents are ranked, and content is moderated", async () => {
   const documents = ["Interest rates of banks", { text: "Boats on the lake", id: 7 }];
-  const request = { model: "rerank_model_1", query: "boats on a lake", documents, top_n: 1, return_documents: true };
+  const request = {
+    model: "rerank_model_1",
+    query: "boats on a lake",
+    documents,
+    top_n: 1,
+    return_documents: true,
+  };
   const { results, usage } = await client.rerank.create(request);
   assert.deepEqual(
     results.map(({ index, document }) => [index, document.text]),

@@ -145,7 +145,8 @@ impl Provider {
             _ = write!(page, "\n[models.\"{model}\"]\nkind = \"{kind}\"\n{target}\n");
         }
         page += "```\n\n";
-        let chat = model.map(|model| format!("gatewright chat -m {model} 'Say hello.'\n")).unwrap_or_default();
+        let chat =
+            model.map(|model| format!("gatewright chat -m {model} 'Say hello.'\n")).unwrap_or_default();
         _ = write!(
             page,
             "Then:\n\n```sh fragment\ngatewright config check\ngatewright config models   # lists the provider's models\ngatewright \

@@ -9,6 +9,9 @@ use serde_json::value::RawValue;
 use super::{AnswerForm, AnswerHead, Unusable, take};
 use crate::bounds::memory_budget::Reservation;
 
+/// What is added to a verdict is shorter than this, in bytes.
+const ADDED: usize = 64;
+
 /// What a client wants of a moderation.
 #[derive(Debug)]
 pub(super) struct ModerationForm {
@@ -62,8 +65,6 @@ impl AnswerForm for ModerationForm {
             return Err(format!("has {found} verdicts for {wanted} inputs").into());
         }
         let verdicts = listed.iter().map(|item| Verdict::read(item)).collect::<Result<Vec<_>, _>>()?;
-        // What is added to a verdict is shorter than this.
-        const ADDED: usize = 64;
         take(share, size + ADDED * found)?;
         if verdicts.iter().all(|verdict| verdict.is_whole) {
             return Ok(None);

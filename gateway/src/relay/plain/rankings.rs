@@ -13,6 +13,9 @@ use serde_json::value::RawValue;
 use super::{AnswerForm, AnswerHead, Unusable, take};
 use crate::bounds::memory_budget::Reservation;
 
+/// What is added to a result is shorter than this, in bytes, besides its text.
+const ADDED: usize = 64;
+
 /// What a client wants of a ranking.
 #[derive(Debug)]
 pub(super) struct RankingForm {
@@ -130,8 +133,6 @@ impl AnswerForm for RankingForm {
             take(share, size)?;
             return Ok(None);
         }
-        // What is added to a result is shorter than this; the texts are those of the request.
-        const ADDED: usize = 64;
         let texts = self.request.as_ref().map_or(0, Bytes::len);
         take(share, 2 * size + ADDED * ranked.len() + texts)?;
         let texts = self.request.as_ref().and_then(|request| self.texts(request));

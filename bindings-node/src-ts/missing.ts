@@ -13,7 +13,6 @@ const MISSING: readonly (readonly [place: string, lacking: Class, names: Names])
     Resources,
     {
       audio: "speech and transcriptions",
-      moderations: "moderations",
       completions: "text completions beside client.chat.completions",
       files: "files",
       uploads: "uploads",

@@ -119,6 +119,30 @@ test("native content arrives whole and in parts, and tokens are counted (2.5)", 
   assert.ok(totalTokens > 0);
 });
 
+test("documents are ranked, and content is moderated", async () => {
+  const documents = ["Interest rates of banks", { text: "Boats on the lake", id: 7 }];
+  const request = {
+    model: "rerank_model_1",
+    query: "boats on a lake",
+    documents,
+    top_n: 1,
+    return_documents: true,
+  };
+  const { results, usage } = await client.rerank.create(request);
+  assert.deepEqual(
+    results.map(({ index, document }) => [index, document.text]),
+    [[1, "Boats on the lake"]],
+  );
+  assert.ok(usage.total_tokens > 0);
+  const judged = await client.moderations.create({ input: ["a boat", "punch"] });
+  assert.deepEqual(
+    judged.results.map(({ flagged }) => flagged),
+    [false, true],
+  );
+  assert.equal(judged.model, "moderation_model_1");
+  assert.ok(judged.results[1].category_scores.violence > judged.results[0].category_scores.violence);
+});
+
 test("embeddings are numbers, or the text that was asked for", async () => {
   const request = { model: "embedding_model_1", input: ["a boat", "a lake"], dimensions: 3 };
   const { data, usage } = await client.embeddings.create(request);

@@ -198,13 +198,13 @@ test("address and timeout may have their names in other SDKs, but not both names
 test("what other SDKs have and this client lacks is a sentence, and is seen by nobody else", async (t) => {
   const client = clientOf(await echoing(t));
   assert.throws(
-    () => client.moderations.create({}),
-    /^TypeError: client\.moderations: Gatewright has no moderations yet; /,
+    () => client.batches.create({}),
+    /^TypeError: client\.batches: Gatewright has no batches yet; /,
   );
   assert.throws(() => client.images.edit({}), /client\.images\.edit: Gatewright has no edits of images yet/);
   assert.equal(client.nothing, undefined);
-  assert.ok(!("moderations" in { ...client }));
-  assert.doesNotMatch(inspect(client, { depth: 5 }), /moderations/);
+  assert.ok(!("batches" in { ...client }));
+  assert.doesNotMatch(inspect(client, { depth: 5 }), /batches/);
 });
 
 test("an idempotency key is generated for each call, or given, and reused by its attempts", async (t) => {

@@ -188,7 +188,7 @@ export function familiar(): Client {
   const made: Client = new Gatewright({ baseURL: "http://127.0.0.1:8080", timeout: 1, defaultHeaders: {} });
   void made.models.list({ timeout: 1 });
   // @ts-expect-error: no such resource
-  void made.moderations;
+  void made.batches;
   return made.withOptions({ timeout: 1 });
 }
 

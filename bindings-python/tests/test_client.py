@@ -190,6 +190,35 @@ def test_embeddings_are_numbers_or_the_text_that_was_asked_for(client: Client) -
         assert len(client.embeddings.create(model="embedding_model_1", input=tokens).data) == 1
 
 
+def test_documents_are_ranked(client: Client) -> None:
+    documents = ["Interest rates of banks", {"text": "Boats on the lake", "id": 7}]
+    ranking = client.rerank.create(
+        model="rerank_model_1", query="boats on a lake", documents=documents, top_n=1, return_documents=True
+    )
+    assert [(result.index, result.document.text) for result in ranking] == [(1, "Boats on the lake")]
+    assert ranking.usage.total_tokens > 0
+
+
+def test_texts_and_parts_are_moderated(client: Client) -> None:
+    calm, harmful = client.moderations.create(model="moderation_model_1", input=["a boat", "punch"])
+    assert (calm.flagged, harmful.flagged) == (False, True)
+    assert harmful.categories["violence"] is True
+    assert harmful.category_scores["violence"] > calm.category_scores["violence"]
+    parts = [
+        {"type": "text", "text": "punch"},
+        {"type": "image_url", "image_url": {"url": "https://example.com"}},
+    ]
+    found = client.moderations.create(input=parts)
+    assert (found.model, len(found.results)) == ("moderation_model_1", 1)
+
+
+async def test_plain_operations_are_asynchronous(gateway: Gateway) -> None:
+    async with gatewright.AsyncClient(gateway.base_url, gateway.key) as client:
+        ranking = await client.rerank.create(model="rerank_model_1", query="a boat", documents=["a boat"])
+        assert ranking.results[0].relevance_score == 1
+        assert not (await client.moderations.create(input="a boat")).results[0].flagged
+
+
 async def test_embeddings_are_created_asynchronously(gateway: Gateway) -> None:
     async with gatewright.AsyncClient(gateway.base_url, gateway.key) as client:
         found = await client.embeddings.create(model="embedding_model_1", input="a boat", dimensions=3)

@@ -87,11 +87,9 @@ def test_the_options_of_calls_are_known() -> None:
 
 
 def test_what_other_clients_have_is_answered_with_a_sentence(client: Client) -> None:
-    with pytest.raises(
-        gatewright.GatewrightError, match="Gatewright has no moderations yet; call this API of"
-    ):
-        _ = client.moderations  # type: ignore[attr-defined]
-    assert not hasattr(client, "moderations")
+    with pytest.raises(gatewright.GatewrightError, match="Gatewright has no files yet; call this API of"):
+        _ = client.files  # type: ignore[attr-defined]
+    assert not hasattr(client, "files")
     with pytest.raises(AttributeError, match=r"Client has no attribute 'respones'; did you mean 'responses'"):
         _ = client.respones  # type: ignore[attr-defined]
     assert not hasattr(client, "__anything__")

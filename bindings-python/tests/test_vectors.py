@@ -109,6 +109,8 @@ METHODS: dict[str, Callable[[Client], Callable[..., Any]]] = {
     "create_message": lambda client: client.messages.create,
     "count_message_tokens": lambda client: client.messages.count_tokens,
     "create_embedding": lambda client: client.embeddings.create,
+    "create_rerank": lambda client: client.rerank.create,
+    "create_moderation": lambda client: client.moderations.create,
     "create_image": lambda client: client.images.generate,
     "create_video": lambda client: client.videos.generations.create,
     "generate_content": lambda client: client.native.generate_content,

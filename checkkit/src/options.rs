@@ -6,7 +6,7 @@ mod json;
 use std::sync::LazyLock;
 
 use gatewright::ApiKey;
-use gatewright::catalog::{EMBEDDING_MODELS, IMAGE_MODELS, TEXT_MODELS, VIDEO_MODELS};
+use gatewright::catalog::{EMBEDDING_MODELS, IMAGE_MODELS, PLAIN_MODELS, TEXT_MODELS, VIDEO_MODELS};
 use gatewright::did_you_mean::closest;
 use gatewright::report::{Profile, SCHEMA};
 use serde_json::Value;
@@ -186,6 +186,8 @@ fn of_catalog(model: &str) -> Option<&'static str> {
         Some("is a text model that these reports do not support")
     } else if EMBEDDING_MODELS.iter().any(|known| known.id == model) {
         Some("embeds texts, but all checks request text")
+    } else if PLAIN_MODELS.iter().any(|known| known.id == model) {
+        Some("ranks or judges texts, but all checks request text")
     } else if IMAGE_MODELS.iter().any(|known| known.id == model) {
         Some("generates images, but all checks request text")
     } else {

@@ -4,7 +4,9 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use clap::Args;
-use gatewright::catalog::{EMBEDDING_MODELS, FAMILIES, IMAGE_MODELS, TEXT_MODELS, VIDEO_MODELS};
+use gatewright::catalog::{
+    EMBEDDING_MODELS, FAMILIES, IMAGE_MODELS, PLAIN_MODELS, TEXT_MODELS, VIDEO_MODELS,
+};
 use gatewright::did_you_mean::suggestion;
 use gatewright::operations::LIST_MODELS;
 use gatewright::types::Model;
@@ -71,6 +73,8 @@ pub(crate) fn kind(model: &Model) -> Option<&str> {
         Some("text")
     } else if EMBEDDING_MODELS.iter().any(|model| model.id == id) {
         Some("embedding")
+    } else if let Some(model) = PLAIN_MODELS.iter().find(|model| model.id == id) {
+        Some(model.kind)
     } else if IMAGE_MODELS.iter().any(|model| model.id == id) {
         Some("image")
     } else {
@@ -88,6 +92,8 @@ pub(crate) fn protocols(model: &Model) -> Vec<&str> {
         return match kind(model) {
             None => Vec::new(),
             Some("embedding") => vec!["embeddings"],
+            Some("rerank") => vec!["rerank"],
+            Some("moderation") => vec!["moderations"],
             Some(_) => vec!["media"],
         };
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 
 use clap::Args;
-use gatewright_gateway::{Preset, preset, presets};
+use gatewright_gateway::{ModelKind, Preset, preset, presets};
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure};
@@ -64,6 +64,8 @@ fn object(preset: &Preset) -> Value {
         "upstream": preset.upstream(),
         "models": preset.models,
         "embedding_models": preset.embedding_models,
+        "rerank_models": preset.rerank_models,
+        "moderation_models": preset.moderation_models,
         "notes": preset.notes,
         "unconfirmed": preset.unconfirmed(),
         "sources": preset.sources.iter().cloned().collect::<BTreeMap<_, _>>(),
@@ -94,12 +96,18 @@ fn write_shown(out: &mut impl io::Write, preset: &Preset) -> io::Result<()> {
         writeln!(out, "# not documented on any page: {}", unconfirmed.join(", "))?;
     }
     write!(out, "\n{}{base_url}", preset.upstream())?;
-    if let Some(model) = preset.models.first() {
-        writeln!(out, "\n[models.\"{model}\"]\ntargets = [{{ upstream = \"{name}\" }}]")?;
-    }
-    if let Some(model) = preset.embedding_models.first() {
-        let target = format!("targets = [{{ upstream = \"{name}\" }}]");
-        writeln!(out, "\n[models.\"{model}\"]\nkind = \"embedding\"\n{target}")?;
+    let mut shown = Vec::new();
+    for (kind, model) in preset.all_models() {
+        // One of each kind.
+        if shown.contains(&kind) {
+            continue;
+        }
+        shown.push(kind);
+        let kind = match kind {
+            ModelKind::Text => String::new(),
+            kind => format!("kind = \"{}\"\n", kind.name()),
+        };
+        writeln!(out, "\n[models.\"{model}\"]\n{kind}targets = [{{ upstream = \"{name}\" }}]")?;
     }
     Ok(())
 }

@@ -112,6 +112,8 @@ test("a session lists what a key may do, and contains no key", async () => {
   assert.deepEqual([...new Set(session.models.map((model) => model.kind))].sort(), [
     "embedding",
     "image",
+    "moderation",
+    "rerank",
     "text",
     "video",
   ]);

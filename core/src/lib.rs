@@ -137,6 +137,8 @@ mod guides {
     struct Production;
     #[doc = include_str!("../../docs/guides/embeddings.md")]
     struct Embeddings;
+    #[doc = include_str!("../../docs/guides/rerank-and-moderation.md")]
+    struct RerankAndModeration;
     #[doc = include_str!("../../docs/guides/long-work.md")]
     struct LongWork;
     #[cfg(feature = "schemars")]

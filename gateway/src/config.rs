@@ -265,6 +265,7 @@ fn simulated_models() -> Vec<ModelConfig> {
     let videos = catalog::VIDEO_MODELS.iter().map(|model| (model.id, MEDIA_FAMILY));
     let images = catalog::IMAGE_MODELS.iter().map(|model| (model.id, MEDIA_FAMILY));
     let embeddings = catalog::EMBEDDING_MODELS.iter().map(|model| (model.id, MEDIA_FAMILY));
-    let all = text.chain(embeddings).chain(videos).chain(images);
+    let plain = catalog::PLAIN_MODELS.iter().map(|model| (model.id, MEDIA_FAMILY));
+    let all = text.chain(embeddings).chain(plain).chain(videos).chain(images);
     all.map(|(id, family)| ModelConfig::new(id, family, TargetConfig::new(SIMULATOR, id))).collect()
 }

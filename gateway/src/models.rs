@@ -39,18 +39,9 @@ fn entry(route: &ModelRoute, id: &str) -> Value {
         "object": "model",
         "created": CREATED,
         "owned_by": route.model.owner.as_ref().unwrap_or(&route.model.family),
-        "kind": kind(route),
+        "kind": route.model.kind.name(),
         "protocols": protocols(route),
     })
-}
-
-fn kind(route: &ModelRoute) -> &'static str {
-    match route.model.kind {
-        ModelKind::Text => "text",
-        ModelKind::Embedding => "embedding",
-        ModelKind::Image => "image",
-        ModelKind::Video => "video",
-    }
 }
 
 /// The protocols that serve a model.
@@ -58,6 +49,8 @@ fn protocols(route: &ModelRoute) -> Vec<&'static str> {
     match route.model.kind {
         ModelKind::Text => text_protocols(route),
         ModelKind::Embedding => vec!["embeddings"],
+        ModelKind::Rerank => vec!["rerank"],
+        ModelKind::Moderation => vec!["moderations"],
         ModelKind::Image | ModelKind::Video => vec!["media"],
     }
 }
@@ -164,6 +157,23 @@ pub(crate) fn embedding_model(
     catalog::EMBEDDING_MODELS.iter().find(|model| model.id == id).ok_or_else(|| missing(id, operation))
 }
 
+/// Checks that a model without limits is one of the catalog, of a kind. Errors: it is not.
+pub(crate) fn plain_model(id: &str, kind: ModelKind, operation: &Operation) -> Result<(), ApiError> {
+    let is_known = ModelKind::in_catalog(id) == Some(kind);
+    if is_known { Ok(()) } else { Err(missing(id, operation)) }
+}
+
+/// The model of a request that names none: the first one of a kind that the key may use. Errors: there is none.
+pub(crate) fn default_of(app: &App, call: &Call, kind: ModelKind) -> Result<String, ApiError> {
+    let (routes, scopes) = (app.routes.load(), call.caller.scopes());
+    let of_kind = routes.all().filter(|route| route.model.kind == kind);
+    let mut usable = of_kind.flat_map(|route| names(route, scopes));
+    usable.next().map(str::to_owned).ok_or_else(|| {
+        let message = format!("the request names no model, and there is no {} model for it", kind.name());
+        ApiError::new(&ErrorCode::MODEL_NOT_FOUND, message).param("model")
+    })
+}
+
 /// The video model of a request (2.9).
 pub(crate) fn video_model(id: &str, operation: &Operation) -> Result<&'static catalog::VideoModel, ApiError> {
     catalog::VIDEO_MODELS.iter().find(|model| model.id == id).ok_or_else(|| missing(id, operation))
@@ -188,6 +198,8 @@ pub(crate) fn unserved(routes: &Routes, id: &str, operation: &Operation) -> ApiE
     let (what, right) = match route.model.kind {
         ModelKind::Text => ("a text model", operations::CREATE_CHAT_COMPLETION),
         ModelKind::Embedding => ("an embedding model", operations::CREATE_EMBEDDING),
+        ModelKind::Rerank => ("a rerank model", operations::CREATE_RERANK),
+        ModelKind::Moderation => ("a moderation model", operations::CREATE_MODERATION),
         ModelKind::Image => ("an image model", operations::CREATE_IMAGE),
         ModelKind::Video => ("a video model", operations::CREATE_VIDEO),
     };

@@ -52,6 +52,7 @@ async fn models_of(upstream: &UpstreamConfig) -> Result<Vec<String>, String> {
     if upstream.kind == Kind::Simulator {
         let text = catalog::TEXT_MODELS.iter().map(|model| model.id);
         let text = text.chain(catalog::EMBEDDING_MODELS.iter().map(|model| model.id));
+        let text = text.chain(catalog::PLAIN_MODELS.iter().map(|model| model.id));
         let media = catalog::IMAGE_MODELS.iter().map(|model| model.id);
         let media = media.chain(catalog::VIDEO_MODELS.iter().map(|model| model.id));
         return Ok(text.chain(media).map(str::to_owned).collect());

@@ -7,7 +7,7 @@ use futures_util::{StreamExt as _, stream};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::config::{ConfigFile, Preset, Problem, Problems, check_model_id};
+use crate::config::{ConfigFile, ModelKind, Preset, Problem, Problems, check_model_id};
 use crate::offers::offers;
 
 /// Maximum number of models that are taken from a provider's list.
@@ -52,17 +52,17 @@ pub struct ProviderSetup {
     keys: Vec<(&'static str, &'static str)>,
 }
 
-/// A provider's name for a model, and whether the model makes embeddings.
+/// A provider's name for a model, and what the model makes.
 #[derive(Debug)]
 struct ProviderModel {
     name: String,
-    is_embedding: bool,
+    kind: ModelKind,
 }
 
 /// A model of the file: the upstreams that have it, with their names for it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ModelEntry {
-    is_embedding: bool,
+    kind: ModelKind,
     targets: Vec<(String, String)>,
 }
 
@@ -149,11 +149,10 @@ impl ProviderSetup {
             let message = format!("it lists {count} models; only the first {MAX_LISTED} are configured");
             self.notes.push(problem(choice, message));
         }
-        for ProviderModel { name, is_embedding } in offered.into_iter().take(MAX_LISTED) {
+        for ProviderModel { name, kind } in offered.into_iter().take(MAX_LISTED) {
             let Some(id) = id_of(&name) else { continue };
-            let model = models
-                .entry(id.to_owned())
-                .or_insert_with(|| ModelEntry { is_embedding, ..ModelEntry::default() });
+            let model =
+                models.entry(id.to_owned()).or_insert_with(|| ModelEntry { kind, targets: Vec::new() });
             if model.targets.iter().all(|(known, _)| known != upstream) {
                 model.targets.push((upstream.to_owned(), name));
             }
@@ -197,8 +196,8 @@ impl ProviderSetup {
 
     fn write_model(&mut self, id: &str, model: &ModelEntry) {
         self.line(&format!("\n[models.{}]", quoted(id)));
-        if model.is_embedding {
-            self.line("kind = \"embedding\"");
+        if model.kind != ModelKind::Text {
+            self.line(&format!("kind = \"{}\"", model.kind.name()));
         }
         let targets = model.targets.iter().enumerate().map(|(order, (upstream, name))| {
             let name = if name == id { String::new() } else { format!(", model = {}", quoted(name)) };
@@ -228,17 +227,26 @@ fn named(choices: &[ProviderChoice]) -> Vec<(String, &ProviderChoice)> {
     named
 }
 
+/// What a model makes, by its name: servers list models of all kinds without saying which is which, and the names of some kinds
+/// contain a word.
+fn kind_by_name(name: &str) -> ModelKind {
+    let name = name.to_ascii_lowercase();
+    match () {
+        () if name.contains("embed") => ModelKind::Embedding,
+        () if name.contains("rerank") => ModelKind::Rerank,
+        () if name.contains("moderation") => ModelKind::Moderation,
+        () => ModelKind::Text,
+    }
+}
+
 /// The models of a provider: those that the program knows, else those that its server lists. Errors: why there is no list, and
 /// what to do.
 async fn models_of(choice: &ProviderChoice) -> Result<Vec<ProviderModel>, String> {
     let preset = choice.preset;
-    if !preset.models.is_empty() || !preset.embedding_models.is_empty() {
-        let of = |names: &[String], is_embedding| -> Vec<ProviderModel> {
-            names.iter().map(|name| ProviderModel { name: name.clone(), is_embedding }).collect()
-        };
-        let mut models = of(&preset.models, false);
-        models.extend(of(&preset.embedding_models, true));
-        return Ok(models);
+    let known: Vec<ProviderModel> =
+        preset.all_models().map(|(kind, name)| ProviderModel { name: name.to_owned(), kind }).collect();
+    if !known.is_empty() {
+        return Ok(known);
     }
     if let Some(own) = &preset.own_models {
         return Err(format!(
@@ -249,11 +257,9 @@ async fn models_of(choice: &ProviderChoice) -> Result<Vec<ProviderModel>, String
     // Without an address, there is nothing to ask, and the address is reported as missing.
     let Some(url) = choice.url() else { return Ok(Vec::new()) };
     let listed = listed(preset, url).await.map_err(|why| format!("{why}; {}", start_hint(preset)))?;
-    // Servers list both kinds of model without saying which is which; names of embedding models contain the word.
     let offered = listed.into_iter().filter(|name| id_of(name).is_some());
-    let offered: Vec<ProviderModel> = offered
-        .map(|name| ProviderModel { is_embedding: name.to_ascii_lowercase().contains("embed"), name })
-        .collect();
+    let offered: Vec<ProviderModel> =
+        offered.map(|name| ProviderModel { kind: kind_by_name(&name), name }).collect();
     if offered.is_empty() {
         return Err(format!("the server at {url} lists no models: load one there first"));
     }
@@ -335,7 +341,7 @@ mod tests {
     }
 
     fn listing(names: &[&str]) -> Vec<ProviderModel> {
-        names.iter().map(|name| ProviderModel { name: (*name).to_owned(), is_embedding: false }).collect()
+        names.iter().map(|name| ProviderModel { name: (*name).to_owned(), kind: ModelKind::Text }).collect()
     }
 
     #[tokio::test]
@@ -345,7 +351,7 @@ mod tests {
             let setup = ProviderSetup::of(&[ProviderChoice::new(preset, own)]).await;
             assert!(setup.missing.is_empty(), "{}: {:?}", preset.name, setup.missing);
             let config = config_of(&setup);
-            assert_eq!(config.models.len(), preset.models.len() + preset.embedding_models.len());
+            assert_eq!(config.models.len(), preset.all_models().count());
             let setup = ProviderSetup::of(&[ProviderChoice::new(preset, None)]).await;
             assert_eq!(setup.missing.is_empty(), preset.base_url().is_some(), "{}", preset.name);
         }
@@ -399,7 +405,7 @@ mod tests {
         let mut offered: Vec<ProviderModel> = listing(&["bad\nname", "with space", "\u{7f}"]);
         offered.extend(
             (0..MAX_LISTED)
-                .map(|number| ProviderModel { name: format!("embed-{number}"), is_embedding: true }),
+                .map(|number| ProviderModel { name: format!("embed-{number}"), kind: ModelKind::Embedding }),
         );
         let setup = ProviderSetup::with(&named(std::slice::from_ref(&one)), vec![Ok(offered)]);
         let config = config_of(&setup);

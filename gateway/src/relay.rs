@@ -13,7 +13,6 @@ pub(crate) mod cut;
 mod document;
 mod download;
 mod embedded;
-mod embeddings;
 mod estimate;
 mod event_reader;
 mod failover;
@@ -24,6 +23,7 @@ mod keepalive;
 mod passthrough_request;
 mod passthrough_stream;
 mod pictures;
+mod plain;
 mod prepare;
 mod request_meta;
 mod span_attributes;
@@ -38,10 +38,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use gatewright::ErrorCode;
-use gatewright::operations::{Operation, StreamMode};
+use gatewright::operations::{self, Operation, StreamMode};
 use gatewright::redact::Redactor;
-use gatewright_protocol::Action;
 use gatewright_protocol::conversation::{Protocol, Usage};
+use gatewright_protocol::{Action, PlainAction};
 use http::HeaderValue;
 use tracing::Span;
 
@@ -89,8 +89,8 @@ struct RequestContext {
     span: Option<Span>,
 }
 
-/// Answers a request for a text, embedding or image model. Embeddings and images use the chat protocol: the upstreams that speak
-/// it also make these.
+/// Answers a request for a model of any kind but videos. Plain operations and images use the chat protocol: the upstreams that
+/// speak it also have these.
 pub(crate) async fn answer(app: &Arc<App>, call: Call) -> Response {
     let operation = call.operation;
     let protocol = Protocol::of_operation(operation.protocol).unwrap_or(Protocol::Chat);
@@ -144,14 +144,25 @@ fn unanswered(fault: Option<AttemptFailure>, plan: &Plan, model: &str, operation
     }
 }
 
+/// What an upstream does for a plain operation. `list`: whether `input` is a list.
+fn plain_action(operation: &Operation, list: bool) -> PlainAction {
+    match operation.models {
+        Some(operations::ModelKind::Rerank) => PlainAction::Rerank,
+        Some(operations::ModelKind::Moderation) => PlainAction::Moderate,
+        _ => PlainAction::Embed { list },
+    }
+}
+
 impl RequestContext {
     /// None if the request doesn't name a model of this gateway. Errors: the requested stream format doesn't exist.
     fn begin(app: &Arc<App>, call: &Arc<Call>, protocol: Protocol) -> Result<Option<Self>, ApiError> {
         let action = |stream, list| match call.operation.id {
             "count_tokens" | "count_message_tokens" => Action::CountTokens,
             "compact_response" => Action::Compact,
-            "create_embedding" => Action::Embed { list },
             "create_image" => Action::Image,
+            _ if call.operation.protocol == operations::Protocol::Plain => {
+                Action::Plain(plain_action(call.operation, list))
+            }
             _ => Action::Answer { stream: stream || call.operation.stream == StreamMode::Always },
         };
         let framing = match action(false, false) {
@@ -159,6 +170,9 @@ impl RequestContext {
             _ => Framing::Events,
         };
         let Some(mut meta) = RequestMeta::read(&call.body, protocol) else { return Ok(None) };
+        if action(false, false) == Action::Plain(PlainAction::Moderate) && !meta.names_model() {
+            meta = meta.choosing(&models::default_of(app, call, ModelKind::Moderation)?);
+        }
         // It is a copy if the client's has duplicate members.
         meta.body = prepare::charged(app, call, meta.body, &call.body)?;
         let model_in_path = protocol.binding().model_in_path;
@@ -167,13 +181,14 @@ impl RequestContext {
             models::native_id(call).clone_into(&mut meta.model);
         }
         let kind = match action {
-            Action::Embed { .. } => ModelKind::Embedding,
+            Action::Plain(PlainAction::Embed { .. }) => ModelKind::Embedding,
+            Action::Plain(PlainAction::Rerank) => ModelKind::Rerank,
+            Action::Plain(PlainAction::Moderate) => ModelKind::Moderation,
             Action::Image => ModelKind::Image,
             _ => ModelKind::Text,
         };
         if kind != ModelKind::Text && meta.stream {
-            let what = if kind == ModelKind::Image { "images" } else { "embeddings" };
-            let message = format!("{what} cannot be streamed; omit stream");
+            let message = format!("{} cannot be streamed; omit stream", kind.products());
             return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
         }
         let route = app.routes.load().find_of(kind, &meta.model).map(Arc::clone);
@@ -369,7 +384,8 @@ impl RequestContext {
                 attempt_metrics.answered();
                 attempt_metrics.record_usage(usage.as_ref());
                 // The document then has the estimate.
-                lacks_usage = matches!(self.action, Action::Embed { .. }) && usage.is_none();
+                let states_usage = upstream_request.form.as_ref().is_some_and(|form| form.states_usage());
+                lacks_usage = states_usage && usage.is_none();
                 if let Some(usage) = usage {
                     charge.set_usage(usage);
                 }
@@ -442,7 +458,7 @@ impl RequestContext {
         }
         let input = Some(self.input);
         let output = match self.action {
-            Action::Embed { .. } => 0,
+            Action::Plain(_) => 0,
             _ => self.meta.most_tokens.unwrap_or(self.route.model.default_max_tokens),
         };
         let output = Some(output.saturating_mul(self.meta.choices.into()));

@@ -88,6 +88,14 @@ impl Service for Arc<App> {
         relay::answer(self, call).await
     }
 
+    async fn create_rerank(&self, call: Call) -> Response {
+        relay::answer(self, call).await
+    }
+
+    async fn create_moderation(&self, call: Call) -> Response {
+        relay::answer(self, call).await
+    }
+
     async fn create_video(&self, call: Call) -> Response {
         finish(call.operation, Box::pin(media::create_video(self, call)).await)
     }

@@ -174,9 +174,7 @@ impl Endpoint {
         let may_repeat = match request.action {
             Action::CountTokens => true,
             Action::Video => false,
-            Action::Answer { .. } | Action::Compact | Action::Embed { .. } | Action::Image => {
-                self.retries_lost
-            }
+            Action::Answer { .. } | Action::Compact | Action::Plain(_) | Action::Image => self.retries_lost,
         };
         self.keys.ready().await?;
         let since = self.keys.since();

@@ -19,15 +19,37 @@ pub enum Action {
     CountTokens,
     /// Compact a conversation.
     Compact,
+    /// A plain operation: a model answers the request once, and not with a turn of a conversation.
+    Plain(PlainAction),
+    /// Generate images.
+    Image,
+    /// Start a video.
+    Video,
+}
+
+/// A plain operation of an upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlainAction {
     /// Embed texts.
     Embed {
         /// Whether of a list of inputs, for which the native protocol has a method of its own.
         list: bool,
     },
-    /// Generate images.
-    Image,
-    /// Start a video.
-    Video,
+    /// Rank documents.
+    Rerank,
+    /// Judge whether content is harmful.
+    Moderate,
+}
+
+impl PlainAction {
+    /// Its path in the form that most servers have.
+    pub(crate) fn usual_path(self) -> &'static str {
+        match self {
+            Self::Embed { .. } => "/embeddings",
+            Self::Rerank => "/rerank",
+            Self::Moderate => "/moderations",
+        }
+    }
 }
 
 /// How a protocol uses HTTP.
@@ -54,6 +76,8 @@ pub struct HttpBinding {
     pub model_list: ModelListQuery,
     /// Whether its servers also embed texts.
     pub serves_embeddings: bool,
+    /// Whether its servers also rank documents and judge content.
+    pub serves_plain: bool,
     /// Whether its servers also generate images and videos.
     pub serves_media: bool,
     /// The form of error documents.
@@ -108,6 +132,7 @@ impl HttpBinding {
         beta_header: None,
         model_list: ModelListQuery { size: "", cursor: None },
         serves_embeddings: false,
+        serves_plain: false,
         serves_media: false,
         error_style: ErrorStyle::Standard,
         id_prefix: "",

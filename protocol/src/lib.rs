@@ -70,7 +70,7 @@ pub use self::capabilities::{Capabilities, Roles, Thinking, TokenLimit};
 pub use self::chat::has_functions;
 pub use self::embeddings::{EmbeddingsCodec, ProviderEmbeddings};
 pub use self::failure::code_of;
-pub use self::http_binding::{Action, HttpBinding, ModelListQuery, StreamForm};
+pub use self::http_binding::{Action, HttpBinding, ModelListQuery, PlainAction, StreamForm};
 pub use self::lost_content::{LostContent, lost_content};
 pub use self::pieces::pieces;
 pub use self::proof::{Marking, mark};
@@ -222,9 +222,7 @@ impl Protocol {
             operations::Protocol::Responses => Some(Self::Responses),
             operations::Protocol::Messages => Some(Self::Messages),
             operations::Protocol::Native => Some(Self::Native),
-            operations::Protocol::Embeddings | operations::Protocol::Media | operations::Protocol::Models => {
-                None
-            }
+            operations::Protocol::Plain | operations::Protocol::Media | operations::Protocol::Models => None,
         }
     }
 }

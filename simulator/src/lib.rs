@@ -10,7 +10,8 @@
 //! - the arguments of forced tool calls match their schema, and so do JSON answers; if it may choose, it calls the tools
 //!   that the prompt names; a call that the prompt writes out, such as `get_weather({"city": "Paris"})`, is made exactly
 //!   as written;
-//! - vectors of texts that share words point in similar directions;
+//! - vectors of texts that share words point in similar directions, and documents rank by the words of the query that they have;
+//! - verdicts about content depend on a short list of words;
 //! - it really draws images and encodes videos;
 //! - an answer never costs more than the [`Budget`] of its request.
 //!
@@ -25,10 +26,12 @@ pub mod embedding;
 mod h264;
 pub mod image;
 mod logprobs;
+pub mod moderation;
 mod mp4;
 mod palette;
 mod prompt;
 mod question;
+pub mod ranking;
 mod reading;
 mod schema;
 mod seed;

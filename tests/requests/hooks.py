@@ -13,7 +13,13 @@ from urllib.parse import parse_qs, urlsplit
 import schemathesis
 from schemathesis.specs.openapi import checks
 
-MODELS = {"embeddings": "embedding_model_1", "image": "image_model_2", "video": "video_model_3"}
+MODELS = {
+    "embeddings": "embedding_model_1",
+    "rerank": "rerank_model_1",
+    "moderations": "moderation_model_1",
+    "image": "image_model_2",
+    "video": "video_model_3",
+}
 TEXT = ["model-sol", "model-breeze", "model-cedar"]
 
 

@@ -68,7 +68,7 @@ impl Scene {
         );
         let catalog: serde_json::Value =
             serde_json::from_str(&fs::read_to_string(root().join("spec/catalog.json"))?)?;
-        for kind in ["text_models", "embedding_models", "image_models", "video_models"] {
+        for kind in ["text_models", "embedding_models", "plain_models", "image_models", "video_models"] {
             let models = catalog[kind].as_array().with_context(|| format!("the catalog has no {kind}"))?;
             for model in models {
                 write!(text, "\n[models.{}]\ntargets = [{{ upstream = \"provider\" }}]\n", model["id"])?;

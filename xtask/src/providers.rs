@@ -31,6 +31,8 @@ struct Provider {
     upstream: String,
     models: Vec<String>,
     embedding_models: Vec<String>,
+    rerank_models: Vec<String>,
+    moderation_models: Vec<String>,
     notes: Vec<String>,
     sources: BTreeMap<String, String>,
     /// Keys that no documentation page confirms.
@@ -121,18 +123,34 @@ impl Provider {
         if let Some(url) = &self.example_base_url {
             _ = writeln!(page, "base_url = \"{url}\"");
         }
-        let model = self.models.first().map_or("my-model", String::as_str);
-        let target = if self.models.is_empty() { ", model = \"NAME-THERE\"" } else { "" };
-        _ = write!(page, "\n[models.\"{model}\"]\ntargets = [{{ upstream = \"{name}\"{target} }}]\n");
-        if let Some(model) = self.embedding_models.first() {
+        let others = [
+            ("embedding", &self.embedding_models),
+            ("rerank", &self.rerank_models),
+            ("moderation", &self.moderation_models),
+        ];
+        let others = others.into_iter().filter_map(|(kind, models)| Some((kind, models.first()?)));
+        let others: Vec<_> = others.collect();
+        let model = match self.models.first() {
+            Some(model) => Some(model.as_str()),
+            None if others.is_empty() => Some("my-model"),
+            // It has no text models.
+            None => None,
+        };
+        if let Some(model) = model {
+            let target = if self.models.is_empty() { ", model = \"NAME-THERE\"" } else { "" };
+            _ = write!(page, "\n[models.\"{model}\"]\ntargets = [{{ upstream = \"{name}\"{target} }}]\n");
+        }
+        for (kind, model) in others {
             let target = format!("targets = [{{ upstream = \"{name}\" }}]");
-            _ = write!(page, "\n[models.\"{model}\"]\nkind = \"embedding\"\n{target}\n");
+            _ = write!(page, "\n[models.\"{model}\"]\nkind = \"{kind}\"\n{target}\n");
         }
         page += "```\n\n";
+        let chat =
+            model.map(|model| format!("gatewright chat -m {model} 'Say hello.'\n")).unwrap_or_default();
         _ = write!(
             page,
             "Then:\n\n```sh fragment\ngatewright config check\ngatewright config models   # lists the provider's models\ngatewright \
-             serve --config gatewright.toml\ngatewright chat -m {model} 'Say hello.'\n```\n\n"
+             serve --config gatewright.toml\n{chat}```\n\n"
         );
         if !self.notes.is_empty() {
             page += "## Notes\n\n";

@@ -24,8 +24,12 @@ import type {
   MessageRequest,
   Model,
   ModelList,
+  ModerationRequest,
+  ModerationResponse,
   NativeModel,
   NativeModelList,
+  RerankRequest,
+  RerankResponse,
   Response,
   ResponseItemList,
   ResponseRequest,
@@ -447,6 +451,56 @@ export class EmbeddingsResource extends Resource {
   }
 }
 
+/** `client.rerank` */
+export class RerankResource extends Resource {
+  /**
+   * Rerank documents
+   *
+   * Scores how relevant each document is to a query. The response lists the documents by their indexes, the most relevant one first. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - What is sent. Required: `model`, `query`, `documents`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `RerankResponse`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.rerank.create({ model: "rerank_model_1", query: "Which boats sail on a lake?", documents: ["Interest rates of banks.", "A boat on a lake."], top_n: 1 });
+   * console.log(answer);
+   * ```
+   */
+  create(params: RerankRequest, options?: RequestOptions): ApiPromise<RerankResponse> {
+    return this.send(operations.create_rerank, [], params, options);
+  }
+}
+
+/** `client.moderations` */
+export class ModerationsResource extends Resource {
+  /**
+   * Moderate content
+   *
+   * Judges whether texts and images are harmful, by categories. The response has one verdict per text of a list, and one for a list of parts. Which categories there are depends on the provider. An addition of this gateway.
+   *
+   * Ours: not in the source specification.
+   *
+   * @param params - What is sent. Required: `input`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `ModerationResponse`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.moderations.create({ model: "moderation_model_1", input: "A boat on a lake." });
+   * console.log(answer);
+   * ```
+   */
+  create(params: ModerationRequest, options?: RequestOptions): ApiPromise<ModerationResponse> {
+    return this.send(operations.create_moderation, [], params, options);
+  }
+}
+
 /** `client.models` */
 export class ModelsResource extends Resource {
   /**
@@ -700,6 +754,10 @@ export class ClientResources extends Resource {
   readonly messages: MessagesResource = new MessagesResource(this.connection);
   /** The operations of `client.embeddings`. */
   readonly embeddings: EmbeddingsResource = new EmbeddingsResource(this.connection);
+  /** The operations of `client.rerank`. */
+  readonly rerank: RerankResource = new RerankResource(this.connection);
+  /** The operations of `client.moderations`. */
+  readonly moderations: ModerationsResource = new ModerationsResource(this.connection);
   /** The operations of `client.models`. */
   readonly models: ModelsResource = new ModelsResource(this.connection);
   /** The operations of `client.native`. */

@@ -3114,9 +3114,9 @@ export interface Model {
   created: number;
   /** The provider family. */
   owned_by: string;
-  /** Output of the model: text, embedding, image or video. Not every server reports it. */
+  /** What the model makes: text, embedding, rerank, moderation, image or video. Not every server reports it. */
   kind?: string;
-  /** The protocols that serve it, out of chat, responses, messages, native, embeddings and media. Not every server reports them. */
+  /** The protocols that serve it, out of chat, responses, messages, native, embeddings, rerank, moderations and media. Not every server reports them. */
   protocols?: string[];
 }
 
@@ -3691,6 +3691,224 @@ export interface EmbeddingUsage {
    * At least 0.
    */
   total_tokens: number;
+}
+
+/**
+ * Rerank request.
+ *
+ * Ours: not in the source specification.
+ */
+export interface RerankRequest {
+  /**
+   * A rerank model id; see the catalog.
+   *
+   * At least 1 character.
+   */
+  model: string;
+  /**
+   * What the documents should be relevant to.
+   *
+   * At least 1 character.
+   */
+  query: string;
+  /**
+   * The documents, up to 1,000.
+   *
+   * 1 to 1000 items.
+   */
+  documents: RerankDocument[];
+  /**
+   * Length of the ranking. Without it, all documents are in the ranking.
+   *
+   * At least 1.
+   */
+  top_n?: number | null;
+  /**
+   * Whether each result has the text of its document.
+   *
+   * Default: `false`.
+   */
+  return_documents?: boolean | null;
+  /**
+   * Documents are cut off after this many tokens; not every provider supports it.
+   *
+   * At least 1.
+   */
+  max_tokens_per_doc?: number | null;
+}
+
+/**
+ * A document.
+ *
+ * Ours: not in the source specification.
+ */
+export type RerankDocument = string | RerankTextDocument;
+
+/**
+ * A document as an object. Further members pass through.
+ *
+ * Ours: not in the source specification.
+ */
+export interface RerankTextDocument {
+  /** Its text. */
+  text: string;
+}
+
+/**
+ * The ranking of the documents.
+ *
+ * Ours: not in the source specification.
+ */
+export interface RerankResponse {
+  /** Id of the response. */
+  id: string;
+  /** Model id used. */
+  model: string;
+  /** The most relevant documents, the most relevant one first. */
+  results: RerankResult[];
+  /** Tokens of the query and the documents. */
+  usage: RerankUsage;
+  /** What the provider says about the request, such as the units that it bills. */
+  meta?: { [key: string]: unknown } | null;
+  /** The items of `results`. Added by the client. */
+  [Symbol.iterator](): IterableIterator<RerankResult>;
+}
+
+/**
+ * A document's place in the ranking.
+ *
+ * Ours: not in the source specification.
+ */
+export interface RerankResult {
+  /**
+   * Index of the document in the request.
+   *
+   * At least 0.
+   */
+  index: number;
+  /** How relevant it is. Scores of different models are not comparable. */
+  relevance_score: number;
+  /** A document, if return_documents is true. */
+  document?: RerankedDocument;
+}
+
+/**
+ * A document, if return_documents is true.
+ *
+ * Ours: not in the source specification.
+ */
+export interface RerankedDocument {
+  /** Its text. */
+  text: string;
+}
+
+/**
+ * Tokens of the query and the documents.
+ *
+ * Ours: not in the source specification.
+ */
+export interface RerankUsage {
+  /**
+   * The same as total_tokens; not every provider states it.
+   *
+   * At least 0.
+   */
+  prompt_tokens?: number | null;
+  /**
+   * All tokens that were read.
+   *
+   * At least 0.
+   */
+  total_tokens: number;
+}
+
+/**
+ * Moderation request.
+ *
+ * Ours: not in the source specification.
+ */
+export interface ModerationRequest {
+  /**
+   * A moderation model id; see the catalog. Without it, the gateway uses the first one that the key may use.
+   *
+   * At least 1 character.
+   */
+  model?: string | null;
+  /** What to judge - a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that are judged together. */
+  input: string | string[] | ModerationPart[];
+}
+
+/**
+ * One part of what is judged; unknown kinds pass through.
+ *
+ * Ours: not in the source specification.
+ */
+export type ModerationPart = ModerationTextPart | ModerationImagePart;
+
+/**
+ * Text.
+ *
+ * Ours: not in the source specification.
+ */
+export interface ModerationTextPart {
+  /** Kind of the part. */
+  type: "text";
+  /** The text. */
+  text: string;
+}
+
+/**
+ * An image by URL or as a data URL.
+ *
+ * Ours: not in the source specification.
+ */
+export interface ModerationImagePart {
+  /** Kind of the part. */
+  type: "image_url";
+  /** Location of an image. */
+  image_url: ModerationImageUrl;
+}
+
+/**
+ * Location of an image.
+ *
+ * Ours: not in the source specification.
+ */
+export interface ModerationImageUrl {
+  /** URL or data URL. */
+  url: string;
+}
+
+/**
+ * The verdicts.
+ *
+ * Ours: not in the source specification.
+ */
+export interface ModerationResponse {
+  /** Id of the response. */
+  id: string;
+  /** Model id used. */
+  model: string;
+  /** One verdict per text of a list, in the order of the texts; otherwise one. */
+  results: ModerationResult[];
+  /** The items of `results`. Added by the client. */
+  [Symbol.iterator](): IterableIterator<ModerationResult>;
+}
+
+/**
+ * A verdict.
+ *
+ * Ours: not in the source specification.
+ */
+export interface ModerationResult {
+  /** Whether the content is harmful in any category. */
+  flagged: boolean;
+  /** Whether it is harmful in each category. */
+  categories: { [key: string]: boolean };
+  /** How likely that is, from 0 to 1. */
+  category_scores: { [key: string]: number };
+  /** Which kinds of input each category was judged by, out of text and image. Not every provider says it. */
+  category_applied_input_types?: { [key: string]: unknown } | null;
 }
 
 /**

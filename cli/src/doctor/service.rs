@@ -241,7 +241,7 @@ fn clock(headers: Option<&HeaderMap>, here: SystemTime) -> Finding {
 }
 
 fn models(models: &[Model]) -> Finding {
-    const KINDS: [&str; 4] = ["text", "embedding", "image", "video"];
+    const KINDS: [&str; 6] = ["text", "embedding", "rerank", "moderation", "image", "video"];
     if models.is_empty() {
         return Finding::new("models", FindingLevel::Fail, "the key may not use any")
             .advise("create a key for other models with `gatewright keys`, or configure some");

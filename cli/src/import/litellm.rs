@@ -131,16 +131,22 @@ impl LitellmImport {
                 .map_err(|mode| format!("{at}: {id}: by its name, a model of mode {mode}"))?,
             Some("chat" | "completion" | "responses") => None,
             Some("embedding") => Some("embedding"),
+            Some("rerank") => Some("rerank"),
+            Some("moderation") => Some("moderation"),
             Some("image_generation") => Some("image"),
             Some("video_generation") => Some("video"),
             Some(mode) => return Err(format!("{at}: {id}: a model of mode {mode}")),
         };
         let base = parameters.take("api_base").or_else(|| parameters.take("base_url"));
         let base = base.map(|base| base.text()).transpose()?;
-        let (provider, model) = provider(&called, base.as_deref(), &mut parameters)
+        let (provider, model) = provider(&called, makes, base.as_deref(), &mut parameters)
             .map_err(|why| format!("{at}: {id}: {why}"))?;
         let refused = match makes {
             Some("embedding") if matches!(provider.kind, "messages" | "converse") => Some("embeddings"),
+            Some("rerank") if matches!(provider.kind, "messages" | "native" | "converse") => Some("rankings"),
+            Some("moderation") if matches!(provider.kind, "messages" | "native" | "converse") => {
+                Some("moderations")
+            }
             Some("image" | "video") if matches!(provider.kind, "messages" | "native" | "converse") => {
                 Some("images and videos")
             }
@@ -497,13 +503,19 @@ fn made_by(model: &str) -> Result<Option<&'static str>, &'static str> {
     if model.contains("embed") {
         return Ok(Some("embedding"));
     }
+    if model.contains("rerank") {
+        return Ok(Some("rerank"));
+    }
+    if begins(&["omni-moderation", "text-moderation", "mistral-moderation"]) {
+        return Ok(Some("moderation"));
+    }
     if begins(&["tts-"]) || model.ends_with("-tts") {
         return Err("audio_speech");
     }
     if begins(&["whisper"]) || model.ends_with("-transcribe") {
         return Err("audio_transcription");
     }
-    if begins(&["omni-moderation", "text-moderation"]) { Err("moderation") } else { Ok(None) }
+    Ok(None)
 }
 
 fn same_place(one: &ImportedTarget, other: &ImportedTarget) -> bool {

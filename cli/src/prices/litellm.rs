@@ -13,7 +13,7 @@ use super::source::{Entries, members};
 const NO_MODELS: [&str; 2] = ["sample_spec", "fallback_generalizations"];
 
 /// The modes of models that are paid by token; others generate images or videos, or are of kinds that a gateway doesn't serve.
-const TOKEN_MODES: [&str; 4] = ["chat", "completion", "embedding", "responses"];
+const TOKEN_MODES: [&str; 6] = ["chat", "completion", "embedding", "moderation", "rerank", "responses"];
 
 /// Providers by their name in the list, with our names.
 const PROVIDERS: &[(&str, &[&str])] = &[
@@ -22,12 +22,13 @@ const PROVIDERS: &[(&str, &[&str])] = &[
     ("bedrock", &["bedrock", "bedrock-anthropic"]),
     ("bedrock_converse", &["bedrock", "bedrock-anthropic", "bedrock-converse"]),
     ("cerebras", &["cerebras"]),
-    ("cohere", &["cohere"]),
+    ("cohere", &["cohere", "cohere-rerank"]),
     ("cohere_chat", &["cohere"]),
     ("deepseek", &["deepseek"]),
     ("fireworks_ai", &["fireworks"]),
     ("gemini", &["gemini", "gemini-compatible"]),
     ("groq", &["groq"]),
+    ("jina_ai", &["jina"]),
     ("mistral", &["mistral"]),
     ("moonshot", &["moonshot"]),
     ("openai", &["openai"]),
@@ -135,7 +136,14 @@ fn listed(members: &Members, mode: PricedMedium) -> Result<Option<ListedModel>, 
         (None, Some((tokens, tiers))) => (Some(tokens), tiers),
         (None, None) => (None, Vec::new()),
     };
-    if tokens.is_none() && image.is_none() && video_second.is_none() {
+    // Rankings that are billed by the query have token prices of 0, but aren't free.
+    let per_query = match members.get("mode").and_then(Value::as_str) {
+        Some("rerank") => price(members, "input_cost_per_query", PriceUnit::ImageOrSecond)?,
+        _ => None,
+    };
+    if per_query.is_some_and(|price| price > 0.0)
+        || tokens.is_none() && image.is_none() && video_second.is_none()
+    {
         return Ok(None);
     }
     let mut stated = ModelPrice::default();

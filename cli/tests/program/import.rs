@@ -51,6 +51,18 @@ model_list:
   - model_name: vectors-elsewhere
     litellm_params: {model: anthropic/vectors}
     model_info: {mode: embedding}
+  - model_name: ranks
+    litellm_params: {model: cohere/rerank-v3.5}
+    model_info: {mode: rerank}
+  - model_name: more-ranks
+    litellm_params: {model: jina_ai/jina-reranker-v2-base-multilingual}
+    model_info: {mode: rerank}
+  - model_name: ranks-elsewhere
+    litellm_params: {model: gemini/ranks}
+    model_info: {mode: rerank}
+  - model_name: judge
+    litellm_params: {model: openai/judge}
+    model_info: {mode: moderation}
   - model_name: azure-gpt
     litellm_params: {model: azure/gpt, api_base: "https://a.example", api_key: os.environ/A}
   - model_name: "*"
@@ -191,6 +203,8 @@ fn settings_implied_by_names_and_paths_are_recognized() {
 - {model_name: own-chat, litellm_params: {model: openai/x, api_base: 'https://own.example/v1/chat/completions/'}}
 - {model_name: drawn, litellm_params: {model: openai/dall-e-3}}
 - {model_name: embedded, litellm_params: {model: openai/text-embedding-3-small}}
+- {model_name: ranked, litellm_params: {model: together_ai/some-reranker}}
+- {model_name: judged, litellm_params: {model: openai/omni-moderation-latest}}
 - {model_name: spoken, litellm_params: {model: openai/tts-1}}
 - {model_name: halves, litellm_params: {model: openai/a, weight: 1.5}}
 - {model_name: halves, litellm_params: {model: openai/b, weight: 0.5, max_tokens: 5}}

@@ -245,7 +245,7 @@ pub(crate) enum Protocol {
     Responses,
     Messages,
     Native,
-    Embeddings,
+    Plain,
     Media,
     Models,
 }
@@ -253,7 +253,7 @@ pub(crate) enum Protocol {
 impl Protocol {
     /// Their names in a specification.
     pub(crate) const NAMES: &'static [&'static str] =
-        &["chat", "responses", "messages", "native", "embeddings", "media", "models"];
+        &["chat", "responses", "messages", "native", "plain", "media", "models"];
 
     /// The one with this name in a specification.
     pub(crate) fn named(name: &str) -> Option<Self> {
@@ -277,7 +277,7 @@ impl Protocol {
             Self::Responses => "Responses",
             Self::Messages => "Messages",
             Self::Native => "Native",
-            Self::Embeddings => "Embeddings",
+            Self::Plain => "Plain",
             Self::Media => "Media",
             Self::Models => "Models",
         }
@@ -310,6 +310,8 @@ impl ErrorStyle {
 pub(crate) enum ModelKind {
     Text,
     Embedding,
+    Rerank,
+    Moderation,
     Image,
     Video,
 }
@@ -320,6 +322,8 @@ impl ModelKind {
         match self {
             Self::Text => "Text",
             Self::Embedding => "Embedding",
+            Self::Rerank => "Rerank",
+            Self::Moderation => "Moderation",
             Self::Image => "Image",
             Self::Video => "Video",
         }

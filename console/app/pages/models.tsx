@@ -7,6 +7,7 @@ import {
   currency,
   type EmbeddingLimits,
   type ImageLimits,
+  type Kind,
   type Model,
   refresh,
   type TextLimits,
@@ -50,6 +51,8 @@ export function Models() {
             ["", "all"],
             ["text", "text"],
             ["embedding", "embedding"],
+            ["rerank", "rerank"],
+            ["moderation", "moderation"],
             ["image", "image"],
             ["video", "video"],
           ]}
@@ -87,8 +90,7 @@ export function Models() {
             model.protocols.join(", "),
             limits(model),
             price(model),
-            // The playground has no vectors.
-            model.kind === "embedding" ? null : (
+            !PLAYABLE.includes(model.kind) ? null : (
               <a
                 key="try"
                 href={href(tryAt(model))}
@@ -106,6 +108,9 @@ export function Models() {
     </>
   );
 }
+
+/** What the playground shows. It has no vectors, rankings and verdicts. */
+const PLAYABLE: readonly Kind[] = ["text", "image", "video"];
 
 /** The part of the playground for a model. */
 const tryAt = ({ kind }: Model): string => (kind === "text" ? "playground" : `playground/${kind}s`);

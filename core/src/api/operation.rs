@@ -204,8 +204,8 @@ pub enum Protocol {
     Messages,
     /// Native generate-content.
     Native,
-    /// Embeddings.
-    Embeddings,
+    /// Operations whose answers are read once: embeddings, rankings, moderations.
+    Plain,
     /// Images and videos.
     Media,
     /// The model list.
@@ -225,6 +225,10 @@ pub enum ModelKind {
     Text,
     /// Models that produce vectors of texts.
     Embedding,
+    /// Models that rank documents.
+    Rerank,
+    /// Models that judge whether content is harmful.
+    Moderation,
     /// Models that produce images.
     Image,
     /// Models that produce videos.

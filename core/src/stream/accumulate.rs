@@ -62,7 +62,7 @@ impl Accumulator {
             Protocol::Responses => Document::Responses(responses::ResponseBuilder::default()),
             Protocol::Messages => Document::Messages(messages::MessageBuilder::default()),
             Protocol::Native => Document::Native(native::ContentBuilder::default()),
-            Protocol::Embeddings | Protocol::Media | Protocol::Models => Document::Last(Value::Null),
+            Protocol::Plain | Protocol::Media | Protocol::Models => Document::Last(Value::Null),
         };
         Self { form: chunk_form(operation), has_begun: false, document }
     }

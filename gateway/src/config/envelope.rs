@@ -40,6 +40,12 @@ pub struct Paths {
     /// Path of requests for embeddings.
     #[schemars(length(max = 1024))]
     pub embeddings: Option<String>,
+    /// Path of requests to rerank documents.
+    #[schemars(length(max = 1024))]
+    pub rerank: Option<String>,
+    /// Path of requests to moderate content.
+    #[schemars(length(max = 1024))]
+    pub moderations: Option<String>,
     /// Path of image requests.
     #[schemars(length(max = 1024))]
     pub images: Option<String>,
@@ -56,6 +62,8 @@ impl Paths {
             ("stream", &self.stream),
             ("count_tokens", &self.count_tokens),
             ("embeddings", &self.embeddings),
+            ("rerank", &self.rerank),
+            ("moderations", &self.moderations),
             ("images", &self.images),
             ("videos", &self.videos),
         ];

@@ -472,8 +472,8 @@ pub(super) struct Model {
     /// else only the rules for all models apply.
     #[schemars(length(min = 1, max = 256))]
     pub(super) limits: Option<String>,
-    /// Its family. Default: that of the catalog, else the family with the protocol of the first target; for an
-    /// embedding, image or video model, gateway.
+    /// Its family. Default: that of the catalog, else the family with the protocol of the first target; for a
+    /// model of another kind than text, gateway.
     #[schemars(length(min = 1, max = 64))]
     pub(super) family: Option<String>,
     /// Where requests go: by weight among the targets of the lowest order; if all of them fail, to the next order.

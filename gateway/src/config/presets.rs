@@ -11,10 +11,10 @@ use url::Url;
 use super::addresses::is_public_host;
 use super::source_map::Path;
 use super::toml_as_json::table;
-use super::upstreams::Kind;
+use super::upstreams::{Kind, ModelKind};
 
 /// The files, by provider name.
-const FILES: [(&str, &str); 28] = [
+const FILES: [(&str, &str); 30] = [
     ("openai", include_str!("../../providers/openai.toml")),
     ("anthropic", include_str!("../../providers/anthropic.toml")),
     ("gemini", include_str!("../../providers/gemini.toml")),
@@ -35,6 +35,8 @@ const FILES: [(&str, &str); 28] = [
     ("fireworks", include_str!("../../providers/fireworks.toml")),
     ("cerebras", include_str!("../../providers/cerebras.toml")),
     ("cohere", include_str!("../../providers/cohere.toml")),
+    ("cohere-rerank", include_str!("../../providers/cohere-rerank.toml")),
+    ("jina", include_str!("../../providers/jina.toml")),
     ("moonshot", include_str!("../../providers/moonshot.toml")),
     ("zai", include_str!("../../providers/zai.toml")),
     ("ollama", include_str!("../../providers/ollama.toml")),
@@ -66,6 +68,10 @@ pub struct Preset {
     pub models: Vec<String>,
     /// A few of its embedding models.
     pub embedding_models: Vec<String>,
+    /// A few of its rerank models.
+    pub rerank_models: Vec<String>,
+    /// A few of its moderation models.
+    pub moderation_models: Vec<String>,
     /// How it differs from other servers of its protocol, and how the gateway handles that.
     pub notes: Vec<String>,
     /// Pages that document it, by the key that they cover.
@@ -113,6 +119,8 @@ impl Preset {
             own_models: document["own_models"].as_str().map(str::to_owned),
             models: texts("models"),
             embedding_models: texts("embedding_models"),
+            rerank_models: texts("rerank_models"),
+            moderation_models: texts("moderation_models"),
             notes: texts("notes"),
             sources: sources.collect(),
             upstream: document["upstream"].as_object().cloned().unwrap_or_default(),
@@ -135,11 +143,25 @@ impl Preset {
         self.text("base_url")
     }
 
+    /// The models of each kind, with the key that lists them.
+    fn lists(&self) -> [(ModelKind, &'static str, &[String]); 4] {
+        [
+            (ModelKind::Text, "models", &self.models),
+            (ModelKind::Embedding, "embedding_models", &self.embedding_models),
+            (ModelKind::Rerank, "rerank_models", &self.rerank_models),
+            (ModelKind::Moderation, "moderation_models", &self.moderation_models),
+        ]
+    }
+
+    /// All models that its file lists, with their kinds.
+    pub fn all_models(&self) -> impl Iterator<Item = (ModelKind, &str)> {
+        self.lists().into_iter().flat_map(|(kind, _, ids)| ids.iter().map(move |id| (kind, id.as_str())))
+    }
+
     /// The keys that no documentation page confirms.
     pub fn unconfirmed(&self) -> Vec<&str> {
-        let models = (!self.models.is_empty()).then_some("models");
-        let embedding_models = (!self.embedding_models.is_empty()).then_some("embedding_models");
-        let said = self.upstream.keys().map(String::as_str).chain(models).chain(embedding_models);
+        let lists = self.lists().into_iter().filter(|(.., ids)| !ids.is_empty()).map(|(_, key, _)| key);
+        let said = self.upstream.keys().map(String::as_str).chain(lists);
         said.filter(|key| *key != "kind" && self.sources.iter().all(|(of, _)| of != key)).collect()
     }
 

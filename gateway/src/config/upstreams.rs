@@ -18,9 +18,9 @@ pub use crate::usage::{ModelPrice, TieredPrice, TokenPrice};
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Kind {
-    /// Chat completions, with embeddings, images and videos.
+    /// Chat completions, with plain operations, images and videos.
     Chat,
-    /// Responses and chat completions, with embeddings, images and videos.
+    /// Responses and chat completions, with plain operations, images and videos.
     Responses,
     /// Messages.
     Messages,
@@ -28,9 +28,9 @@ pub enum Kind {
     Native,
     /// Converse, the protocol of Amazon Bedrock.
     Converse,
-    /// Another gateway like this one: all protocols, embeddings, images and videos.
+    /// Another gateway like this one: all protocols, plain operations, images and videos.
     Gatewright,
-    /// The embedded provider: all protocols, embeddings, images and videos, offline.
+    /// The embedded provider: all protocols, plain operations, images and videos, offline.
     Simulator,
 }
 
@@ -41,6 +41,7 @@ impl Kind {
         match model {
             ModelKind::Text => true,
             ModelKind::Embedding => bindings.any(|binding| binding.serves_embeddings),
+            ModelKind::Rerank | ModelKind::Moderation => bindings.any(|binding| binding.serves_plain),
             ModelKind::Image | ModelKind::Video => bindings.any(|binding| binding.serves_media),
         }
     }
@@ -77,9 +78,13 @@ impl Kind {
 
     /// Says that its protocols don't support a kind of model, and which do.
     pub(crate) fn refusal(self, model: ModelKind) -> String {
-        let (what, others) = match model {
-            ModelKind::Embedding => ("embeddings", "chat, responses, native, gatewright and simulator"),
-            _ => ("images and videos", "chat, responses, gatewright and simulator"),
+        let others = match model {
+            ModelKind::Embedding => "chat, responses, native, gatewright and simulator",
+            _ => "chat, responses, gatewright and simulator",
+        };
+        let what = match model {
+            ModelKind::Image | ModelKind::Video => "images and videos",
+            model => model.products(),
         };
         format!("is of the kind {}, which does not support {what}; the kinds {others} do", self.name())
     }
@@ -178,6 +183,10 @@ pub enum ModelKind {
     Text,
     /// Vectors of texts.
     Embedding,
+    /// Rankings of documents.
+    Rerank,
+    /// Verdicts about content.
+    Moderation,
     /// Images.
     Image,
     /// Videos.
@@ -185,10 +194,37 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
+    /// Its name in a configuration file and in model lists.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Embedding => "embedding",
+            Self::Rerank => "rerank",
+            Self::Moderation => "moderation",
+            Self::Image => "image",
+            Self::Video => "video",
+        }
+    }
+
+    /// What such models make, for messages.
+    pub(crate) fn products(self) -> &'static str {
+        match self {
+            Self::Text => "texts",
+            Self::Embedding => "embeddings",
+            Self::Rerank => "rankings",
+            Self::Moderation => "moderations",
+            Self::Image => "images",
+            Self::Video => "videos",
+        }
+    }
+
     /// What a model of the catalog generates. `None`: it is not in the catalog.
     pub(crate) fn in_catalog(id: &str) -> Option<Self> {
         if catalog::EMBEDDING_MODELS.iter().any(|model| model.id == id) {
             return Some(Self::Embedding);
+        }
+        if let Some(model) = catalog::PLAIN_MODELS.iter().find(|model| model.id == id) {
+            return Some(if model.kind == "rerank" { Self::Rerank } else { Self::Moderation });
         }
         if catalog::IMAGE_MODELS.iter().any(|model| model.id == id) {
             return Some(Self::Image);
@@ -200,7 +236,7 @@ impl ModelKind {
     }
 }
 
-/// A text, embedding, image or video model that the gateway offers.
+/// A model that the gateway offers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ModelConfig {
@@ -210,7 +246,7 @@ pub struct ModelConfig {
     pub aliases: Vec<String>,
     /// What it generates. Default: as in the catalog, otherwise text.
     pub kind: ModelKind,
-    /// The embedding, image or video model of the catalog whose limits apply to requests. Default: the model itself, if the catalog
+    /// The model of the catalog whose limits apply to requests, if this is not a text model. Default: the model itself, if the catalog
     /// has it; otherwise only the rules of the specification apply.
     pub limits: Option<String>,
     /// Its family, such as `family_one`.

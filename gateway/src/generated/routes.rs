@@ -54,6 +54,18 @@ pub(crate) static ROUTES: &[Route] = &[
         ],
     },
     Route {
+        operation: &operations::CREATE_MODERATION,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("moderations"),
+        ],
+    },
+    Route {
+        operation: &operations::CREATE_RERANK,
+        segments: &[
+            Segment::Literal("v1"), Segment::Literal("rerank"),
+        ],
+    },
+    Route {
         operation: &operations::CREATE_RESPONSE,
         segments: &[
             Segment::Literal("v1"), Segment::Literal("responses"),
@@ -183,6 +195,16 @@ pub trait Service: Send + Sync {
         async move { not_implemented(call.operation) }
     }
 
+    /// Rerank documents: `POST /v1/rerank`. Ours: not in the source specification.
+    fn create_rerank(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
+    /// Moderate content: `POST /v1/moderations`. Ours: not in the source specification.
+    fn create_moderation(&self, call: Call) -> impl Future<Output = Response> + Send {
+        async move { not_implemented(call.operation) }
+    }
+
     /// List models: `GET /v1/models`. Source: sections 4 and 2.4 of the specification.
     fn list_models(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
@@ -246,6 +268,8 @@ pub async fn dispatch(service: &impl Service, call: Call) -> Response {
         "create_message" => service.create_message(call).await,
         "count_message_tokens" => service.count_message_tokens(call).await,
         "create_embedding" => service.create_embedding(call).await,
+        "create_rerank" => service.create_rerank(call).await,
+        "create_moderation" => service.create_moderation(call).await,
         "list_models" => service.list_models(call).await,
         "retrieve_model" => service.retrieve_model(call).await,
         "generate_content" => service.generate_content(call).await,

@@ -21,7 +21,7 @@ use super::prepare::UpstreamRequest;
 use super::stream::Stream;
 use super::translate_request::AnswerTranslation;
 use super::translate_stream::StreamTranslation;
-use super::{LONG_BODY, RequestContext, document, embeddings, pictures, translate_request};
+use super::{LONG_BODY, RequestContext, document, pictures, plain, translate_request};
 use crate::bounds::memory_budget::Reservation;
 use crate::routing::UpstreamAttempt;
 use crate::upstream::{NoAnswer, Request};
@@ -318,14 +318,15 @@ async fn passed_document(
     };
     let (is_long, stores) = (document.len() > LONG_BODY, recorder.is_some());
     let draws = request_context.action == Action::Image;
-    let (embeds, input) = (upstream_request.embeds, request_context.input);
+    let (form, input) = (upstream_request.form.clone(), request_context.input);
+    let id = request_context.call.request_id.clone();
     let pass = move || {
         if draws {
             let (usage, images) = pictures::usage(&document, &redactor)?;
             return Ok(SuccessfulAnswer::Document { document, usage: Some(usage), images, share });
         }
-        if let Some(form) = embeds {
-            let answered = embeddings::Answered { from, form, model: &model, input };
+        if let Some(form) = form {
+            let answered = plain::Answered { from, form: &*form, model: &model, input, id: &id };
             let (document, usage) = answered.by(&document, &redactor, &mut share)?;
             return Ok(SuccessfulAnswer::Document { document, usage, images: 0, share });
         }

@@ -2,11 +2,13 @@
 
 mod embeddings;
 mod images;
+mod plain;
 mod turn;
 
 use std::sync::Arc;
 
-use gatewright_protocol::Action;
+use gatewright_protocol::{Action, PlainAction};
+use gatewright_simulator::budget::Budget;
 use http::{HeaderName, header};
 
 use self::turn::EmbeddedRequest;
@@ -50,8 +52,14 @@ async fn answered(
     let call = call_of(request_context, upstream_request, &attempt.destination.model);
     let response = match request_context.action {
         Action::Image => images::create(&request_context.app, &call).await?,
-        Action::Embed { .. } => {
-            request_context.app.blocking_pool.work(move |budget| embeddings::create(&call, budget)).await?
+        Action::Plain(action) => {
+            let model = Arc::clone(&attempt.destination.model);
+            let create = move |budget: &Budget| match action {
+                PlainAction::Embed { .. } => embeddings::create(&call, budget),
+                PlainAction::Rerank => plain::rerank(&call, &model, budget),
+                PlainAction::Moderate => plain::moderate(&call, &model, budget),
+            };
+            request_context.app.blocking_pool.work(create).await?
         }
         _ => {
             let request = EmbeddedRequest::new(request_context, call);
@@ -103,6 +111,8 @@ mod tests {
             ("/v1/chat/completions", json!({ "model": "model-sol", "messages": say_hi, "stream": true })),
             ("/v1/responses", json!({ "model": "model-sol", "input": "Say hi" })),
             ("/v1/embeddings", json!({ "model": "embedding_model_1", "input": "Say hi" })),
+            ("/v1/rerank", json!({ "model": "rerank_model_1", "query": "hi", "documents": ["Say hi"] })),
+            ("/v1/moderations", json!({ "input": "Say hi" })),
             ("/v1/messages", json!({ "model": "model-sol", "messages": say_hi, "max_tokens": 99 })),
         ] {
             let request = Request::post(path)

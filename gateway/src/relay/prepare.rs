@@ -6,15 +6,15 @@ use bytes::Bytes;
 use gatewright::limits::Rules;
 use gatewright::redact::Redactor;
 use gatewright_protocol::conversation::Protocol;
-use gatewright_protocol::{Action, AnswerAdapter, ResponseContext};
+use gatewright_protocol::{Action, AnswerAdapter, PlainAction, ResponseContext};
 use gatewright_simulator::budget::Budget;
 use http::{HeaderName, HeaderValue};
 use serde_json::Value;
 
 use super::compaction::CompactionTrigger;
 use super::conversation_state::{self, FullConversation, ResponseRecorder};
-use super::embeddings::{self, EmbeddingForm};
 use super::failure::AttemptFailure;
+use super::plain::{self, AnswerForm};
 use super::request_meta::RequestMeta;
 use super::translate_request::{RequestTranslation, TranslatedRequest, is_strict, reported};
 use super::{LONG_BODY, RequestContext, estimate};
@@ -42,8 +42,8 @@ pub(super) struct RequestCache {
     pub(super) recorder: Option<ResponseRecorder>,
     /// Whether a request for images keeps to the limits of the model.
     pub(super) pictures_checked: bool,
-    /// What a request for embeddings wants, once it is known to keep to the limits of the model.
-    pub(super) embeds: Option<EmbeddingForm>,
+    /// What the request of a plain operation wants, once it is known to keep to the limits of the model.
+    pub(super) form: Option<Arc<dyn AnswerForm>>,
 }
 
 /// The request as one upstream gets it.
@@ -60,8 +60,8 @@ pub(super) struct UpstreamRequest {
     pub(super) recorder: Option<ResponseRecorder>,
     /// How the client requested a compaction that the gateway performs.
     pub(super) compacts: Option<CompactionTrigger>,
-    /// What the client wants of embeddings.
-    pub(super) embeds: Option<EmbeddingForm>,
+    /// What the client wants of the answer to a plain operation.
+    pub(super) form: Option<Arc<dyn AnswerForm>>,
     /// Estimated input tokens, for protocols that report them first while the upstream reports them last.
     pub(super) estimate: Option<u64>,
     /// Whether the upstream must know the previous response, but the gateway could resend the conversation instead.
@@ -73,7 +73,7 @@ pub(super) struct UpstreamRequest {
 impl UpstreamRequest {
     pub(super) fn new(protocol: Protocol, body: Bytes) -> Self {
         let (dropped, context, adapter, recorder, compacts) = (None, None, None, None, None);
-        let (embeds, estimate, may_be_forgotten, adds_stream_options) = (None, None, false, false);
+        let (form, estimate, may_be_forgotten, adds_stream_options) = (None, None, false, false);
         Self {
             protocol,
             body,
@@ -82,7 +82,7 @@ impl UpstreamRequest {
             adapter,
             recorder,
             compacts,
-            embeds,
+            form,
             estimate,
             may_be_forgotten,
             adds_stream_options,
@@ -135,8 +135,8 @@ impl RequestContext {
         if self.action == Action::Image {
             return self.prepare_image(cache, model).await;
         }
-        if matches!(self.action, Action::Embed { .. }) {
-            return self.pack_for_embeddings(cache, protocol, model).await;
+        if let Action::Plain(action) = self.action {
+            return self.prepare_plain(cache, action, protocol, model).await;
         }
         let is_relayed = protocol == self.protocol;
         let adds_stream_options = protocol.binding().stream.usage_on_request
@@ -206,25 +206,28 @@ impl RequestContext {
         Ok(UpstreamRequest::new(Protocol::Chat, charged(&self.app, &self.call, body, &self.meta.body)?))
     }
 
-    /// Builds a request for embeddings for an upstream. Errors: its protocol can't express the inputs.
-    async fn pack_for_embeddings(
+    /// Builds the request of a plain operation for an upstream. Errors: its protocol can't express the request.
+    async fn prepare_plain(
         &self,
         cache: &mut RequestCache,
+        action: PlainAction,
         protocol: Protocol,
         model: &Arc<str>,
     ) -> Result<UpstreamRequest, ApiError> {
-        let codec = protocol.embeddings();
+        let codec = protocol.embeddings().filter(|_| matches!(action, PlainAction::Embed { .. }));
         let mut written = None;
-        if cache.embeds.is_none() || codec.is_some() {
+        if cache.form.is_none() || codec.is_some() {
             let (limits, model) = (self.route.model.limits.clone(), Arc::clone(model));
+            let body = self.meta.body.clone();
             let check = move |call: &Call| {
                 let request = call.checked_body_of(limits.as_deref(), Rules::default())?;
-                let written =
-                    codec.map(|codec| embeddings::written(protocol, codec, &request, &model)).transpose()?;
-                Ok((EmbeddingForm::of(&request), written))
+                let written = codec
+                    .map(|codec| plain::embeddings::written(protocol, codec, &request, &model))
+                    .transpose()?;
+                Ok((plain::form_of(action, &request, &body), written))
             };
             let (form, encoded) = self.unless_long(check).await?;
-            (cache.embeds, written) = (Some(form), encoded);
+            (cache.form, written) = (Some(form), encoded);
         }
         let (body, dropped) = match written {
             Some(written) => (
@@ -234,7 +237,7 @@ impl RequestContext {
             None => (self.meta.named(Protocol::Chat, model), None),
         };
         let body = charged(&self.app, &self.call, body, &self.meta.body)?;
-        Ok(UpstreamRequest { dropped, embeds: cache.embeds, ..UpstreamRequest::new(protocol, body) })
+        Ok(UpstreamRequest { dropped, form: cache.form.clone(), ..UpstreamRequest::new(protocol, body) })
     }
 
     /// Validates the request and reads it into the neutral form.

@@ -140,6 +140,23 @@ impl RequestMeta {
         Some((meta, twice))
     }
 
+    /// Whether the client names a model. Null is absence.
+    pub(super) fn names_model(&self) -> bool {
+        self.model_at.clone().is_some_and(|at| self.body[at] != *b"null")
+    }
+
+    /// The request with a model, for a client that names none.
+    pub(super) fn choosing(self, model: &str) -> Self {
+        let name = Value::from(model).to_string();
+        let edit = match self.model_at.clone() {
+            Some(at) => (at, name),
+            None => (self.end..self.end, format!(",\"model\":{name}")),
+        };
+        let body = spliced(&self.body, &[(edit.0, edit.1.as_bytes())]);
+        // An empty object has no place for it, and lacks more than a model.
+        Self::read(&body, Protocol::Chat).unwrap_or(self)
+    }
+
     /// The body with the upstream's name for the model.
     pub(crate) fn named(&self, protocol: Protocol, model: &str) -> Bytes {
         spliced(&self.body, &self.renaming(protocol, &quoted(protocol, model)))
@@ -252,6 +269,23 @@ mod tests {
             RequestMeta::read(&Bytes::from_static(body.as_bytes()), Protocol::Chat).expect("an object");
         assert_eq!(meta.model, "dear");
         assert_eq!(body_for(body, "up"), r#"{"model":"up","messages":[],"n":1}"#);
+    }
+
+    #[test]
+    fn model_is_added_to_a_request_without_one() {
+        for (body, expected) in [
+            (r#"{"input":"a"} "#, r#"{"input":"a","model":"m"} "#),
+            (r#"{"model":null,"input":"a"}"#, r#"{"model":"m","input":"a"}"#),
+            ("{}", "{}"),
+        ] {
+            let meta =
+                RequestMeta::read(&Bytes::from_static(body.as_bytes()), Protocol::Chat).expect("an object");
+            assert!(!meta.names_model(), "{body}");
+            let meta = meta.choosing("m");
+            assert_eq!((&*meta.body, meta.names_model()), (expected.as_bytes(), body != "{}"));
+        }
+        let empty = Bytes::from_static(br#"{"model":""}"#);
+        assert!(RequestMeta::read(&empty, Protocol::Chat).is_some_and(|meta| meta.names_model()));
     }
 
     #[test]

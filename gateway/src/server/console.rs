@@ -214,6 +214,8 @@ fn described(route: &ModelRoute, name: &str, scopes: &Scopes) -> Value {
             )
         }
         ModelKind::Embedding => ("embedding", vec!["embeddings"], embedding_limits(limits)),
+        ModelKind::Rerank => ("rerank", vec!["rerank"], Value::Null),
+        ModelKind::Moderation => ("moderation", vec!["moderations"], Value::Null),
         ModelKind::Image => ("image", vec!["images"], image_limits(limits)),
         ModelKind::Video => ("video", vec!["videos"], video_limits(limits)),
     };

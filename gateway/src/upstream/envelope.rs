@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::escaping::SEGMENT;
 use crate::config::{self, MODEL_PLACEHOLDER, Paths};
-use gatewright_protocol::Action;
 use gatewright_protocol::lazy_json::{members, place, spliced};
+use gatewright_protocol::{Action, PlainAction};
 
 /// Header that enables beta features of the messages protocol: without it, bodies that use them would be rejected.
 const BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
@@ -65,13 +65,15 @@ impl RequestEnvelope {
     }
 
     fn template(&self, action: Action) -> Option<&str> {
-        let Paths { answer, stream, count_tokens, embeddings, images, videos, .. } = &self.paths;
+        let Paths { answer, stream, count_tokens, images, videos, .. } = &self.paths;
         let path = match action {
             Action::Answer { stream: true } => stream.as_ref().or(answer.as_ref()),
             Action::Answer { stream: false } => answer.as_ref(),
             Action::CountTokens => count_tokens.as_ref(),
             Action::Compact => None,
-            Action::Embed { .. } => embeddings.as_ref(),
+            Action::Plain(PlainAction::Embed { .. }) => self.paths.embeddings.as_ref(),
+            Action::Plain(PlainAction::Rerank) => self.paths.rerank.as_ref(),
+            Action::Plain(PlainAction::Moderate) => self.paths.moderations.as_ref(),
             Action::Image => images.as_ref(),
             Action::Video => videos.as_ref(),
         };

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use gatewright_protocol::Action;
 use gatewright_protocol::conversation::Protocol;
+use gatewright_protocol::{Action, PlainAction};
 use http::HeaderMap;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -78,7 +78,9 @@ fn asked(provider: &str, kind: Kind) -> Vec<(Protocol, Action, &'static str)> {
     let chat = [
         (Protocol::Chat, turn, "/chat/completions"),
         (Protocol::Chat, stream, "/chat/completions"),
-        (Protocol::Chat, Action::Embed { list: true }, "/embeddings"),
+        (Protocol::Chat, Action::Plain(PlainAction::Embed { list: true }), "/embeddings"),
+        (Protocol::Chat, Action::Plain(PlainAction::Rerank), "/rerank"),
+        (Protocol::Chat, Action::Plain(PlainAction::Moderate), "/moderations"),
         (Protocol::Chat, Action::Image, "/images/generations"),
         (Protocol::Chat, Action::Video, "/videos"),
     ];

@@ -272,6 +272,7 @@ fn pass(client: &HeaderMap, headers: &mut HeaderMap, name: &HeaderName) {
 #[cfg(test)]
 mod tests {
     use gatewright::ApiKey;
+    use gatewright_protocol::PlainAction;
 
     use super::*;
 
@@ -333,7 +334,7 @@ mod tests {
             (
                 Kind::Responses,
                 Protocol::Chat,
-                Action::Embed { list: true },
+                Action::Plain(PlainAction::Embed { list: true }),
                 "/base/embeddings",
                 "authorization",
                 "Bearer k2",
@@ -341,7 +342,7 @@ mod tests {
             (
                 Kind::Native,
                 Protocol::Native,
-                Action::Embed { list: true },
+                Action::Plain(PlainAction::Embed { list: true }),
                 "/base/models/a%2Fb%3Fc:batchEmbedContents",
                 "x-goog-api-key",
                 "k2",

@@ -228,14 +228,15 @@ async fn native_upstream_is_cancelled_at_each_stage_for_each_client() {
     leave_while_it_works(Protocol::Native).await;
 }
 
-/// Operations that don't answer a message: token counting, compaction, embeddings, images.
+/// Operations that don't answer a message: token counting, compaction, plain operations, images.
 #[tokio::test]
-async fn counting_compaction_embedding_and_image_requests_are_cancelled() {
+async fn counting_compaction_plain_and_image_requests_are_cancelled() {
     let messages = json!({"model": "mine", "messages": [{"role": "user", "content": "hi"}]});
     let contents = json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]});
     let compact = json!({"model": "mine", "input": [{"role": "user", "content": "hi"}]});
     let picture = json!({"model": "mine", "prompt": "a lighthouse"});
     let texts = json!({"model": "mine", "input": ["a lighthouse"]});
+    let documents = json!({"model": "mine", "query": "a lighthouse", "documents": ["a lighthouse"]});
     let (count_messages, count_native) = ("/v1/messages/count_tokens", "/v1beta/models/mine:countTokens");
     let (shorten, draw, embed) = ("/v1/responses/compact", "/v1/images/generations", "/v1/embeddings");
     let asked = [
@@ -247,6 +248,8 @@ async fn counting_compaction_embedding_and_image_requests_are_cancelled() {
         (shorten, &compact, Kind::Messages, ModelKind::Text),
         (embed, &texts, Kind::Chat, ModelKind::Embedding),
         (embed, &texts, Kind::Native, ModelKind::Embedding),
+        ("/v1/rerank", &documents, Kind::Chat, ModelKind::Rerank),
+        ("/v1/moderations", &texts, Kind::Gatewright, ModelKind::Moderation),
         (draw, &picture, Kind::Chat, ModelKind::Image),
         (draw, &picture, Kind::Gatewright, ModelKind::Image),
     ];

@@ -44,6 +44,7 @@ mod offers;
 mod operator;
 mod operator_api;
 mod origins;
+mod plain_operations;
 mod prices;
 mod provider_stored_responses;
 mod quirks;

@@ -16,7 +16,8 @@ async fn model_list_contains_the_whole_catalog() {
     assert_eq!(list["object"], "list");
     let data = list["data"].as_array().expect("models");
     let media = catalog::VIDEO_MODELS.len() + catalog::IMAGE_MODELS.len();
-    let expected = catalog::TEXT_MODELS.len() + catalog::EMBEDDING_MODELS.len() + media;
+    let expected =
+        catalog::TEXT_MODELS.len() + catalog::EMBEDDING_MODELS.len() + catalog::PLAIN_MODELS.len() + media;
     assert_eq!(data.len(), expected);
     for model in catalog::TEXT_MODELS {
         let entry = data.iter().find(|entry| entry["id"] == model.id).expect("an entry");

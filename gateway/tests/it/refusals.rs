@@ -42,6 +42,8 @@ fn path_of(operation: &str) -> &'static str {
         "count_tokens" => "/v1beta/models/model-luna:countTokens",
         "create_video" => "/v1/videos/generations",
         "create_embedding" => "/v1/embeddings",
+        "create_rerank" => "/v1/rerank",
+        "create_moderation" => "/v1/moderations",
         "create_image" => "/v1/images/generations",
         other => panic!("no path for {other}"),
     }

@@ -25,6 +25,7 @@ use crate::{
 
 const BINDING: HttpBinding = HttpBinding {
     serves_embeddings: true,
+    serves_plain: true,
     serves_media: true,
     id_prefix: "chatcmpl-",
     request: RequestMembers {
@@ -83,7 +84,7 @@ impl Codec for ChatCodec {
 
     fn path(&self, action: Action, _model: &str) -> Cow<'static, str> {
         match action {
-            Action::Embed { .. } => "/embeddings".into(),
+            Action::Plain(plain) => plain.usual_path().into(),
             Action::Image => "/images/generations".into(),
             _ => "/chat/completions".into(),
         }

@@ -16,7 +16,7 @@ use crate::codec::{
 };
 use crate::conversation::{Answer, Conversation, Failure, JsonPointer, Protocol, Usage};
 use crate::grammar::{Transcript, TranscriptEvent};
-use crate::http_binding::{Action, HttpBinding, ModelListQuery, StreamForm};
+use crate::http_binding::{Action, HttpBinding, ModelListQuery, PlainAction, StreamForm};
 use crate::inspect::{AnswerMembers, EventAction, StreamInspector};
 use crate::judge::Rule;
 use crate::{
@@ -106,8 +106,8 @@ impl Codec for NativeCodec {
         let method = match action {
             Action::Answer { stream: true } => "streamGenerateContent?alt=sse",
             Action::CountTokens => "countTokens",
-            Action::Embed { list: true } => "batchEmbedContents",
-            Action::Embed { list: false } => "embedContent",
+            Action::Plain(PlainAction::Embed { list: true }) => "batchEmbedContents",
+            Action::Plain(PlainAction::Embed { list: false }) => "embedContent",
             _ => "generateContent",
         };
         format!("/models/{model}:{method}").into()

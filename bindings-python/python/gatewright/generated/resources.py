@@ -587,6 +587,104 @@ class Embeddings:
         return self._client._call("create_embedding", parameters, body, options)
 
 
+class Rerank:
+    """client.rerank."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    def create(
+        self,
+        *,
+        model,
+        query,
+        documents,
+        top_n=NOT_GIVEN,
+        return_documents=NOT_GIVEN,
+        max_tokens_per_doc=NOT_GIVEN,
+        **options,
+    ):
+        """Rerank documents.
+
+        Scores how relevant each document is to a query. The response lists the documents by their
+        indexes, the most relevant one first. An addition of this gateway.
+
+        Args:
+            model: A rerank model id; see the catalog. At least 1 character.
+            query: What the documents should be relevant to. At least 1 character.
+            documents: The documents, up to 1,000. 1 to 1000 items.
+            top_n: Length of the ranking. Without it, all documents are in the ranking. At least 1.
+            return_documents: Whether each result has the text of its document. The gateway assumes false.
+            max_tokens_per_doc: Documents are cut off after this many tokens; not every provider supports
+                it. At least 1.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.rerank.create(
+        ...     model="rerank_model_1",
+        ...     query="Which boats sail on a lake?",
+        ...     documents=["Interest rates of banks.", "A boat on a lake."],
+        ...     top_n=1,
+        ... )
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "model": model,
+            "query": query,
+            "documents": documents,
+            "top_n": top_n,
+            "return_documents": return_documents,
+            "max_tokens_per_doc": max_tokens_per_doc,
+        }
+        return self._client._call("create_rerank", parameters, body, options)
+
+
+class Moderations:
+    """client.moderations."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    def create(
+        self,
+        *,
+        input,
+        model=NOT_GIVEN,
+        **options,
+    ):
+        """Moderate content.
+
+        Judges whether texts and images are harmful, by categories. The response has one verdict per
+        text of a list, and one for a list of parts. Which categories there are depends on the
+        provider. An addition of this gateway.
+
+        Args:
+            input: What to judge - a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that
+                are judged together.
+            model: A moderation model id; see the catalog. Without it, the gateway uses the first one that
+                the key may use. At least 1 character.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        >>> answer = client.moderations.create(
+        ...     input="A boat on a lake.",
+        ...     model="moderation_model_1",
+        ... )
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "input": input,
+            "model": model,
+        }
+        return self._client._call("create_moderation", parameters, body, options)
+
+
 class Models:
     """client.models."""
 
@@ -1017,6 +1115,16 @@ class Resources:
     def embeddings(self):
         """client.embeddings."""
         return Embeddings(self)
+
+    @property
+    def rerank(self):
+        """client.rerank."""
+        return Rerank(self)
+
+    @property
+    def moderations(self):
+        """client.moderations."""
+        return Moderations(self)
 
     @property
     def models(self):
@@ -1580,6 +1688,92 @@ class AsyncEmbeddings:
         return await self._client._call("create_embedding", parameters, body, options)
 
 
+class AsyncRerank:
+    """client.rerank."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    async def create(
+        self,
+        *,
+        model,
+        query,
+        documents,
+        top_n=NOT_GIVEN,
+        return_documents=NOT_GIVEN,
+        max_tokens_per_doc=NOT_GIVEN,
+        **options,
+    ):
+        """Rerank documents.
+
+        Scores how relevant each document is to a query. The response lists the documents by their
+        indexes, the most relevant one first. An addition of this gateway.
+
+        Args:
+            model: A rerank model id; see the catalog. At least 1 character.
+            query: What the documents should be relevant to. At least 1 character.
+            documents: The documents, up to 1,000. 1 to 1000 items.
+            top_n: Length of the ranking. Without it, all documents are in the ranking. At least 1.
+            return_documents: Whether each result has the text of its document. The gateway assumes false.
+            max_tokens_per_doc: Documents are cut off after this many tokens; not every provider supports
+                it. At least 1.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "model": model,
+            "query": query,
+            "documents": documents,
+            "top_n": top_n,
+            "return_documents": return_documents,
+            "max_tokens_per_doc": max_tokens_per_doc,
+        }
+        return await self._client._call("create_rerank", parameters, body, options)
+
+
+class AsyncModerations:
+    """client.moderations."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client):
+        self._client = client
+
+    async def create(
+        self,
+        *,
+        input,
+        model=NOT_GIVEN,
+        **options,
+    ):
+        """Moderate content.
+
+        Judges whether texts and images are harmful, by categories. The response has one verdict per
+        text of a list, and one for a list of parts. Which categories there are depends on the
+        provider. An addition of this gateway.
+
+        Args:
+            input: What to judge - a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that
+                are judged together.
+            model: A moderation model id; see the catalog. Without it, the gateway uses the first one that
+                the key may use. At least 1 character.
+            options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
+
+        Ours: not in the source specification.
+        """
+        parameters = (None, None, None)
+        body = {
+            "input": input,
+            "model": model,
+        }
+        return await self._client._call("create_moderation", parameters, body, options)
+
+
 class AsyncModels:
     """client.models."""
 
@@ -1971,6 +2165,16 @@ class AsyncResources:
     def embeddings(self):
         """client.embeddings."""
         return AsyncEmbeddings(self)
+
+    @property
+    def rerank(self):
+        """client.rerank."""
+        return AsyncRerank(self)
+
+    @property
+    def moderations(self):
+        """client.moderations."""
+        return AsyncModerations(self)
 
     @property
     def models(self):

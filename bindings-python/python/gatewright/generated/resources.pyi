@@ -363,6 +363,34 @@ class Embeddings:
         **options: Unpack[CallOptions],
     ) -> types.EmbeddingResponse: ...
 
+class Rerank:
+    """client.rerank."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    def create(
+        self,
+        *,
+        model: str,
+        query: str,
+        documents: Sequence[types.RerankDocumentParam],
+        top_n: int | None | NotGiven = ...,
+        return_documents: bool | None | NotGiven = ...,
+        max_tokens_per_doc: int | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.RerankResponse: ...
+
+class Moderations:
+    """client.moderations."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    def create(
+        self,
+        *,
+        input: str | Sequence[str] | Sequence[types.ModerationPartParam],
+        model: str | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.ModerationResponse: ...
+
 class Models:
     """client.models."""
     _client: Any
@@ -496,6 +524,12 @@ class Resources:
     @property
     def embeddings(self) -> Embeddings:
         """client.embeddings."""
+    @property
+    def rerank(self) -> Rerank:
+        """client.rerank."""
+    @property
+    def moderations(self) -> Moderations:
+        """client.moderations."""
     @property
     def models(self) -> Models:
         """client.models."""
@@ -854,6 +888,34 @@ class AsyncEmbeddings:
         **options: Unpack[CallOptions],
     ) -> types.EmbeddingResponse: ...
 
+class AsyncRerank:
+    """client.rerank."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    async def create(
+        self,
+        *,
+        model: str,
+        query: str,
+        documents: Sequence[types.RerankDocumentParam],
+        top_n: int | None | NotGiven = ...,
+        return_documents: bool | None | NotGiven = ...,
+        max_tokens_per_doc: int | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.RerankResponse: ...
+
+class AsyncModerations:
+    """client.moderations."""
+    _client: Any
+    def __init__(self, client: Any) -> None: ...
+    async def create(
+        self,
+        *,
+        input: str | Sequence[str] | Sequence[types.ModerationPartParam],
+        model: str | None | NotGiven = ...,
+        **options: Unpack[CallOptions],
+    ) -> types.ModerationResponse: ...
+
 class AsyncModels:
     """client.models."""
     _client: Any
@@ -987,6 +1049,12 @@ class AsyncResources:
     @property
     def embeddings(self) -> AsyncEmbeddings:
         """client.embeddings."""
+    @property
+    def rerank(self) -> AsyncRerank:
+        """client.rerank."""
+    @property
+    def moderations(self) -> AsyncModerations:
+        """client.moderations."""
     @property
     def models(self) -> AsyncModels:
         """client.models."""

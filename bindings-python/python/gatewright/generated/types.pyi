@@ -164,6 +164,13 @@ __all__ = [
     "MessageUsage",
     "Model",
     "ModelList",
+    "ModerationImagePartParam",
+    "ModerationImageUrlParam",
+    "ModerationPartParam",
+    "ModerationRequest",
+    "ModerationResponse",
+    "ModerationResult",
+    "ModerationTextPartParam",
     "NativeBlob",
     "NativeBlobParam",
     "NativeCandidate",
@@ -197,6 +204,13 @@ __all__ = [
     "RefusalContent",
     "RefusalContentParam",
     "RequestViolation",
+    "RerankDocumentParam",
+    "RerankRequest",
+    "RerankResponse",
+    "RerankResult",
+    "RerankTextDocumentParam",
+    "RerankUsage",
+    "RerankedDocument",
     "Response",
     "ResponseAllowedToolsChoiceParam",
     "ResponseCompletedEvent",
@@ -2767,11 +2781,13 @@ class Model(Record):
         """The provider family."""
     @property
     def kind(self) -> str | None:
-        """Output of the model: text, embedding, image or video. Not every server reports it."""
+        """What the model makes: text, embedding, rerank, moderation, image or video. Not every server
+        reports it.
+        """
     @property
     def protocols(self) -> list[str] | None:
-        """The protocols that serve it, out of chat, responses, messages, native, embeddings and media.
-        Not every server reports them.
+        """The protocols that serve it, out of chat, responses, messages, native, embeddings, rerank,
+        moderations and media. Not every server reports them.
         """
 
 class GenerateContentRequest(TypedDict, total=False):
@@ -3174,6 +3190,140 @@ class EmbeddingUsage(Record):
     @property
     def total_tokens(self) -> int:
         """The same; vectors have no tokens. At least 0."""
+
+class RerankRequest(TypedDict, total=False):
+    """Rerank request. Ours: not in the source specification."""
+    model: Required[str]
+    """A rerank model id; see the catalog. At least 1 character."""
+    query: Required[str]
+    """What the documents should be relevant to. At least 1 character."""
+    documents: Required[Sequence[RerankDocumentParam]]
+    """The documents, up to 1,000. 1 to 1000 items."""
+    top_n: int | None
+    """Length of the ranking. Without it, all documents are in the ranking. At least 1."""
+    return_documents: bool | None
+    """Whether each result has the text of its document. The gateway assumes false."""
+    max_tokens_per_doc: int | None
+    """Documents are cut off after this many tokens; not every provider supports it. At least 1."""
+
+RerankDocumentParam: TypeAlias = str | RerankTextDocumentParam | Record
+"""A document. Ours: not in the source specification."""
+
+class RerankTextDocumentParam(TypedDict, total=False):
+    """A document as an object. Further members pass through. Ours: not in the source specification."""
+    text: Required[str]
+    """Its text."""
+
+class RerankResponse(Record):
+    """The ranking of the documents. Ours: not in the source specification."""
+    @property
+    def id(self) -> str:
+        """Id of the response."""
+    @property
+    def model(self) -> str:
+        """Model id used."""
+    @property
+    def results(self) -> list[RerankResult]:
+        """The most relevant documents, the most relevant one first."""
+    @property
+    def usage(self) -> RerankUsage:
+        """Tokens of the query and the documents."""
+    @property
+    def meta(self) -> Mapping[str, Any] | None:
+        """What the provider says about the request, such as the units that it bills."""
+    def __iter__(self) -> Iterator[RerankResult]:  # type: ignore[override]
+        """The elements of `results`, not the names of the members."""
+
+class RerankResult(Record):
+    """A document's place in the ranking. Ours: not in the source specification."""
+    @property
+    def index(self) -> int:
+        """Index of the document in the request. At least 0."""
+    @property
+    def relevance_score(self) -> float:
+        """How relevant it is. Scores of different models are not comparable."""
+    @property
+    def document(self) -> RerankedDocument | None:
+        """A document, if return_documents is true."""
+
+class RerankedDocument(Record):
+    """A document, if return_documents is true. Ours: not in the source specification."""
+    @property
+    def text(self) -> str:
+        """Its text."""
+
+class RerankUsage(Record):
+    """Tokens of the query and the documents. Ours: not in the source specification."""
+    @property
+    def prompt_tokens(self) -> int | None:
+        """The same as total_tokens; not every provider states it. At least 0."""
+    @property
+    def total_tokens(self) -> int:
+        """All tokens that were read. At least 0."""
+
+class ModerationRequest(TypedDict, total=False):
+    """Moderation request. Ours: not in the source specification."""
+    model: str | None
+    """A moderation model id; see the catalog. Without it, the gateway uses the first one that the key
+    may use. At least 1 character.
+    """
+    input: Required[str | Sequence[str] | Sequence[ModerationPartParam]]
+    """What to judge - a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that are
+    judged together.
+    """
+
+ModerationPartParam: TypeAlias = ModerationTextPartParam | ModerationImagePartParam | Record
+"""One part of what is judged; unknown kinds pass through. Ours: not in the source specification."""
+
+class ModerationTextPartParam(TypedDict, total=False):
+    """Text. Ours: not in the source specification."""
+    type: Required[Literal["text"]]
+    """Kind of the part."""
+    text: Required[str]
+    """The text."""
+
+class ModerationImagePartParam(TypedDict, total=False):
+    """An image by URL or as a data URL. Ours: not in the source specification."""
+    type: Required[Literal["image_url"]]
+    """Kind of the part."""
+    image_url: Required[ModerationImageUrlParam | Record]
+    """Location of an image."""
+
+class ModerationImageUrlParam(TypedDict, total=False):
+    """Location of an image. Ours: not in the source specification."""
+    url: Required[str]
+    """URL or data URL."""
+
+class ModerationResponse(Record):
+    """The verdicts. Ours: not in the source specification."""
+    @property
+    def id(self) -> str:
+        """Id of the response."""
+    @property
+    def model(self) -> str:
+        """Model id used."""
+    @property
+    def results(self) -> list[ModerationResult]:
+        """One verdict per text of a list, in the order of the texts; otherwise one."""
+    def __iter__(self) -> Iterator[ModerationResult]:  # type: ignore[override]
+        """The elements of `results`, not the names of the members."""
+
+class ModerationResult(Record):
+    """A verdict. Ours: not in the source specification."""
+    @property
+    def flagged(self) -> bool:
+        """Whether the content is harmful in any category."""
+    @property
+    def categories(self) -> Mapping[str, bool]:
+        """Whether it is harmful in each category."""
+    @property
+    def category_scores(self) -> Mapping[str, float]:
+        """How likely that is, from 0 to 1."""
+    @property
+    def category_applied_input_types(self) -> Mapping[str, Any] | None:
+        """Which kinds of input each category was judged by, out of text and image. Not every provider
+        says it.
+        """
 
 class VideoGenerationRequest(TypedDict, total=False):
     """Video generation request. Source: section 2.6 of the specification."""

@@ -41,9 +41,10 @@ const UNLIKE: [&str; 3] = ["sagemaker", "watsonx", "replicate"];
 const BELOW_V1: [&str; 2] = ["ollama", "ollama_chat"];
 
 /// The provider of a model such as `openai/gpt-x`, and the provider's name for it. `parameters`: of the deployment; those that are
-/// part of the address are taken. Errors: why there is no counterpart.
+/// part of the address are taken. `makes`: the kind of the model, if it isn't text. Errors: why there is no counterpart.
 pub(super) fn provider(
     called: &str,
+    makes: Option<&str>,
     base: Option<&str>,
     parameters: &mut Section,
 ) -> Result<(ImportedProvider, String), String> {
@@ -56,8 +57,13 @@ pub(super) fn provider(
         "bedrock" => return bedrock(model, base, parameters),
         "vertex_ai" | "vertex_ai_beta" => return vertex(model, base, parameters),
         "cohere" | "cohere_chat" => {
-            let usual = preset("cohere").ok().and_then(|preset| preset.base_url()).unwrap_or_default();
-            return of_preset("cohere", usual, Some("COHERE_API_KEY"), model);
+            let name = if makes == Some("rerank") { "cohere-rerank" } else { "cohere" };
+            let usual = preset(name).ok().and_then(|preset| preset.base_url()).unwrap_or_default();
+            return of_preset(name, usual, Some("COHERE_API_KEY"), model);
+        }
+        "jina_ai" => {
+            let usual = preset("jina").ok().and_then(|preset| preset.base_url()).unwrap_or_default();
+            return of_preset("jina", usual, Some("JINA_AI_API_KEY"), model);
         }
         "azure_ai" => {
             let message = "the provider azure_ai has several request formats: add an upstream with provider = \"azure-openai\" for \

@@ -69,6 +69,28 @@ pub struct EmbeddingModel {
     pub source: &'static str,
 }
 
+/// A model that has an operation of its own and no limits.
+///
+/// ```
+/// use gatewright::catalog::PLAIN_MODELS;
+///
+/// let model = PLAIN_MODELS.iter().find(|model| model.id == "rerank_model_1").unwrap();
+/// assert_eq!(model.kind, "rerank");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlainModel {
+    /// Model id.
+    pub id: &'static str,
+    /// What it makes: `rerank` or `moderation`.
+    pub kind: &'static str,
+    /// Members whose value this gateway chose, in whole or in part, because the specification does not state
+    /// it.
+    pub ours: &'static [&'static str],
+    /// Sections of the specification that the values come from.
+    pub source: &'static str,
+}
+
 /// A video model and its limits; `None`: not stated.
 ///
 /// ```
@@ -232,6 +254,29 @@ pub static EMBEDDING_MODELS: &[EmbeddingModel] = &[
         id: "embedding_model_1",
         dimensions: 256,
         ours: &["id", "dimensions"],
+        source: "ours",
+    },
+];
+
+/// All models that have an operation of their own and no limits: rerank and moderation models.
+///
+/// ```
+/// use gatewright::catalog::PLAIN_MODELS;
+///
+/// let ids: Vec<_> = PLAIN_MODELS.iter().map(|model| model.id).collect();
+/// assert_eq!(ids[..2], ["rerank_model_1", "moderation_model_1"]);
+/// ```
+pub static PLAIN_MODELS: &[PlainModel] = &[
+    PlainModel {
+        id: "rerank_model_1",
+        kind: "rerank",
+        ours: &["id"],
+        source: "ours",
+    },
+    PlainModel {
+        id: "moderation_model_1",
+        kind: "moderation",
+        ours: &["id"],
         source: "ours",
     },
 ];

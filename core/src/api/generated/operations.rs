@@ -296,7 +296,7 @@ pub const CREATE_EMBEDDING: Operation = Operation {
     response: ResponseBody::Object,
     stream: StreamMode::Never,
     terminator: None,
-    protocol: Protocol::Embeddings,
+    protocol: Protocol::Plain,
     error_style: ErrorStyle::Standard,
     last_events: &[],
     models: Some(ModelKind::Embedding),
@@ -305,6 +305,74 @@ pub const CREATE_EMBEDDING: Operation = Operation {
     inference: Some("embeddings"),
     iterable: Some("data"),
     resource: "embeddings",
+    name: "create",
+    source: "ours",
+};
+
+/// Rerank documents: `POST /v1/rerank`. Ours: not in the source specification.
+///
+/// ```
+/// let operation = &gatewright::operations::CREATE_RERANK;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1/rerank"));
+/// assert_eq!(operation.qualified_name(), "rerank.create");
+/// ```
+pub const CREATE_RERANK: Operation = Operation {
+    id: "create_rerank",
+    method: Method::Post,
+    path: "/v1/rerank",
+    path_parameters: &[],
+    slashed_parameters: &[],
+    query_parameters: &[],
+    joined_query: &[],
+    header_parameters: &[],
+    fixed_query: &[],
+    has_body: true,
+    response: ResponseBody::Object,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Plain,
+    error_style: ErrorStyle::Standard,
+    last_events: &[],
+    models: Some(ModelKind::Rerank),
+    conversation: None,
+    webhook_url: None,
+    inference: Some("rerank"),
+    iterable: Some("results"),
+    resource: "rerank",
+    name: "create",
+    source: "ours",
+};
+
+/// Moderate content: `POST /v1/moderations`. Ours: not in the source specification.
+///
+/// ```
+/// let operation = &gatewright::operations::CREATE_MODERATION;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1/moderations"));
+/// assert_eq!(operation.qualified_name(), "moderations.create");
+/// ```
+pub const CREATE_MODERATION: Operation = Operation {
+    id: "create_moderation",
+    method: Method::Post,
+    path: "/v1/moderations",
+    path_parameters: &[],
+    slashed_parameters: &[],
+    query_parameters: &[],
+    joined_query: &[],
+    header_parameters: &[],
+    fixed_query: &[],
+    has_body: true,
+    response: ResponseBody::Object,
+    stream: StreamMode::Never,
+    terminator: None,
+    protocol: Protocol::Plain,
+    error_style: ErrorStyle::Standard,
+    last_events: &[],
+    models: Some(ModelKind::Moderation),
+    conversation: None,
+    webhook_url: None,
+    inference: Some("moderation"),
+    iterable: Some("results"),
+    resource: "moderations",
     name: "create",
     source: "ours",
 };
@@ -667,6 +735,8 @@ pub const ALL: &[&Operation] = &[
     &CREATE_MESSAGE,
     &COUNT_MESSAGE_TOKENS,
     &CREATE_EMBEDDING,
+    &CREATE_RERANK,
+    &CREATE_MODERATION,
     &LIST_MODELS,
     &RETRIEVE_MODEL,
     &GENERATE_CONTENT,
@@ -696,6 +766,8 @@ pub fn by_id(id: &str) -> Option<&'static Operation> {
         "create_message" => Some(&CREATE_MESSAGE),
         "count_message_tokens" => Some(&COUNT_MESSAGE_TOKENS),
         "create_embedding" => Some(&CREATE_EMBEDDING),
+        "create_rerank" => Some(&CREATE_RERANK),
+        "create_moderation" => Some(&CREATE_MODERATION),
         "list_models" => Some(&LIST_MODELS),
         "retrieve_model" => Some(&RETRIEVE_MODEL),
         "generate_content" => Some(&GENERATE_CONTENT),

@@ -5654,10 +5654,10 @@ pub struct Model {
     pub created: i64,
     /// The provider family.
     pub owned_by: String,
-    /// Output of the model: text, embedding, image or video. Not every server reports it.
+    /// What the model makes: text, embedding, rerank, moderation, image or video. Not every server reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The protocols that serve it, out of chat, responses, messages, native, embeddings and media. Not every server reports them.
+    /// The protocols that serve it, out of chat, responses, messages, native, embeddings, rerank, moderations and media. Not every server reports them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protocols: Vec<String>,
     #[serde(flatten)]
@@ -5687,6 +5687,263 @@ pub struct ModelList {
     pub data: Vec<Model>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+/// An image by URL or as a data URL.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::ModerationImagePart;
+///
+/// let json = r#"{ "type": "image_url", "image_url": { "url": "https://example.com/boat.png" } }"#;
+/// let part: ModerationImagePart = serde_json::from_str(json)?;
+/// assert_eq!(part.image_url.url, "https://example.com/boat.png");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ModerationImagePart {
+    /// Kind of the part.
+    #[serde(rename = "type")]
+    pub type_: ModerationImagePartType,
+    pub image_url: ModerationImageUrl,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the part.
+    ///
+    /// ```
+    /// use gatewright::types::ModerationImagePartType;
+    ///
+    /// assert_eq!(ModerationImagePartType::ImageUrl.as_str(), "image_url");
+    /// assert_eq!("image_url".parse::<ModerationImagePartType>()?, ModerationImagePartType::ImageUrl);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
+    ModerationImagePartType { ImageUrl = "image_url" }
+}
+/// Location of an image.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::ModerationImageUrl;
+///
+/// let url = ModerationImageUrl::new("https://example.com/boat.png");
+/// let json = serde_json::json!({ "url": "https://example.com/boat.png" });
+/// assert_eq!(serde_json::to_value(&url)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ModerationImageUrl {
+    /// URL or data URL.
+    pub url: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ModerationImageUrl;
+    ///
+    /// let url = ModerationImageUrl::new("https://example.com/boat.png");
+    /// assert_eq!(url.url, "https://example.com/boat.png");
+    /// ```
+    ModerationImageUrl: pub fn new(url: impl Into<String>);
+    extra,
+}
+/// One part of what is judged; unknown kinds pass through.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::ModerationPart;
+///
+/// let part = ModerationPart::new("text").with_text("Say hello.");
+/// let json = serde_json::json!({ "type": "text", "text": "Say hello." });
+/// assert_eq!(serde_json::to_value(&part)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ModerationPart {
+    /// Kind of the part.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// The text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_url: Option<ModerationImageUrl>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ModerationPart;
+    ///
+    /// let part = ModerationPart::new("text");
+    /// assert_eq!(part.type_, "text");
+    /// ```
+    ModerationPart: pub fn new(type_: impl Into<String>);
+    text, image_url, extra,
+}
+setters! { ModerationPart {
+    with_text(text: impl Into<String>),
+    with_image_url(image_url: ModerationImageUrl),
+} }
+/// Moderation request.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::ModerationRequest;
+///
+/// let request = ModerationRequest::new("A boat on a lake.").with_model("moderation_model_1");
+/// let json = serde_json::json!({ "input": "A boat on a lake.", "model": "moderation_model_1" });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ModerationRequest {
+    /// A moderation model id; see the catalog. Without it, the gateway uses the first one that the key may use.
+    ///
+    /// At least 1 character.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What to judge - a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that are judged together.
+    pub input: ModerationRequestInput,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ModerationRequest;
+    ///
+    /// let request = ModerationRequest::new("A boat on a lake.");
+    /// assert_eq!(serde_json::to_value(&request)?["input"], "A boat on a lake.");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    ModerationRequest: pub fn new(input: impl Into<ModerationRequestInput>);
+    model, extra,
+}
+setters! { ModerationRequest {
+    with_model(model: impl Into<String>),
+} }
+untagged! {
+    /// What to judge - a text, a list of up to 1,000 texts, or a list of up to 1,000 parts that are judged together.
+    ///
+    /// ```
+    /// use gatewright::types::{ModerationPart, ModerationRequestInput};
+    ///
+    /// let input = ModerationRequestInput::from("A boat on a lake.");
+    /// assert_eq!(serde_json::to_value(&input)?, "A boat on a lake.");
+    /// let input = ModerationRequestInput::from(vec!["A boat on a lake.".to_owned()]);
+    /// assert_eq!(serde_json::to_value(&input)?, serde_json::json!(["A boat on a lake."]));
+    /// let input = ModerationRequestInput::from(vec![ModerationPart::new("text").with_text("Say hello.")]);
+    /// assert_eq!(serde_json::to_value(&input)?, serde_json::json!([{ "type": "text", "text": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    ModerationRequestInput { Text(String), Texts(Vec<String>), Parts(Vec<ModerationPart>) }
+}
+/// The verdicts.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::ModerationResponse;
+///
+/// let json = r#"{
+///     "id": "modr-1",
+///     "model": "moderation_model_1",
+///     "results": [
+///         {
+///             "flagged": true,
+///             "categories": { "violence": true },
+///             "category_scores": { "violence": 0.75 }
+///         }
+///     ]
+/// }"#;
+/// let response: ModerationResponse = serde_json::from_str(json)?;
+/// assert_eq!(response.id, "modr-1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ModerationResponse {
+    /// Id of the response.
+    pub id: String,
+    /// Model id used.
+    pub model: String,
+    /// One verdict per text of a list, in the order of the texts; otherwise one.
+    pub results: Vec<ModerationResult>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// A verdict.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::ModerationResult;
+///
+/// let json = r#"{ "flagged": true, "categories": { "violence": true }, "category_scores": { "violence": 0.75 } }"#;
+/// let result: ModerationResult = serde_json::from_str(json)?;
+/// assert!(result.flagged);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ModerationResult {
+    /// Whether the content is harmful in any category.
+    pub flagged: bool,
+    /// Whether it is harmful in each category.
+    pub categories: IndexMap<String, bool>,
+    /// How likely that is, from 0 to 1.
+    pub category_scores: IndexMap<String, f64>,
+    /// Which kinds of input each category was judged by, out of text and image. Not every provider says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub category_applied_input_types: Option<Map<String, Value>>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// Text.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::ModerationTextPart;
+///
+/// let part: ModerationTextPart = serde_json::from_str(r#"{ "type": "text", "text": "Say hello." }"#)?;
+/// assert_eq!(part.text, "Say hello.");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct ModerationTextPart {
+    /// Kind of the part.
+    #[serde(rename = "type")]
+    pub type_: ModerationTextPartType,
+    /// The text.
+    pub text: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+closed_words! {
+    /// Kind of the part.
+    ///
+    /// ```
+    /// use gatewright::types::ModerationTextPartType;
+    ///
+    /// assert_eq!(ModerationTextPartType::Text.as_str(), "text");
+    /// assert_eq!("text".parse::<ModerationTextPartType>()?, ModerationTextPartType::Text);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
+    ModerationTextPartType { Text = "text" }
 }
 /// Data with its media type.
 ///
@@ -6808,6 +7065,236 @@ pub struct RequestViolation {
     /// Section of the specification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<String>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+untagged! {
+    /// A document.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```
+    /// use gatewright::types::{RerankDocument, RerankTextDocument};
+    ///
+    /// let document = RerankDocument::from("document");
+    /// assert_eq!(serde_json::to_value(&document)?, "document");
+    /// let document = RerankDocument::from(RerankTextDocument::new("A boat on a lake."));
+    /// assert_eq!(serde_json::to_value(&document)?, serde_json::json!({ "text": "A boat on a lake." }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    RerankDocument { Text(String), RerankTextDocument(RerankTextDocument) }
+}
+/// Rerank request.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::{RerankDocument, RerankRequest};
+///
+/// let request = RerankRequest::new(
+///     "rerank_model_1",
+///     "Which boats sail on a lake?",
+///     vec![
+///         RerankDocument::from("Interest rates of banks."),
+///         RerankDocument::from("A boat on a lake.")
+///     ],
+/// )
+/// .with_top_n(1);
+/// let json = serde_json::json!({
+///     "model": "rerank_model_1",
+///     "query": "Which boats sail on a lake?",
+///     "documents": ["Interest rates of banks.", "A boat on a lake."],
+///     "top_n": 1
+/// });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct RerankRequest {
+    /// A rerank model id; see the catalog.
+    ///
+    /// At least 1 character.
+    pub model: String,
+    /// What the documents should be relevant to.
+    ///
+    /// At least 1 character.
+    pub query: String,
+    /// The documents, up to 1,000.
+    ///
+    /// 1 to 1000 items.
+    pub documents: Vec<RerankDocument>,
+    /// Length of the ranking. Without it, all documents are in the ranking.
+    ///
+    /// At least 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_n: Option<i64>,
+    /// Whether each result has the text of its document.
+    ///
+    /// Default `false`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub return_documents: Option<bool>,
+    /// Documents are cut off after this many tokens; not every provider supports it.
+    ///
+    /// At least 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens_per_doc: Option<i64>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::{RerankDocument, RerankRequest};
+    ///
+    /// let request = RerankRequest::new(
+    ///     "rerank_model_1",
+    ///     "Which boats sail on a lake?",
+    ///     vec![
+    ///         RerankDocument::from("Interest rates of banks."),
+    ///         RerankDocument::from("A boat on a lake.")
+    ///     ],
+    /// );
+    /// assert_eq!(request.model, "rerank_model_1");
+    /// ```
+    RerankRequest: pub fn new(model: impl Into<String>, query: impl Into<String>, documents: Vec<RerankDocument>);
+    top_n, return_documents, max_tokens_per_doc, extra,
+}
+setters! { RerankRequest {
+    with_top_n(top_n: i64),
+    with_return_documents(return_documents: bool),
+    with_max_tokens_per_doc(max_tokens_per_doc: i64),
+} }
+/// The ranking of the documents.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::RerankResponse;
+///
+/// let json = r#"{
+///     "id": "rerank-1",
+///     "model": "rerank_model_1",
+///     "results": [{ "index": 1, "relevance_score": 0.72 }],
+///     "usage": { "total_tokens": 16 }
+/// }"#;
+/// let response: RerankResponse = serde_json::from_str(json)?;
+/// assert_eq!(response.id, "rerank-1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct RerankResponse {
+    /// Id of the response.
+    pub id: String,
+    /// Model id used.
+    pub model: String,
+    /// The most relevant documents, the most relevant one first.
+    pub results: Vec<RerankResult>,
+    pub usage: RerankUsage,
+    /// What the provider says about the request, such as the units that it bills.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// A document's place in the ranking.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::RerankResult;
+///
+/// let result: RerankResult = serde_json::from_str(r#"{ "index": 1, "relevance_score": 0.72 }"#)?;
+/// assert_eq!(result.index, 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct RerankResult {
+    /// Index of the document in the request.
+    ///
+    /// At least 0.
+    pub index: i64,
+    /// How relevant it is. Scores of different models are not comparable.
+    pub relevance_score: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub document: Option<RerankedDocument>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// A document as an object. Further members pass through.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::RerankTextDocument;
+///
+/// let document = RerankTextDocument::new("A boat on a lake.");
+/// assert_eq!(serde_json::to_value(&document)?, serde_json::json!({ "text": "A boat on a lake." }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct RerankTextDocument {
+    /// Its text.
+    pub text: String,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::RerankTextDocument;
+    ///
+    /// let document = RerankTextDocument::new("A boat on a lake.");
+    /// assert_eq!(document.text, "A boat on a lake.");
+    /// ```
+    RerankTextDocument: pub fn new(text: impl Into<String>);
+    extra,
+}
+/// Tokens of the query and the documents.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::RerankUsage;
+///
+/// let usage: RerankUsage = serde_json::from_str(r#"{ "total_tokens": 16 }"#)?;
+/// assert_eq!(usage.total_tokens, 16);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct RerankUsage {
+    /// The same as total_tokens; not every provider states it.
+    ///
+    /// At least 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_tokens: Option<i64>,
+    /// All tokens that were read.
+    ///
+    /// At least 0.
+    pub total_tokens: i64,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+/// A document, if return_documents is true.
+///
+/// Ours: not in the source specification.
+///
+/// ```
+/// use gatewright::types::RerankedDocument;
+///
+/// let document: RerankedDocument = serde_json::from_str(r#"{ "text": "A boat on a lake." }"#)?;
+/// assert_eq!(document.text, "A boat on a lake.");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
+#[cfg_attr(test, derive(::schemars::JsonSchema))]
+pub struct RerankedDocument {
+    /// Its text.
+    pub text: String,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -9345,7 +9832,9 @@ crate::api::schemas::schemas! {
     NativeFunctionCallingConfig, NativeGenerationConfigResponseMimeType, NativeGenerationConfig,
     NativeSchema, GenerateContentResponse, NativeCandidateFinishReason, NativeCandidate, NativeUsage,
     CountTokensRequest, CountTokensResponse, NativeModelList, NativeModel, EmbeddingRequest,
-    EmbeddingResponse, Embedding, EmbeddingVector, EmbeddingUsage, VideoGenerationRequest, VideoTaskStatus,
-    VideoTask, VideoOutputFormat, VideoOutput, VideoError, ImageGenerationRequest, ImageGenerationResponse,
-    Image,
+    EmbeddingResponse, Embedding, EmbeddingVector, EmbeddingUsage, RerankRequest, RerankDocument,
+    RerankTextDocument, RerankResponse, RerankResult, RerankedDocument, RerankUsage, ModerationRequest,
+    ModerationPart, ModerationTextPart, ModerationImagePart, ModerationImageUrl, ModerationResponse,
+    ModerationResult, VideoGenerationRequest, VideoTaskStatus, VideoTask, VideoOutputFormat, VideoOutput,
+    VideoError, ImageGenerationRequest, ImageGenerationResponse, Image,
 }

@@ -66,6 +66,34 @@ impl Client {
         Embeddings { client: self }
     }
 
+    /// The operations of `rerank`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let rerank = client.rerank();
+    /// # _ = rerank;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
+    pub fn rerank(&self) -> Rerank<'_> {
+        Rerank { client: self }
+    }
+
+    /// The operations of `moderations`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let moderations = client.moderations();
+    /// # _ = moderations;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
+    pub fn moderations(&self) -> Moderations<'_> {
+        Moderations { client: self }
+    }
+
     /// The operations of `models`.
     ///
     /// ```
@@ -567,6 +595,90 @@ impl Embeddings<'_> {
     /// ```
     pub async fn create(&self, body: &types::EmbeddingRequest) -> Result<Response<types::EmbeddingResponse>, Error> {
         TypedCall::new(self.client, &operations::CREATE_EMBEDDING).body(body).value().await
+    }
+}
+
+/// The operations of `rerank`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let rerank = client.rerank();
+/// # _ = rerank;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Rerank<'c> {
+    pub(crate) client: &'c Client,
+}
+
+impl Rerank<'_> {
+    /// Rerank documents.
+    ///
+    /// Scores how relevant each document is to a query. The response lists the documents by their indexes,
+    /// the most relevant one first. An addition of this gateway.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "rerank_model_1",
+    ///   "query": "Which boats sail on a lake?",
+    ///   "documents": [
+    ///     "Interest rates of banks.",
+    ///     "A boat on a lake."
+    ///   ],
+    ///   "top_n": 1
+    /// }))?;
+    /// let answer = client.rerank().create(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn create(&self, body: &types::RerankRequest) -> Result<Response<types::RerankResponse>, Error> {
+        TypedCall::new(self.client, &operations::CREATE_RERANK).body(body).value().await
+    }
+}
+
+/// The operations of `moderations`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let moderations = client.moderations();
+/// # _ = moderations;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Moderations<'c> {
+    pub(crate) client: &'c Client,
+}
+
+impl Moderations<'_> {
+    /// Moderate content.
+    ///
+    /// Judges whether texts and images are harmful, by categories. The response has one verdict per text of a
+    /// list, and one for a list of parts. Which categories there are depends on the provider. An addition of
+    /// this gateway.
+    ///
+    /// Ours: not in the source specification.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let body = serde_json::from_value(serde_json::json!({
+    ///   "model": "moderation_model_1",
+    ///   "input": "A boat on a lake."
+    /// }))?;
+    /// let answer = client.moderations().create(&body).await?;
+    /// println!("{answer:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn create(&self, body: &types::ModerationRequest) -> Result<Response<types::ModerationResponse>, Error> {
+        TypedCall::new(self.client, &operations::CREATE_MODERATION).body(body).value().await
     }
 }
 

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::words::brief;
 use super::{UNSUPPORTED, Violation, integer};
 use crate::api::catalog::{
-    EMBEDDING_MODELS, EmbeddingModel, FAMILIES, IMAGE_MODELS, ImageModel, TEXT_MODELS, TextModel,
-    VIDEO_MODELS, VideoModel,
+    EMBEDDING_MODELS, EmbeddingModel, FAMILIES, IMAGE_MODELS, ImageModel, PLAIN_MODELS, PlainModel,
+    TEXT_MODELS, TextModel, VIDEO_MODELS, VideoModel,
 };
 use crate::api::operation::{ModelKind, Operation, Protocol};
 use crate::api::operations;
@@ -32,7 +32,7 @@ pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
                 check_video(model, body, &mut violations);
             }
         }
-        Some(ModelKind::Text) | None => {}
+        Some(ModelKind::Text | ModelKind::Rerank | ModelKind::Moderation) | None => {}
     }
     violations
 }
@@ -51,6 +51,7 @@ fn named(body: &Value) -> Option<&str> {
 enum Model {
     Text(&'static TextModel),
     Embedding,
+    Plain(ModelKind),
     Video,
     Image,
 }
@@ -63,6 +64,9 @@ impl Model {
         if EMBEDDING_MODELS.iter().any(|model| model.id == id) {
             return Some(Self::Embedding);
         }
+        if let Some(model) = PLAIN_MODELS.iter().find(|model| model.id == id) {
+            return Some(Self::Plain(plain_kind(model)));
+        }
         if VIDEO_MODELS.iter().any(|model| model.id == id) {
             return Some(Self::Video);
         }
@@ -73,10 +77,16 @@ impl Model {
         match self {
             Self::Text(_) => ModelKind::Text,
             Self::Embedding => ModelKind::Embedding,
+            Self::Plain(kind) => *kind,
             Self::Video => ModelKind::Video,
             Self::Image => ModelKind::Image,
         }
     }
+}
+
+/// What a model without limits makes.
+fn plain_kind(model: &PlainModel) -> ModelKind {
+    if model.kind == "rerank" { ModelKind::Rerank } else { ModelKind::Moderation }
 }
 
 /// The violation if an operation does not serve a model of the catalog, naming the endpoint that does. None if it
@@ -105,6 +115,8 @@ pub fn wrong_endpoint(operation: &Operation, id: &str) -> Option<Violation> {
         other if other.kind() == kind => return None,
         Model::Text(_) => ("a text model".to_owned(), "4"),
         Model::Embedding => ("an embedding model".to_owned(), "ours"),
+        Model::Plain(ModelKind::Rerank) => ("a rerank model".to_owned(), "ours"),
+        Model::Plain(_) => ("a moderation model".to_owned(), "ours"),
         Model::Video => ("a video model".to_owned(), "4, 2.9"),
         Model::Image => ("an image model".to_owned(), "4, 2.10"),
     };
@@ -125,7 +137,7 @@ fn serves(model: &TextModel, protocol: Protocol) -> bool {
         Protocol::Responses => "responses",
         Protocol::Messages => "messages",
         Protocol::Native => "native",
-        Protocol::Embeddings | Protocol::Media | Protocol::Models => return false,
+        Protocol::Plain | Protocol::Media | Protocol::Models => return false,
     };
     FAMILIES.iter().any(|family| family.id == model.family && family.protocols.contains(&name))
 }
@@ -272,6 +284,8 @@ mod tests {
             (operations::CREATE_MESSAGE, "video_model_1", "/v1/videos/generations"),
             (operations::GENERATE_CONTENT, "image_model_1", "/v1/images/generations"),
             (operations::CREATE_CHAT_COMPLETION, "embedding_model_1", "/v1/embeddings"),
+            (operations::CREATE_EMBEDDING, "rerank_model_1", "/v1/rerank"),
+            (operations::CREATE_RERANK, "moderation_model_1", "/v1/moderations"),
             (operations::CREATE_EMBEDDING, "model-sol", "/v1/chat/completions"),
         ] {
             let said = said(operation, id).unwrap_or_default();
@@ -284,6 +298,8 @@ mod tests {
             (operations::COUNT_MESSAGE_TOKENS, "model-breeze"),
             (operations::GENERATE_CONTENT, "model-breeze"),
             (operations::CREATE_EMBEDDING, "embedding_model_1"),
+            (operations::CREATE_RERANK, "rerank_model_1"),
+            (operations::CREATE_MODERATION, "moderation_model_1"),
             (operations::CREATE_VIDEO, "video_model_1"),
             (operations::CREATE_IMAGE, "image_model_5"),
             (operations::CREATE_IMAGE, "a-model-that-is-not-in-the-catalog"),

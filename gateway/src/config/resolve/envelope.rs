@@ -79,7 +79,7 @@ impl ConfigResolver<'_> {
 
 /// Why a path is useless for this kind of upstream.
 fn out_of_place(kind: Kind, key: &str) -> Option<&'static str> {
-    let is_text = !matches!(key, "embeddings" | "images" | "videos");
+    let is_text = !matches!(key, "embeddings" | "rerank" | "moderations" | "images" | "videos");
     match kind {
         Kind::Simulator => Some("the simulator is part of the gateway and has no paths"),
         Kind::Gatewright => Some("another gateway always has the paths of the protocols"),
@@ -90,6 +90,9 @@ fn out_of_place(kind: Kind, key: &str) -> Option<&'static str> {
         Kind::Converse if key == "count_tokens" => Some("the kind converse counts no tokens"),
         Kind::Messages | Kind::Converse if key == "embeddings" => {
             Some("this kind does not support embeddings")
+        }
+        Kind::Messages | Kind::Native | Kind::Converse if matches!(key, "rerank" | "moderations") => {
+            Some("this kind supports neither rankings nor moderations")
         }
         Kind::Messages | Kind::Native | Kind::Converse if !is_text && key != "embeddings" => {
             Some("this kind supports neither images nor videos")

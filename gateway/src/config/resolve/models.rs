@@ -117,7 +117,7 @@ impl ConfigResolver<'_> {
         }
         let family = file.family.unwrap_or_else(|| match kind {
             ModelKind::Text => family(&id, spoken.first().copied().flatten()).to_owned(),
-            ModelKind::Embedding | ModelKind::Image | ModelKind::Video => MEDIA_FAMILY.to_owned(),
+            _ => MEDIA_FAMILY.to_owned(),
         });
         let mut model =
             ModelConfig { aliases: file.aliases, kind, limits, ..ModelConfig::of(id, family, targets) };
@@ -134,6 +134,7 @@ impl ConfigResolver<'_> {
             match kind {
                 ModelKind::Text => Vec::new(),
                 ModelKind::Embedding => catalog::EMBEDDING_MODELS.iter().map(|model| model.id).collect(),
+                ModelKind::Rerank | ModelKind::Moderation => Vec::new(),
                 ModelKind::Image => catalog::IMAGE_MODELS.iter().map(|model| model.id).collect(),
                 ModelKind::Video => catalog::VIDEO_MODELS.iter().map(|model| model.id).collect(),
             }
@@ -151,6 +152,7 @@ impl ConfigResolver<'_> {
                 Some(ModelKind::Text) => {
                     "is only for embedding, image and video models, but this is a text model".to_owned()
                 }
+                _ if known.is_empty() => format!("is not for {} models: they have no limits", kind.name()),
                 _ => format!("must be a model of the catalog: {}", known.join(", ")),
             };
             self.wrong(at.to("limits"), message);
@@ -236,11 +238,9 @@ fn known_models(upstreams: &IndexMap<String, file::Upstream>) -> IndexMap<String
     for (name, upstream) in upstreams {
         let preset = upstream.provider.as_ref().and_then(|provider| preset(&provider.0).ok());
         let Some(preset) = preset else { continue };
-        let text = preset.models.iter().map(|id| (id, None));
-        let embedding = preset.embedding_models.iter().map(|id| (id, Some(ModelKind::Embedding)));
-        for (id, kind) in text.chain(embedding) {
-            let model = models.entry(id.clone()).or_default();
-            model.kind = kind;
+        for (kind, id) in preset.all_models() {
+            let model = models.entry(id.to_owned()).or_default();
+            model.kind = Some(kind).filter(|kind| *kind != ModelKind::Text);
             let order = u32::try_from(model.targets.len()).ok();
             model.targets.push(file::Target { upstream: name.clone(), order, ..file::Target::default() });
         }

@@ -1,27 +1,22 @@
-//! Embeddings: the request for an upstream of the native protocol, and the answers of both forms. An answer that is as the client
-//! wants it passes through with the client's name for the model. Others are completed: servers ignore `encoding_format`, omit
-//! the usage or the positions, or return the vectors in another order. Vectors stay text unless their encoding changes.
+//! Embeddings: the request for an upstream of the native protocol, and the answers of both forms. Servers ignore `encoding_format`,
+//! omit the usage or the positions, or return the vectors in another order. Vectors stay text unless their encoding changes.
 
 use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use bytes::Bytes;
 use gatewright::ErrorCode;
-use gatewright::redact::Redactor;
 use gatewright_protocol::conversation::{Protocol, Usage};
-use gatewright_protocol::lazy_json::{items, members, place, spliced, string};
+use gatewright_protocol::lazy_json::{items, members, string};
 use gatewright_protocol::{EmbeddingsCodec, EncodedRequest, ProviderEmbeddings};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::document::MAX_BYTES;
-use super::failure::AttemptFailure;
-use crate::bounds::memory_budget::{Reservation, ReservationError};
+use super::{AnswerForm, AnswerHead, Answered, Passed, Unusable, of_input, take};
+use crate::bounds::memory_budget::Reservation;
+use crate::relay::document::MAX_BYTES;
 use crate::wire::ApiError;
 
-/// The status of an answer whose body contains an error.
-const SUCCEEDED: u16 = 200;
 /// How much memory another encoding takes at most, in sizes of the answer. Three bytes of base64 become a number of up to 15.
 const GROWTH: usize = 4;
 /// Maximum number of numbers of a vector whose encoding changes.
@@ -48,7 +43,7 @@ impl EmbeddingForm {
 }
 
 /// The request in the form of an upstream's protocol. Errors: it has tokens.
-pub(super) fn written(
+pub(in crate::relay) fn written(
     protocol: Protocol,
     codec: EmbeddingsCodec,
     request: &Value,
@@ -60,43 +55,6 @@ pub(super) fn written(
             format!("the model's provider, of the kind {kind}, cannot embed tokens; send input as text");
         ApiError::new(&ErrorCode::INVALID_VALUE, message).param("input")
     })
-}
-
-/// How to pass on an answer.
-pub(super) struct Answered<'a> {
-    /// The upstream's protocol.
-    pub(super) from: Protocol,
-    pub(super) form: EmbeddingForm,
-    /// The client's name for the model.
-    pub(super) model: &'a str,
-    /// Estimated tokens of the inputs, if the upstream doesn't count them.
-    pub(super) input: u64,
-}
-
-/// Why an answer can't be passed on.
-enum Unusable {
-    /// What is wrong with it.
-    Broken(String),
-    /// There is no memory for it in the client's form.
-    NoRoom(ReservationError),
-}
-
-impl From<&str> for Unusable {
-    fn from(what: &str) -> Self {
-        Self::Broken(what.to_owned())
-    }
-}
-
-impl From<String> for Unusable {
-    fn from(what: String) -> Self {
-        Self::Broken(what)
-    }
-}
-
-impl From<ReservationError> for Unusable {
-    fn from(why: ReservationError) -> Self {
-        Self::NoRoom(why)
-    }
 }
 
 /// A vector of an answer.
@@ -111,119 +69,64 @@ struct Entry<'a> {
     is_whole: bool,
 }
 
-impl Answered<'_> {
-    /// The document for the client, and its usage if the upstream reports it. `share`: holds the memory of the document. Errors: the
-    /// upstream reports an error, or doesn't answer with a vector for each input.
-    pub(super) fn by(
-        &self,
-        document: &Bytes,
-        redactor: &Redactor,
-        share: &mut Reservation,
-    ) -> Result<(Bytes, Option<Usage>), AttemptFailure> {
-        let taken = share.bytes();
-        let text =
-            std::str::from_utf8(document).map_err(|_| AttemptFailure::broken("is not text", redactor))?;
-        let passed = match self.from.embeddings() {
-            Some(codec) => self.translated(codec, text, share),
-            None => self.relayed(document, text, share),
-        };
-        let (passed, usage) = passed.map_err(|unusable| {
-            let why = match unusable {
-                Unusable::Broken(why) => why,
-                Unusable::NoRoom(why) => return AttemptFailure::no_room(why, redactor),
-            };
-            let mut error = false;
-            _ = members(text, |name, value| error |= name == "error" && value.get() != "null");
-            if error {
-                AttemptFailure::of_event(self.from.failure_in(SUCCEEDED, document), redactor)
-            } else {
-                AttemptFailure::broken(&why, redactor)
-            }
-        })?;
-        let is_same = passed.as_ptr() == document.as_ptr();
-        share
-            .hold(if is_same { taken } else { passed.len() })
-            .map_err(|why| AttemptFailure::no_room(why, redactor))?;
-        Ok((passed, usage))
+impl AnswerForm for EmbeddingForm {
+    fn names(&self) -> &'static [&'static str] {
+        &["data"]
     }
 
-    /// The answer of an upstream of the client's protocol. Errors: what is wrong with it.
-    fn relayed(
+    fn noun(&self) -> &'static str {
+        "embeddings"
+    }
+
+    fn most(&self) -> usize {
+        self.vectors
+    }
+
+    fn list(
         &self,
-        document: &Bytes,
-        text: &str,
+        listed: &[&RawValue],
+        size: usize,
         share: &mut Reservation,
-    ) -> Result<(Bytes, Option<Usage>), Unusable> {
-        let (mut data, mut usage, mut model, mut object) = (None, None, None, None);
-        members(text, |name, value| match name {
-            "data" => data = Some(value),
-            "usage" => usage = Some(value),
-            "model" => model = Some(value),
-            "object" => object = Some(value),
-            _ => {}
-        })
-        .map_err(|_| "is not a JSON object")?;
-        let data = data.ok_or("has no list of embeddings")?;
-        let wanted = self.form.vectors;
-        let listed = items(data.get(), wanted)
-            .map_err(|_| format!("has data that are not a list of {wanted} embeddings"))?;
-        let entries = listed.into_iter().map(Entry::read).collect::<Result<Vec<_>, _>>()?;
+    ) -> Result<Option<String>, Unusable> {
+        let entries = listed.iter().map(|item| Entry::read(item)).collect::<Result<Vec<_>, _>>()?;
         let entries = self.in_order(entries)?;
-        self.reserve(&entries, text, share)?;
-        let told = usage.and_then(|usage| {
-            let counts = Protocol::Chat.usage_in(usage, Usage::default())?;
-            (counts.input.is_some() && has_total(usage)).then_some(counts)
-        });
-        let rewritten = (!entries.iter().enumerate().all(|(index, entry)| self.is_as_wanted(entry, index)))
-            .then(|| self.list_of(&entries))
-            .transpose()?;
-        let name = Value::from(self.model).to_string();
-        let counts = self.usage(told.as_ref());
-        let mut edits = Vec::new();
-        let mut added = String::new();
-        let mut set = |present: Option<&RawValue>, name: &str, value: &str| match present {
-            Some(present) => edits.push((place(text, present), value.to_owned())),
-            None => _ = write!(added, ",\"{name}\":{value}"),
-        };
-        if let Some(list) = rewritten {
-            set(Some(data), "data", &list);
+        take(share, self.room(size, &entries))?;
+        if entries.iter().enumerate().all(|(index, entry)| self.is_as_wanted(entry, index)) {
+            return Ok(None);
         }
-        if told.is_none() {
-            set(usage, "usage", &counts);
-        }
-        if model.is_none_or(|model| model.get() != name) {
-            set(model, "model", &name);
-        }
-        if object.is_none_or(|object| object.get() != "\"list\"") {
-            set(object, "object", "\"list\"");
-        }
-        let end = text.rfind('}').ok_or("is not a JSON object")?;
-        edits.push((end..end, added));
-        edits.retain(|(range, new)| !(range.is_empty() && new.is_empty()));
-        edits.sort_by_key(|(range, _)| range.start);
-        let edits: Vec<_> = edits.iter().map(|(range, new)| (range.clone(), new.as_bytes())).collect();
-        Ok((spliced(document, &edits), told.map(of_input)))
+        Ok(Some(self.list_of(&entries)?))
     }
 
-    /// The answer of an upstream of the native protocol. Errors: what is wrong with it.
-    fn translated(
+    fn head(&self) -> AnswerHead {
+        AnswerHead::Object("list")
+    }
+
+    fn translated(&self, answered: &Answered<'_>, text: &str, share: &mut Reservation) -> Option<Passed> {
+        answered.from.embeddings().map(|codec| self.native(codec, answered, text, share))
+    }
+}
+
+impl EmbeddingForm {
+    /// The answer of an upstream of the native protocol.
+    fn native(
         &self,
         codec: EmbeddingsCodec,
+        answered: &Answered<'_>,
         text: &str,
         share: &mut Reservation,
-    ) -> Result<(Bytes, Option<Usage>), Unusable> {
+    ) -> Passed {
         let ProviderEmbeddings { vectors, input_tokens, extra } =
-            (codec.answer)(text, self.form.vectors).map_err(|malformed| malformed.0)?;
+            (codec.answer)(text, self.vectors).map_err(|malformed| malformed.0)?;
         let entries =
             vectors.into_iter().map(|vector| Entry { item: None, index: None, vector, is_whole: false });
         let entries = self.in_order(entries.collect())?;
-        self.reserve(&entries, text, share)?;
+        take(share, self.room(text.len(), &entries))?;
         let told = input_tokens.map(|input| Usage { input: Some(input), ..Usage::default() });
         let mut written = format!(
             "{{\"object\":\"list\",\"data\":{},\"model\":{},\"usage\":{}",
             self.list_of(&entries)?,
-            Value::from(self.model),
-            self.usage(told.as_ref())
+            Value::from(answered.model),
+            answered.usage(told.as_ref())
         );
         let extra: Vec<String> =
             extra.iter().map(|(at, value)| format!("{}:{}", Value::from(&**at), value.get())).collect();
@@ -234,21 +137,15 @@ impl Answered<'_> {
         Ok((written.into(), told.map(of_input)))
     }
 
-    /// Reserves the memory of the document for the client, beside the upstream's.
-    fn reserve(
-        &self,
-        entries: &[Entry<'_>],
-        text: &str,
-        share: &mut Reservation,
-    ) -> Result<(), ReservationError> {
-        let changes = entries.iter().any(|entry| is_base64(entry.vector) != self.form.base64);
-        let growth = if changes { GROWTH } else { 1 };
-        share.hold(share.bytes().saturating_add((growth * text.len()).min(MAX_BYTES)))
+    /// The memory of the list for the client. `size`: of the answer, in bytes.
+    fn room(&self, size: usize, entries: &[Entry<'_>]) -> usize {
+        let changes = entries.iter().any(|entry| is_base64(entry.vector) != self.base64);
+        if changes { GROWTH * size } else { size }
     }
 
     /// The vectors in the order of the inputs. Errors: there is not one for each.
     fn in_order<'e>(&self, mut entries: Vec<Entry<'e>>) -> Result<Vec<Entry<'e>>, String> {
-        let (found, wanted) = (entries.len(), self.form.vectors);
+        let (found, wanted) = (entries.len(), self.vectors);
         if found != wanted {
             return Err(format!("has {found} embeddings for {wanted} inputs"));
         }
@@ -261,7 +158,7 @@ impl Answered<'_> {
     }
 
     fn is_as_wanted(&self, entry: &Entry<'_>, index: usize) -> bool {
-        entry.is_whole && entry.index == Some(index) && is_base64(entry.vector) == self.form.base64
+        entry.is_whole && entry.index == Some(index) && is_base64(entry.vector) == self.base64
     }
 
     /// The list for the client. Errors: a vector is not what it should be, or the list is too long.
@@ -272,7 +169,7 @@ impl Answered<'_> {
                 list.push(',');
             }
             _ = write!(list, "{{\"object\":\"embedding\",\"index\":{index},\"embedding\":");
-            match (is_base64(entry.vector), self.form.base64) {
+            match (is_base64(entry.vector), self.base64) {
                 (false, true) => push_base64(&mut list, entry.vector)?,
                 (true, false) => push_numbers(&mut list, entry.vector)?,
                 _ => list.push_str(entry.vector.get()),
@@ -292,12 +189,6 @@ impl Answered<'_> {
         }
         list.push(']');
         Ok(list)
-    }
-
-    /// The usage for the client.
-    fn usage(&self, told: Option<&Usage>) -> String {
-        let input = told.and_then(|usage| usage.input).unwrap_or(self.input);
-        format!("{{\"prompt_tokens\":{input},\"total_tokens\":{input}}}")
     }
 }
 
@@ -319,19 +210,6 @@ impl<'a> Entry<'a> {
 
 fn is_base64(vector: &RawValue) -> bool {
     vector.get().starts_with('"')
-}
-
-/// Vectors have no tokens.
-fn of_input(usage: Usage) -> Usage {
-    Usage { output: Some(0), ..usage }
-}
-
-fn has_total(usage: &RawValue) -> bool {
-    let mut has_total = false;
-    _ = members(usage.get(), |name, value| {
-        has_total |= name == "total_tokens" && value.get().parse::<u64>().is_ok();
-    });
-    has_total
 }
 
 /// Appends numbers as base64 of 32-bit floats.
@@ -379,17 +257,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::bounds::memory_budget::MemoryBudget;
+    use crate::relay::plain::tests::fits;
 
     fn passed(from: Protocol, form: (usize, bool), document: &str) -> Result<(String, Option<u64>), String> {
         let form = EmbeddingForm { vectors: form.0, base64: form.1 };
-        let answered = Answered { from, form, model: "mine", input: 9 };
-        let mut share = MemoryBudget::new(MAX_BYTES).share();
-        let read =
-            answered.by(&Bytes::copy_from_slice(document.as_bytes()), &Redactor::default(), &mut share);
-        let (document, usage) = read.map_err(|fault| fault.failure().message.clone())?;
-        let text = String::from_utf8(document.to_vec()).expect("text");
-        Ok((text, usage.and_then(|usage| usage.input)))
+        crate::relay::plain::tests::passed(from, &form, document)
     }
 
     fn value(from: Protocol, form: (usize, bool), document: &str) -> (Value, Option<u64>) {
@@ -450,12 +322,9 @@ mod tests {
             (true, of("\"AACAPg==\"", "[2]"), GROWTH),
         ] {
             let form = EmbeddingForm { vectors: 2, base64 };
-            let answered = Answered { from: Protocol::Chat, form, model: "mine", input: 9 };
             let room = growth * document.len();
-            for (room, fits) in [(room, true), (room - 1, false)] {
-                let mut share = MemoryBudget::new(room).share();
-                let passed = answered.relayed(&document.clone().into(), &document, &mut share);
-                assert_eq!(!matches!(passed, Err(Unusable::NoRoom(_))), fits, "{document}: {room}");
+            for (room, is_enough) in [(room, true), (room - 1, false)] {
+                assert_eq!(fits(&form, &document, room), is_enough, "{document}: {room}");
             }
         }
     }

@@ -66,6 +66,18 @@ async fn create_embedding(theirs: &client::Client, ours: &gatewright::Client, ar
     _ = ours.embeddings().create(&body_argument).await;
 }
 
+async fn create_rerank(theirs: &client::Client, ours: &gatewright::Client, arguments: &Arguments) {
+    let body_argument: types::RerankRequest = arguments.body(&[]);
+    _ = theirs.create_rerank(&body_argument).await;
+    _ = ours.rerank().create(&body_argument).await;
+}
+
+async fn create_moderation(theirs: &client::Client, ours: &gatewright::Client, arguments: &Arguments) {
+    let body_argument: types::ModerationRequest = arguments.body(&[]);
+    _ = theirs.create_moderation(&body_argument).await;
+    _ = ours.moderations().create(&body_argument).await;
+}
+
 async fn list_models(theirs: &client::Client, ours: &gatewright::Client, arguments: &Arguments) {
     _ = theirs.list_models().await;
     _ = ours.models().list().await;
@@ -133,6 +145,8 @@ pub(crate) const CALLS: &[crate::Call] = &[
     crate::Call { id: "create_message", parameters: &[], example: r####"{"model":"model-breeze","max_tokens":64,"messages":[{"role":"user","content":"Say hello."}]}"####, send: |theirs, ours, arguments| Box::pin(create_message(theirs, ours, arguments)) },
     crate::Call { id: "count_message_tokens", parameters: &[], example: r####"{"model":"model-breeze","messages":[{"role":"user","content":"How long is this?"}]}"####, send: |theirs, ours, arguments| Box::pin(count_message_tokens(theirs, ours, arguments)) },
     crate::Call { id: "create_embedding", parameters: &[], example: r####"{"model":"embedding_model_1","input":"A boat on a lake.","dimensions":8}"####, send: |theirs, ours, arguments| Box::pin(create_embedding(theirs, ours, arguments)) },
+    crate::Call { id: "create_rerank", parameters: &[], example: r####"{"model":"rerank_model_1","query":"Which boats sail on a lake?","documents":["Interest rates of banks.","A boat on a lake."],"top_n":1}"####, send: |theirs, ours, arguments| Box::pin(create_rerank(theirs, ours, arguments)) },
+    crate::Call { id: "create_moderation", parameters: &[], example: r####"{"model":"moderation_model_1","input":"A boat on a lake."}"####, send: |theirs, ours, arguments| Box::pin(create_moderation(theirs, ours, arguments)) },
     crate::Call { id: "list_models", parameters: &[], example: r####"{}"####, send: |theirs, ours, arguments| Box::pin(list_models(theirs, ours, arguments)) },
     crate::Call { id: "retrieve_model", parameters: &["model"], example: r####"{"model":"model-luna"}"####, send: |theirs, ours, arguments| Box::pin(retrieve_model(theirs, ours, arguments)) },
     crate::Call { id: "generate_content", parameters: &["model"], example: r####"{"model":"model-luna","contents":[{"parts":[{"text":"Say hello."}]}]}"####, send: |theirs, ours, arguments| Box::pin(generate_content(theirs, ours, arguments)) },

@@ -63,7 +63,9 @@ impl ChatProtocol {
             conversation.map_err(|error| Failure::Usage(format!("the request cannot be sent: {error}")))?;
         let defaults = Defaults { max_tokens: DEFAULT_MAX_TOKENS, ..Defaults::default() };
         let EncodedRequest { body, dropped } = self.protocol().request_out(&conversation, defaults);
-        match dropped.first() {
+        // A gateway ends such an answer itself; a request of the protocol can't ask for it.
+        let stop = conversation.stop.first().filter(|_| !self.protocol().rules().stop_sequences);
+        match dropped.first().or(stop.map(|stop| &stop.at)) {
             None => Ok(body),
             Some(lost) => Err(self.cannot_express(lost)),
         }
@@ -78,7 +80,7 @@ impl ChatProtocol {
         };
         let name = self.protocol().name();
         Failure::Usage(format!(
-            "the {name} protocol has no equivalent of --{flag}: leave it out, or choose another --protocol"
+            "the {name} protocol has no form for this --{flag}: leave it out, or choose another --protocol"
         ))
     }
 
@@ -114,11 +116,11 @@ mod tests {
     fn request_is_written_in_each_protocol() {
         let messages = vec![ChatMessage::system("Be brief."), ChatMessage::user("Say hello.")];
         let mut request = ChatCompletionRequest::new("model-sol", messages);
-        request.max_tokens = Some(9);
+        request.max_tokens = Some(100);
         request.reasoning_effort = Some(ChatCompletionRequestReasoningEffort::from("low"));
         for (protocol, texts) in [
             (ChatProtocol::Chat, ["/messages/0/content", "/messages/1/content"]),
-            (ChatProtocol::Responses, ["/input/0/content", "/input/1/content"]),
+            (ChatProtocol::Responses, ["/instructions", "/input/0/content"]),
             (ChatProtocol::Messages, ["/system", "/messages/0/content"]),
             (ChatProtocol::Native, ["/systemInstruction/parts/0/text", "/contents/0/parts/0/text"]),
         ] {
@@ -137,7 +139,7 @@ mod tests {
         let failure = ChatProtocol::Responses.call(&request, false).expect_err("responses has no stop");
         assert_eq!(
             failure.message(),
-            "the responses protocol has no equivalent of --stop: leave it out, or choose another --protocol"
+            "the responses protocol has no form for this --stop: leave it out, or choose another --protocol"
         );
         assert_eq!(body(ChatProtocol::Messages, &request)["stop_sequences"], json!(["END"]));
     }

@@ -185,7 +185,7 @@ fn each_protocol_answers() {
         assert!(document[member].is_array(), "{protocol}: {document}");
     }
     let message = gateway.complained(2, &["chat", "--protocol", "responses", "--stop", "x", "hi"]);
-    assert!(message.contains("the responses protocol has no equivalent of --stop"), "{message}");
+    assert!(message.contains("the responses protocol has no form for this --stop"), "{message}");
     let message = gateway.complained(2, &["chat", "--protocol", "chatt", "hi"]);
     assert!(message.contains("[possible values: chat, responses, messages, native]"), "{message}");
 }

@@ -1,56 +1,13 @@
-//! Emits progenitor's client, and a call of each operation by it and by ours: `tests/oracle` compares the requests of both.
+//! Emits a call of each operation by progenitor's client and by ours: `tests/oracle` compares the requests of both.
 
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
-use syn::visit_mut::{self, VisitMut};
-use syn::{Attribute, ImplItemFn, Item, ItemStruct, parse_quote};
 
 use super::header;
 use super::rust::{Signature, Signatures};
 use crate::model::{Api, File, Operation};
 use crate::names;
-
-const FOLDER: &str = "tests/oracle/src/generated";
-
-/// progenitor's client, as it writes it, but with the types of our crate.
-pub(crate) fn client(whole: &syn::File) -> File {
-    let mut file = whole.clone();
-    file.items.retain(|item| !matches!(item, Item::Mod(module) if ["types", "prelude"].iter().any(|name| module.ident == name)));
-    file.attrs = Vec::new();
-    WithoutDocs.visit_file_mut(&mut file);
-    file.items.insert(
-        0,
-        parse_quote!(
-            use gatewright::types;
-        ),
-    );
-    let head = header("spec/openapi.yaml");
-    let allowed = "#![allow(clippy::all, clippy::pedantic, missing_docs, unreachable_pub, unused, reason = \"written by progenitor\")]";
-    let contents = format!(
-        "// {head}\n//! The client that progenitor makes of the specification.\n\n{allowed}\n\n{}",
-        prettyplease::unparse(&file)
-    );
-    File { path: format!("{FOLDER}/client.rs"), contents }
-}
-
-/// Removes documentation.
-struct WithoutDocs;
-
-impl VisitMut for WithoutDocs {
-    fn visit_impl_item_fn_mut(&mut self, function: &mut ImplItemFn) {
-        function.attrs.retain(is_code);
-    }
-
-    fn visit_item_struct_mut(&mut self, shape: &mut ItemStruct) {
-        shape.attrs.retain(is_code);
-        visit_mut::visit_item_struct_mut(self, shape);
-    }
-}
-
-fn is_code(attribute: &Attribute) -> bool {
-    !attribute.path().is_ident("doc")
-}
 
 /// The calls. Streams aren't among them: progenitor knows one form of an operation.
 pub(crate) fn calls(api: &Api, signatures: &Signatures) -> Result<File> {
@@ -82,7 +39,7 @@ pub(crate) fn calls(api: &Api, signatures: &Signatures) -> Result<File> {
         );
     }
     _ = write!(code, "\n/// All of them.\npub(crate) const CALLS: &[crate::Call] = &[\n{list}];\n");
-    Ok(File { path: format!("{FOLDER}/calls.rs"), contents: code })
+    Ok(File { path: "tests/oracle/src/generated/calls.rs".to_owned(), contents: code })
 }
 
 fn call(code: &mut String, operation: &Operation, Signature { parameters, .. }: &Signature) {

@@ -3,6 +3,7 @@
 mod examples;
 mod fields;
 mod known;
+mod oracle_client;
 mod paths;
 mod setters;
 mod signatures;
@@ -18,7 +19,7 @@ use progenitor_impl::{GenerationSettings, Generator, InterfaceStyle};
 
 pub(crate) use self::signatures::{Signature, Signatures};
 pub(crate) use self::types::released;
-use super::{header, oracle};
+use super::header;
 use crate::lower::Lowered;
 use crate::model::{Api, File};
 
@@ -34,7 +35,7 @@ pub(crate) fn emit(api: &Api, lowered: &Lowered) -> Result<(Vec<File>, Signature
     let mut files = vec![types];
     // Another crate writes its root itself.
     if home.is_own_crate() {
-        files.push(oracle::client(&whole));
+        files.push(oracle_client::emit(&whole));
         files.push(module(
             home.rust_api,
             "What the specification says, in Rust. Nothing here is edited by hand.",

@@ -111,12 +111,6 @@ impl Script {
         self
     }
 
-    /// The same after a pause.
-    pub(crate) fn delayed(mut self, pause: Duration) -> Self {
-        self.steps.insert(0, Step::Pause(pause));
-        self
-    }
-
     pub(crate) fn then(mut self, step: Step) -> Self {
         self.steps.push(step);
         self

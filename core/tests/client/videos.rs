@@ -126,10 +126,17 @@ async fn dropping_a_wait_closes_its_connection_at_once() {
 
 #[tokio::test]
 async fn watch_yields_each_poll_and_can_be_dropped_during_one() {
-    let slow = task("processing", "").delayed(Duration::from_millis(100));
-    let server = Server::start([slow, task("processing", ""), task("completed", OUTPUT)]).await;
+    let server = Server::start([Script::hang(), task("processing", ""), task("completed", OUTPUT)]).await;
     let mut watch = server.client().watch_video("t1", &SOON);
-    assert!(tokio::time::timeout(Duration::from_millis(20), watch.next()).await.is_err());
+    let polled = async {
+        while server.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        found = watch.next() => panic!("the first poll hangs: {found:?}"),
+        () = polled => {}
+    }
     let mut states = Vec::new();
     while let Some(found) = watch.next().await.unwrap() {
         let task: serde_json::Value = serde_json::from_slice(&found.body).unwrap();

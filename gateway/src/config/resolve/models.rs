@@ -132,9 +132,8 @@ impl ConfigResolver<'_> {
         let kind = file.kind.or(limited).or_else(|| ModelKind::in_catalog(id)).unwrap_or(ModelKind::Text);
         let of_kind = |kind: ModelKind| -> Vec<&str> {
             match kind {
-                ModelKind::Text => Vec::new(),
                 ModelKind::Embedding => catalog::EMBEDDING_MODELS.iter().map(|model| model.id).collect(),
-                ModelKind::Rerank | ModelKind::Moderation => Vec::new(),
+                ModelKind::Text | ModelKind::Rerank | ModelKind::Moderation => Vec::new(),
                 ModelKind::Image => catalog::IMAGE_MODELS.iter().map(|model| model.id).collect(),
                 ModelKind::Video => catalog::VIDEO_MODELS.iter().map(|model| model.id).collect(),
             }

@@ -487,7 +487,9 @@ fn stored_responses_stay_within_their_fixed_memory() {
     PEAK.store(LIVE.load(Ordering::Relaxed), Ordering::Relaxed);
     let path = format!("{RESPONSES}/{newest}");
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| setup.send("GET", &path, "")).collect();
-    clients.iter_mut().for_each(|client| read(client, MIB));
+    for client in &mut clients {
+        read(client, MIB);
+    }
     setup.peaks_within(setup.held(), STORED);
     // Continued: the conversation is read, translated and sent for each client.
     let next = json!({ "model": "mine", "input": "hi", "previous_response_id": newest }).to_string();
@@ -515,7 +517,9 @@ fn files_are_fetched_and_served_in_parts() {
     let path =
         url.strip_prefix(&format!("http://{}", setup.address)).expect("a file of the gateway").to_owned();
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| setup.send("GET", &path, "")).collect();
-    clients.iter_mut().for_each(|client| read(client, MIB));
+    for client in &mut clients {
+        read(client, MIB);
+    }
     setup.peaks_within(0, 0);
     setup.end(clients);
 }
@@ -531,7 +535,9 @@ fn files_in_memory_have_one_copy() {
     let path =
         url.strip_prefix(&format!("http://{}", setup.address)).expect("a file of the gateway").to_owned();
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| setup.send("GET", &path, "")).collect();
-    clients.iter_mut().for_each(|client| read(client, MIB));
+    for client in &mut clients {
+        read(client, MIB);
+    }
     // The memory store copies a file once it is complete.
     setup.peaks_within(0, 2 * 30 * MIB);
     eventually(|| setup.grown() <= 30 * MIB + BASE, || format!("{} bytes", setup.grown()));

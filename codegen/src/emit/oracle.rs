@@ -13,7 +13,7 @@ use crate::names;
 pub(crate) fn calls(api: &Api, signatures: &Signatures) -> Result<File> {
     let mut code = format!(
         "// {}\n//! A call of each operation by progenitor's client and by ours, with the same arguments.\n\n\
-         #![allow(unused_variables, reason = \"operations without arguments\")]\n\n\
+         #![allow(unused_variables, clippy::pedantic, reason = \"all calls have one form\")]\n\n\
          use gatewright::types;\n\nuse super::client;\nuse crate::Arguments;\n",
         header(&api.source)
     );
@@ -78,13 +78,14 @@ fn call(code: &mut String, operation: &Operation, Signature { parameters, .. }: 
         _ = writeln!(code, "    let {local}: {declared} = {read};");
         given.push(match (optional.is_some(), is_reference) {
             (true, true) => format!("{local}.as_deref()"),
-            (true, false) => format!("{local}.clone()"),
             (false, true) => format!("&{local}"),
-            (false, false) => format!("{local}.clone()"),
+            // These are numbers, switches and words, which are copied.
+            (_, false) => local,
         });
     }
     let arguments = given.join(", ");
-    let path: String = operation.resource.iter().map(|part| format!(".{}()", names::rust(part))).collect();
+    let path =
+        operation.resource.iter().fold(String::new(), |path, part| path + "." + &names::rust(part) + "()");
     _ = write!(
         code,
         "    _ = theirs.{}({arguments}).await;\n    _ = ours{path}.{}({arguments}).await;\n}}\n",

@@ -32,12 +32,12 @@ struct Call {
     parameters: &'static [&'static str],
     /// The arguments of the specification's example, as JSON.
     example: &'static str,
-    send: for<'a> fn(
-        &'a client::Client,
-        &'a gatewright::Client,
-        &'a Arguments,
-    ) -> Pin<Box<dyn Future<Output = ()> + 'a>>,
+    send: Send,
 }
+
+/// Calls an operation by both clients, one after the other.
+type Send = for<'a> fn(&'a client::Client, &'a gatewright::Client, &'a Arguments) -> Sending<'a>;
+type Sending<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// The arguments of a call by their names on the wire.
 struct Arguments(Map<String, Value>);

@@ -19,7 +19,7 @@ pub(super) fn emit(whole: &syn::File) -> File {
         ),
     );
     let head = header("spec/openapi.yaml");
-    let allowed = "#![allow(clippy::all, clippy::pedantic, missing_docs, unreachable_pub, unused, reason = \"written by progenitor\")]";
+    let allowed = "#![allow(clippy::all, clippy::pedantic, missing_docs, unreachable_pub, unused, clippy::unwrap_used, reason = \"written by progenitor\")]";
     let contents = format!(
         "// {head}\n//! The client that progenitor makes of the specification.\n\n{allowed}\n\n{}",
         prettyplease::unparse(&file)

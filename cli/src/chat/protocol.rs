@@ -116,7 +116,7 @@ mod tests {
     fn request_is_written_in_each_protocol() {
         let messages = vec![ChatMessage::system("Be brief."), ChatMessage::user("Say hello.")];
         let mut request = ChatCompletionRequest::new("model-sol", messages);
-        request.max_tokens = Some(100);
+        request.max_tokens = Some(4000);
         request.reasoning_effort = Some(ChatCompletionRequestReasoningEffort::from("low"));
         for (protocol, texts) in [
             (ChatProtocol::Chat, ["/messages/0/content", "/messages/1/content"]),

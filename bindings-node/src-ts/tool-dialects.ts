@@ -29,7 +29,8 @@ export const chatDialect = (operation: Operation): Dialect<ConversationMessage, 
   described: (tools) => tools.map((tool) => ({ type: "function", function: functionOf(tool) })),
   unforced: autoUnlessNone,
   read({ choices: [choice] }) {
-    if (choice === undefined) return { added: [], calls: [], failed: { code: "no_choices", message: "the answer has no choices" } };
+    if (choice === undefined)
+      return { added: [], calls: [], failed: { code: "no_choices", message: "the answer has no choices" } };
     const { message, finish_reason: reason } = choice;
     const calls = (message.tool_calls ?? []).map((call) => {
       const {
@@ -171,7 +172,12 @@ export const nativeDialect = (operation: Operation): Dialect<NativeContent, Gene
   },
   read({ candidates }) {
     const candidate = candidates?.[0];
-    if (candidate === undefined) return { added: [], calls: [], failed: { code: "no_candidates", message: "the answer has no candidates" } };
+    if (candidate === undefined)
+      return {
+        added: [],
+        calls: [],
+        failed: { code: "no_candidates", message: "the answer has no candidates" },
+      };
     const { content, finishReason: reason } = candidate;
     const parts = content?.parts ?? [];
     const calls: ToolCall[] = [];
@@ -202,7 +208,10 @@ export const nativeDialect = (operation: Operation): Dialect<NativeContent, Gene
       .join(""),
 });
 
-function cutOf(codes: Readonly<Record<string, string>>, reason: string | null | undefined): Turn<never>["cutOff"] {
+function cutOf(
+  codes: Readonly<Record<string, string>>,
+  reason: string | null | undefined,
+): Turn<never>["cutOff"] {
   if (reason == null || !Object.hasOwn(codes, reason)) return undefined;
   return { code: codes[reason] as string, reason };
 }

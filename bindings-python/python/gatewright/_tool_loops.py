@@ -89,7 +89,7 @@ class Loop(Generic[_Answer]):
         return {**self._arguments, **tools, self.conversation: list(self.messages)}
 
     def take(self, completion: Any) -> list[Call]:
-        """Takes an answer; returns the calls that it asks for. The loop ends if there are none, unless `is_paused`.
+        """Takes an answer; returns its calls. The loop ends if there are none, unless `is_paused`.
 
         Raises:
             ToolLoopError: It was cut off, or there have been too many rounds.

@@ -17,6 +17,7 @@ const built = join(root, "dist");
 const LATER = [
   "chat-events.js",
   "check.js",
+  "cut-off.js",
   "elements.js",
   "files.js",
   "images.js",

@@ -1,5 +1,6 @@
 /** Structured output: from a schema to the format that is sent, and from the answer to a value. */
 
+import { cutOffCode } from "./cut-off";
 import { type CallSite, failureOf } from "./failure";
 import type { StructuredOutputError } from "./generated/errors";
 import type {
@@ -32,11 +33,13 @@ const MAX_NAME_LENGTH = 64;
 /** Formats as they are on the wire, in chat or in responses. */
 const ON_THE_WIRE: readonly unknown[] = ["json_schema", "json_object", "text"];
 
-const ADVICE: Readonly<Record<string, string>> = {
-  length:
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  [
+    "length",
     "the answer was cut off: raise max_tokens, max_completion_tokens, max_output_tokens or maxOutputTokens",
-  content_filter: "the provider's content filter cut the answer off: change the prompt or the model",
-};
+  ],
+  ["content_filter", "the provider's content filter cut the answer off: change the prompt or the model"],
+]);
 
 /** What an answer has to be: how it is asked for, and how it is read. */
 export interface Format {
@@ -181,7 +184,7 @@ export async function parseResponse(response: Response, format: Format, asked: A
   const { text, refusal } = lastMessage(response);
   if (response.status === "incomplete") {
     const reason = response.incomplete_details?.reason ?? "incomplete";
-    refuseCutOff(response, reason === "max_output_tokens" ? "length" : reason, text, asked);
+    refuseCutOff(response, cutOffCode(reason) ?? "incomplete", text, asked);
   }
   if (response.status === "failed") {
     const said = response.error?.message ?? "the gateway does not say why";
@@ -194,23 +197,11 @@ export async function parseResponse(response: Response, format: Format, asked: A
   add(response, "refusal", refusal);
 }
 
-/** Why messages and native answers end early, in the words of chat. */
-const CUT_OFF: Readonly<Record<string, string>> = {
-  max_tokens: "length",
-  model_context_window_exceeded: "length",
-  MAX_TOKENS: "length",
-  SAFETY: "content_filter",
-  RECITATION: "content_filter",
-  BLOCKLIST: "content_filter",
-  PROHIBITED_CONTENT: "content_filter",
-  SPII: "content_filter",
-};
-
 /** Adds `parsed_output`. Errors: `StructuredOutputError` if it was cut off, or its text is no value. */
 export async function parseMessage(message: Message, format: Format, asked: Asked): Promise<void> {
   const blocks = message.content as readonly { readonly type: string; readonly text?: string }[];
   const text = joined(blocks.filter(({ type }) => type === "text"));
-  refuseCutOff(message, CUT_OFF[message.stop_reason ?? ""] ?? "", text, asked);
+  refuseCutOff(message, cutOffCode(message.stop_reason) ?? "", text, asked);
   // Beside calls of tools, a text is no answer yet; the text of a refusal is none at all.
   const none = message.stop_reason === "refusal" || blocks.some(({ type }) => type === "tool_use");
   add(message, "parsed_output", none ? null : await readValue(message, text, format, asked));
@@ -229,7 +220,7 @@ export async function parseContent(
   const isBlocked = candidate === undefined && response.promptFeedback?.["blockReason"] != null;
   const parts = candidate?.content?.parts ?? [];
   const text = joined(parts.filter(({ thought }) => thought !== true));
-  const reason = isBlocked ? "content_filter" : CUT_OFF[candidate?.finishReason ?? ""];
+  const reason = isBlocked ? "content_filter" : cutOffCode(candidate?.finishReason);
   refuseCutOff(response, reason ?? "", text, asked);
   // Beside calls of functions, a text is no answer yet.
   const none = parts.some(({ functionCall }) => functionCall != null);
@@ -262,7 +253,7 @@ function add(holder: object, name: string, value: unknown): void {
 }
 
 function refuseCutOff(answer: object, reason: string, text: string | null, asked: Asked): void {
-  const advice = ADVICE[reason];
+  const advice = ADVICE.get(reason);
   if (advice !== undefined) {
     throw unfit(answer, { code: reason, message: `${advice} (reason: ${reason})${beginning(text)}` }, asked);
   }

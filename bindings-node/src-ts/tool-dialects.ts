@@ -1,5 +1,6 @@
 /** What tool loops send and read in each protocol. */
 
+import { cutOffCode } from "./cut-off";
 import type {
   ChatCompletion,
   GenerateContentResponse,
@@ -45,19 +46,12 @@ export const chatDialect = (operation: Operation): Dialect<ConversationMessage, 
       const name = made?.name ?? custom?.name ?? "";
       return { id, name, arguments: made?.arguments ?? custom?.input ?? "" };
     });
-    const isCutOff = reason === "length" || reason === "content_filter";
-    return { added: [message], calls, cutOff: isCutOff ? { code: reason, reason } : undefined };
+    return { added: [message], calls, cutOff: cutOf(cutOffCode(reason), reason) };
   },
   results: (calls, outputs) =>
     calls.map(({ id }, index) => ({ role: "tool", tool_call_id: id, content: outputs[index]?.text ?? "" })),
   text: ({ choices: [choice] }) => choice?.message.content ?? "",
 });
-
-/** The codes of why a response is not whole. */
-const RESPONSE_CUTS: Readonly<Record<string, string>> = {
-  max_output_tokens: "length",
-  content_filter: "content_filter",
-};
 
 /** Loops of responses. */
 export const responsesDialect = (operation: Operation): Dialect<ConversationItem, Response> => ({
@@ -77,7 +71,7 @@ export const responsesDialect = (operation: Operation): Dialect<ConversationItem
         arguments: text ?? "",
       }));
     const reason = details?.reason ?? "incomplete";
-    const cutOff = { code: RESPONSE_CUTS[reason] ?? "incomplete", reason };
+    const cutOff = { code: cutOffCode(reason) ?? "incomplete", reason };
     const message = `the answer failed: ${error?.message ?? "the gateway does not say why"}`;
     return {
       added: output,
@@ -94,13 +88,6 @@ export const responsesDialect = (operation: Operation): Dialect<ConversationItem
     })),
   text: (response) => response.output_text,
 });
-
-/** Why a message is not whole, and the codes of that. */
-const MESSAGE_CUTS: Readonly<Record<string, string>> = {
-  max_tokens: "length",
-  model_context_window_exceeded: "length",
-  refusal: "content_filter",
-};
 
 /** Loops of messages. */
 export const messagesDialect = (operation: Operation): Dialect<MessageTurn, Message> => ({
@@ -123,7 +110,7 @@ export const messagesDialect = (operation: Operation): Dialect<MessageTurn, Mess
       // A turn without content cannot be sent.
       added: content.length > 0 ? [{ role: "assistant", content }] : [],
       calls,
-      cutOff: cutOf(MESSAGE_CUTS, reason),
+      cutOff: cutOf(reason === "refusal" ? "content_filter" : cutOffCode(reason), reason),
       isPaused: reason === "pause_turn",
     };
   },
@@ -139,16 +126,6 @@ export const messagesDialect = (operation: Operation): Dialect<MessageTurn, Mess
   },
   text: (message) => message.text,
 });
-
-/** Why a native answer is not whole, and the codes of that. */
-const CONTENT_CUTS: Readonly<Record<string, string>> = {
-  MAX_TOKENS: "length",
-  SAFETY: "content_filter",
-  RECITATION: "content_filter",
-  BLOCKLIST: "content_filter",
-  PROHIBITED_CONTENT: "content_filter",
-  SPII: "content_filter",
-};
 
 /** Loops of native generate-content. */
 export const nativeDialect = (operation: Operation): Dialect<NativeContent, GenerateContentResponse> => ({
@@ -189,7 +166,7 @@ export const nativeDialect = (operation: Operation): Dialect<NativeContent, Gene
       added:
         content != null && parts.length > 0 ? [content.role ? content : { ...content, role: "model" }] : [],
       calls,
-      cutOff: cutOf(CONTENT_CUTS, reason),
+      cutOff: cutOf(cutOffCode(reason), reason),
     };
   },
   results(calls, outputs) {
@@ -208,12 +185,8 @@ export const nativeDialect = (operation: Operation): Dialect<NativeContent, Gene
       .join(""),
 });
 
-function cutOf(
-  codes: Readonly<Record<string, string>>,
-  reason: string | null | undefined,
-): Turn<never>["cutOff"] {
-  if (reason == null || !Object.hasOwn(codes, reason)) return undefined;
-  return { code: codes[reason] as string, reason };
+function cutOf(code: string | undefined, reason: unknown): Turn<never>["cutOff"] {
+  return code === undefined ? undefined : { code, reason: String(reason) };
 }
 
 /** Arguments that are an object, as text; those that were cut off are a text. */

@@ -92,7 +92,7 @@ async fn once(arguments: ChatArguments) -> Exit {
     };
     match answered {
         Ok(()) => Ok(0),
-        Err(broken) => Err(broken.told(&client, &request.model).await),
+        Err(broken) => Err(broken.into_failure(&client, &request.model).await),
     }
 }
 

@@ -280,7 +280,7 @@ def parsed_response(response: Any, wanted: Format) -> ParsedResponse[Any]:
     text, refusal = last_message(response)
     if response.status == "incomplete":
         reason = response.incomplete_details and response.incomplete_details.reason
-        fails.if_cut_off("length" if reason == "max_output_tokens" else reason or "incomplete", text)
+        fails.if_cut_off(cut_off_code(reason) or "incomplete", text)
     if response.status == "failed":
         error = response.error
         said = (error and error.message) or "the gateway does not say why"
@@ -291,17 +291,25 @@ def parsed_response(response: Any, wanted: Format) -> ParsedResponse[Any]:
     return View(response, output_parsed=value, refusal=refusal)  # type: ignore[return-value]
 
 
-# Why messages and native answers end early, in the words of chat.
+# Why answers of the four protocols are not whole, in the words of chat.
 _CUT_OFF = {
+    "length": "length",
+    "max_output_tokens": "length",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "MAX_TOKENS": "length",
+    "content_filter": "content_filter",
     "SAFETY": "content_filter",
     "RECITATION": "content_filter",
     "BLOCKLIST": "content_filter",
     "PROHIBITED_CONTENT": "content_filter",
     "SPII": "content_filter",
 }
+
+
+def cut_off_code(reason: Any) -> str | None:
+    """Why an answer is not whole, in the words of chat: `length` or `content_filter`. None for any other reason."""
+    return _CUT_OFF.get(reason) if isinstance(reason, str) else None
 
 
 def parsed_answer(message: Any, wanted: Format) -> ParsedAnswer[Any]:
@@ -312,7 +320,7 @@ def parsed_answer(message: Any, wanted: Format) -> ParsedAnswer[Any]:
     """
     fails = _Failing("messages.parse", "create_message", message)
     text = "".join(block.text or "" for block in message.content if block.get("type") == "text")
-    fails.if_cut_off(_CUT_OFF.get(message.stop_reason or ""), text)
+    fails.if_cut_off(cut_off_code(message.stop_reason), text)
     # Beside calls of tools, a text is no answer yet; the text of a refusal is none at all.
     calls = any(block.get("type") == "tool_use" for block in message.content)
     value = None if calls or message.stop_reason == "refusal" else fails.read(wanted, text)
@@ -333,7 +341,7 @@ def parsed_content(response: Any, wanted: Format) -> ParsedContent[Any]:
     candidate = response.candidates[0] if response.candidates else None
     parts = candidate.content.parts if candidate is not None and candidate.content is not None else []
     text = "".join(part.text or "" for part in parts if not part.thought)
-    fails.if_cut_off(_CUT_OFF.get((candidate and candidate.finishReason) or ""), text)
+    fails.if_cut_off(cut_off_code(candidate and candidate.finishReason), text)
     # Beside calls of functions, a text is no answer yet.
     calls = any(part.functionCall is not None for part in parts)
     return View(response, parsed=None if calls else fails.read(wanted, text))  # type: ignore[return-value]

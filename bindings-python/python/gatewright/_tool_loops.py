@@ -7,7 +7,7 @@ import json
 from gatewright._drive import drive, drive_async
 from gatewright._engine import Record
 from gatewright._streams import AsyncStream
-from gatewright._structured import type_adapter
+from gatewright._structured import cut_off_code, type_adapter
 from gatewright._tools import Tool, ToolRun
 from gatewright._view import View
 from gatewright.generated.errors import ConfigurationError, ToolLoopError
@@ -206,8 +206,8 @@ class ChatLoop(Loop[_Answer]):
             made = call.get("function") or call.get("custom") or {}
             text = made.get("arguments") or made.get("input") or ""
             calls.append(self._call(call.id, made.get("name") or "", text))
-        if calls and choice.finish_reason in ("length", "content_filter"):
-            raise self._cut_off(choice.finish_reason, choice.finish_reason)
+        if calls and (code := cut_off_code(choice.finish_reason)):
+            raise self._cut_off(code, choice.finish_reason)
         return calls
 
     def _result(self, call: Call, output: Output) -> dict[str, Any]:
@@ -249,7 +249,7 @@ class ResponseLoop(Loop[_Answer]):
         if calls and completion.status == "incomplete":
             details = completion.incomplete_details
             reason = (details and details.reason) or "incomplete"
-            raise self._cut_off(_RESPONSE_CUTS.get(reason, "incomplete"), reason)
+            raise self._cut_off(cut_off_code(reason) or "incomplete", reason)
         return calls
 
     def _result(self, call: Call, output: Output) -> dict[str, Any]:
@@ -263,10 +263,6 @@ class ResponseLoop(Loop[_Answer]):
 
         kind = AsyncResponseEvents if isinstance(stream, AsyncStream) else ResponseEvents
         return kind(stream, None)
-
-
-# The codes of why a response is not whole.
-_RESPONSE_CUTS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 class _JointLoop(Loop[_Answer]):
@@ -325,9 +321,11 @@ class MessageLoop(_JointLoop[_Answer]):
         for block in blocks:
             if block.get("type") == "tool_use":
                 calls.append(self._call(block.id or "", block.name or "", _arguments(block.get("input"))))
-        if calls and completion.stop_reason in _MESSAGE_CUTS:
-            raise self._cut_off(_MESSAGE_CUTS[completion.stop_reason], completion.stop_reason)
-        self.is_paused = completion.stop_reason == "pause_turn"
+        reason = completion.stop_reason
+        code = "content_filter" if reason == "refusal" else cut_off_code(reason)
+        if calls and code:
+            raise self._cut_off(code, reason)
+        self.is_paused = reason == "pause_turn"
         return calls
 
     def _result(self, call: Call, output: Output) -> dict[str, Any]:
@@ -336,14 +334,6 @@ class MessageLoop(_JointLoop[_Answer]):
 
     def _text(self, completion: Any) -> str:
         return completion.text or ""
-
-
-# Why a message is not whole, and the codes of that.
-_MESSAGE_CUTS = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "content_filter",
-}
 
 
 class ContentLoop(_JointLoop[_Answer]):
@@ -382,8 +372,8 @@ class ContentLoop(_JointLoop[_Answer]):
             if made is not None:
                 # Many servers give calls no ids: results then follow their order.
                 calls.append(self._call(made.id or "", made.name or "", _arguments(made.get("args"))))
-        if calls and candidate.finishReason in _CONTENT_CUTS:
-            raise self._cut_off(_CONTENT_CUTS[candidate.finishReason], candidate.finishReason)
+        if calls and (code := cut_off_code(candidate.finishReason)):
+            raise self._cut_off(code, candidate.finishReason)
         return calls
 
     def _result(self, call: Call, output: Output) -> dict[str, Any]:
@@ -396,13 +386,6 @@ class ContentLoop(_JointLoop[_Answer]):
         content = completion.candidates[0].content
         parts = (content and content.parts) or []
         return "".join(part.text or "" for part in parts if not part.thought)
-
-
-# Why a native answer is not whole, and the codes of that.
-_CONTENT_CUTS = {
-    "MAX_TOKENS": "length",
-    **dict.fromkeys(("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"), "content_filter"),
-}
 
 
 def _arguments(given: Any) -> str:

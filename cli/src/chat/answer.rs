@@ -33,7 +33,7 @@ pub(super) enum IncompleteAnswer {
 
 impl IncompleteAnswer {
     /// The failure, as a message for the user.
-    pub(super) async fn told(self, client: &Client, model: &str) -> Failure {
+    pub(super) async fn into_failure(self, client: &Client, model: &str) -> Failure {
         match self {
             Self::Call(error) => unless_known(client, model, "text", *error).await,
             Self::Off(error) => broke_off(&error),
@@ -110,7 +110,8 @@ pub(super) async fn print(
     }
     out.end_line(said)?;
     let whole = stream.finish().await.map_err(|error| IncompleteAnswer::Off(Box::new(error)))?;
-    let answer = protocol.read(&whole.body);
+    // Its text is there, whatever form the rest has.
+    let answer = protocol.read(&whole.body).ok();
     if answer.as_ref().is_some_and(is_cut) {
         say("the answer was cut off at the model's token limit");
     }
@@ -141,7 +142,7 @@ pub(super) async fn print_whole(
         writeln!(out, "{shown}")?;
         return Ok(());
     }
-    let answer = protocol.read(&whole.body).unwrap_or_default();
+    let answer = protocol.read(&whole.body)?;
     let text = text_of(&answer);
     let mut out = AnswerOutput::new();
     out.write(&text)?;

@@ -165,7 +165,7 @@ impl Conversation {
         match answered {
             Some(Ok(())) => {}
             Some(Err(IncompleteAnswer::Output(error))) => return Err(error.into()),
-            Some(Err(broken)) => say(broken.told(&self.client, &self.model).await.message()),
+            Some(Err(broken)) => say(broken.into_failure(&self.client, &self.model).await.message()),
             None => {
                 begin_line(&said)?;
                 self.note("stopped")?;

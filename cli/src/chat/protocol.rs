@@ -76,6 +76,8 @@ impl ChatProtocol {
         let member = member.split_once('/').map_or(member, |(first, _)| first);
         let flag = match member {
             "reasoning_effort" => "effort".to_owned(),
+            // Every protocol has texts.
+            "messages" => "image".to_owned(),
             member => member.replace('_', "-"),
         };
         let name = self.protocol().name();
@@ -84,9 +86,16 @@ impl ChatProtocol {
         ))
     }
 
-    /// Reads a whole answer. `None`: it doesn't have the form of the protocol.
-    pub(super) fn read(self, body: &[u8]) -> Option<Answer> {
-        self.protocol().answer_in(serde_json::from_slice(body).ok()?).ok()
+    /// Reads a whole answer. Errors: it doesn't have the form of the protocol.
+    pub(super) fn read(self, body: &[u8]) -> Result<Answer, Failure> {
+        let answer = serde_json::from_slice(body).ok().and_then(|body| self.protocol().answer_in(body).ok());
+        let name = self.protocol().name();
+        let refuse = || {
+            Failure::Failed(format!(
+                "the answer does not have the form of the {name} protocol: try another --protocol"
+            ))
+        };
+        answer.ok_or_else(refuse)
     }
 }
 
@@ -142,5 +151,16 @@ mod tests {
             "the responses protocol has no form for this --stop: leave it out, or choose another --protocol"
         );
         assert_eq!(body(ChatProtocol::Messages, &request)["stop_sequences"], json!(["END"]));
+    }
+
+    #[test]
+    fn document_of_another_form_is_an_error() {
+        for protocol in
+            [ChatProtocol::Chat, ChatProtocol::Responses, ChatProtocol::Messages, ChatProtocol::Native]
+        {
+            for document in ["", "[]", "7", r#"{"choices":7}"#] {
+                assert!(protocol.read(document.as_bytes()).is_err(), "{protocol:?} {document}");
+            }
+        }
     }
 }

@@ -195,7 +195,7 @@ impl Answered<'_> {
         let listed = items(list.get(), most)
             .map_err(|_| format!("has {name} that are not a list of {most} {noun}"))?;
         let rewritten = form.list(&listed, text.len(), share)?;
-        let (told, is_whole) = told(usage, meta);
+        let (reported, is_whole) = reported_usage(usage, meta);
         let mut edits = Edits { text, ranges: Vec::new(), added: String::new() };
         if name == names[0] {
             if let Some(rewritten) = rewritten {
@@ -212,7 +212,7 @@ impl Answered<'_> {
             }
         }
         if form.states_usage() && !is_whole {
-            edits.set(usage, "usage", self.usage(told.as_ref()));
+            edits.set(usage, "usage", self.usage(reported.as_ref()));
         }
         let name = Value::from(self.model).to_string();
         if model.is_none_or(|model| model.get() != name) {
@@ -232,12 +232,12 @@ impl Answered<'_> {
             }
         }
         let edited = edits.in_copy_of(document).ok_or("is not a JSON object")?;
-        Ok((edited, told.map(of_input)))
+        Ok((edited, reported.map(of_input)))
     }
 
     /// The usage for the client.
-    fn usage(&self, told: Option<&Usage>) -> String {
-        let input = told.and_then(|usage| usage.input).unwrap_or(self.input);
+    fn usage(&self, reported: Option<&Usage>) -> String {
+        let input = reported.and_then(|usage| usage.input).unwrap_or(self.input);
         format!("{{\"prompt_tokens\":{input},\"total_tokens\":{input}}}")
     }
 }
@@ -277,7 +277,7 @@ fn take(share: &mut Reservation, room: usize) -> Result<(), ReservationError> {
 }
 
 /// The usage that a server reports, and whether it does so as clients read it.
-fn told(usage: Option<&RawValue>, meta: Option<&RawValue>) -> (Option<Usage>, bool) {
+fn reported_usage(usage: Option<&RawValue>, meta: Option<&RawValue>) -> (Option<Usage>, bool) {
     let mut total = None;
     if let Some(usage) = usage {
         _ = members(usage.get(), |name, value| {
@@ -351,8 +351,8 @@ pub(super) mod tests {
             ("null", r#"{"tokens":{"input_tokens":-1}}"#, (None, false)),
             ("[]", "7", (None, false)),
         ] {
-            let (told, is_whole) = told(Some(&raw(usage)), Some(&raw(meta)));
-            assert_eq!((told.and_then(|usage| usage.input), is_whole), expected, "{usage} {meta}");
+            let (reported, is_whole) = reported_usage(Some(&raw(usage)), Some(&raw(meta)));
+            assert_eq!((reported.and_then(|usage| usage.input), is_whole), expected, "{usage} {meta}");
         }
     }
 }

@@ -121,12 +121,12 @@ impl EmbeddingForm {
             vectors.into_iter().map(|vector| Entry { item: None, index: None, vector, is_whole: false });
         let entries = self.in_order(entries.collect())?;
         take(share, self.room(text.len(), &entries))?;
-        let told = input_tokens.map(|input| Usage { input: Some(input), ..Usage::default() });
+        let reported = input_tokens.map(|input| Usage { input: Some(input), ..Usage::default() });
         let mut written = format!(
             "{{\"object\":\"list\",\"data\":{},\"model\":{},\"usage\":{}",
             self.list_of(&entries)?,
             Value::from(answered.model),
-            answered.usage(told.as_ref())
+            answered.usage(reported.as_ref())
         );
         let extra: Vec<String> =
             extra.iter().map(|(at, value)| format!("{}:{}", Value::from(&**at), value.get())).collect();
@@ -134,7 +134,7 @@ impl EmbeddingForm {
             _ = write!(written, ",\"provider_extra\":{{{}}}", extra.join(","));
         }
         written.push('}');
-        Ok((written.into(), told.map(of_input)))
+        Ok((written.into(), reported.map(of_input)))
     }
 
     /// The memory of the list for the client. `size`: of the answer, in bytes.

@@ -211,7 +211,7 @@ impl App {
         owner: &Arc<str>,
         bytes: usize,
     ) -> Result<storage::FileReservation, ApiError> {
-        let limit = self.authenticator.file_bytes(owner).await.map_err(|error| storage::untold(&error))?;
+        let limit = self.authenticator.file_bytes(owner).await.map_err(|error| storage::store_unavailable(&error))?;
         let most = storage::KeyFileQuota { percent: self.percent_of_key(), bytes: limit };
         self.files.reserve(owner, most, u64::try_from(bytes).unwrap_or(u64::MAX)).await
     }

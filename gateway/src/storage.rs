@@ -13,7 +13,7 @@ pub use self::bucket::Bucket;
 pub(crate) use self::bucket::place_of;
 pub(crate) use self::files::{
     Contents, FileReservation, GeneratedFiles, KeyFileQuota, LIFETIME, OpenFile, PART_BYTES, PREFIX,
-    missing_files, untold,
+    missing_files, store_unavailable,
 };
 pub(crate) use self::history::{History, MAX_RESPONSE_BYTES, ResponseDocuments, ResponseRecord};
 pub(crate) use self::history_keeper::{HistoryKeeper, PendingStore, StoreUnavailable};

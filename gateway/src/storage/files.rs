@@ -25,7 +25,7 @@ use gatewright_store::{DurableStore, ExpiringFile, FileName, StoreError, StoredF
 use ring::hmac;
 
 pub(crate) use self::contents::{Contents, FileStream, PART_BYTES};
-pub(crate) use self::failure::untold;
+pub(crate) use self::failure::store_unavailable;
 pub(crate) use self::reservation::{FileReservation, KeyFileQuota};
 
 use self::address::Signer;
@@ -110,7 +110,7 @@ impl GeneratedFiles {
                 tracing::error!(%name, "a recorded file is missing; is the right folder mounted?");
                 unavailable("read")
             }
-            Err(error) => untold(&error),
+            Err(error) => store_unavailable(&error),
         }
     }
 }

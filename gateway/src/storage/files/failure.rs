@@ -74,7 +74,7 @@ impl FileError {
 }
 
 /// The error of a request about files while the store fails. The reason is logged.
-pub(crate) fn untold(error: &StoreError) -> ApiError {
+pub(crate) fn store_unavailable(error: &StoreError) -> ApiError {
     tracing::error!("{error}: generated files cannot be stored");
     unavailable("stored")
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use gatewright_store::{FileKind, FileName, FileRecord, FileTotals, StoredFile};
 
 use super::GeneratedFiles;
-use super::failure::untold;
+use super::failure::store_unavailable;
 use super::refusal::{BoundCheck, ExceededBound};
 use crate::wire::ApiError;
 
@@ -203,7 +203,7 @@ impl FileReservation {
         let records: Vec<_> = written.iter().map(record).collect();
         // If this fails, they may have been recorded anyway. Those that were not are removed by a later sweep.
         let added = self.files.store.add_files(&records, lifetime).await;
-        let expires = added.map_err(|error| untold(&error))?;
+        let expires = added.map_err(|error| store_unavailable(&error))?;
         let bytes = records.iter().map(|record| record.bytes).sum();
         self.files.counts.add(owner, FileTotals { files: records.len() as u64, bytes });
         // Only now: the reservation counted for them until they were recorded.
@@ -231,7 +231,8 @@ impl FileReservation {
         let mut swept = false;
         loop {
             let started = Instant::now();
-            let taken = self.files.store.taken_by_files(owner).await.map_err(|error| untold(&error))?;
+            let taken =
+                self.files.store.taken_by_files(owner).await.map_err(|error| store_unavailable(&error))?;
             self.files.counts.note(owner, started, taken);
             let Some(full) = self.bounds(taken, all, own, more).find(BoundCheck::is_full) else {
                 return Ok(());
@@ -240,7 +241,7 @@ impl FileReservation {
                 return Err(full.refusal(&self.files).await);
             }
             // Removing expired files frees space immediately, no matter which gateway removes them.
-            self.files.remove_expired().await.map_err(|error| untold(&error))?;
+            self.files.remove_expired().await.map_err(|error| store_unavailable(&error))?;
             swept = true;
         }
     }

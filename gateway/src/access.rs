@@ -2,11 +2,9 @@
 
 mod authenticator;
 mod data;
-mod data_folder;
 mod keyring;
 mod nodes;
 mod notices;
-mod pepper;
 mod presented;
 mod refusal;
 mod registry;
@@ -22,10 +20,8 @@ pub(crate) use self::authenticator::Principal;
 pub(crate) use self::authenticator::{Authenticator, ConfiguredKeyChanges};
 pub(crate) use self::data::Data;
 pub use self::data::InvalidData;
-pub use self::data_folder::{NoHome, default_data_folder};
 pub use self::nodes::Node;
 pub use self::notices::Notification;
-pub use self::pepper::{InvalidPepper, Pepper};
 pub(crate) use self::presented::is_native;
 pub(crate) use self::refusal::{model_refused, refused};
 pub use self::registry::{Registry, RegistryError};

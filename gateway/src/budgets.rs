@@ -2,7 +2,7 @@
 
 use gatewright_store::Key;
 
-use crate::config::Config;
+use gatewright_config::Config;
 
 /// The models whose requests don't count against the cost budget of a key, because the price of a target is unknown. Empty
 /// for keys without such a budget.
@@ -25,7 +25,7 @@ mod tests {
     use gatewright_store::NewKey;
 
     use super::*;
-    use crate::config::{Kind, ModelConfig, ModelPrice, TargetConfig, UpstreamConfig};
+    use gatewright_config::{Kind, ModelConfig, ModelPrice, TargetConfig, UpstreamConfig};
 
     fn config() -> Config {
         let mut priced = TargetConfig::new("one", "priced");

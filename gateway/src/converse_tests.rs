@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::config::{Config, Kind, ModelConfig, TargetConfig, UpstreamConfig};
+use gatewright_config::{Config, Kind, ModelConfig, TargetConfig, UpstreamConfig};
 use crate::server::Embedded;
 
 /// The model's name at the server.

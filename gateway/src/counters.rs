@@ -3,7 +3,6 @@
 //! clock. While the server is away, each gateway counts for itself, and when it is back, it adopts at least what each
 //! gateway has counted.
 
-mod address;
 mod link;
 mod pending;
 mod scripts;
@@ -15,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gatewright_config::{CounterServer, InvalidCountersUrl};
 use gatewright_store::{KeyLimits, Spent, SpentSoFar};
 use gatewright_system::{random_bytes, supervise};
 use redis::aio::MultiplexedConnection;
@@ -22,7 +22,6 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-pub use self::address::{CountersUrl, InvalidCountersUrl};
 use self::link::{Link, explained};
 use self::pending::{KeyBatch, MAX_TOLD, PendingUpdates, UsageDelta};
 pub(crate) use self::scripts::{KeySnapshot, LimitVerdict};
@@ -34,25 +33,6 @@ const PAUSE: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How many keys are reported concurrently.
 const AT_ONCE: usize = 64;
-
-/// A Redis or Valkey server with counters that several gateways share.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CounterServer {
-    /// Its address.
-    pub url: CountersUrl,
-    /// How long a request waits for it; after that, the gateway's own limits apply until it answers again. Default: 50 ms.
-    pub timeout: Duration,
-    /// How long the concurrent requests of a gateway that died still count. Default: 30 s.
-    pub lease: Duration,
-}
-
-impl CounterServer {
-    /// The server at this address, with the defaults.
-    pub fn new(url: CountersUrl) -> Self {
-        Self { url, timeout: Duration::from_millis(50), lease: Duration::from_secs(30) }
-    }
-}
 
 /// The counters; they stop when this is dropped.
 pub(crate) struct SharedCounters {

@@ -37,7 +37,6 @@ mod app;
 mod bounds;
 mod budgets;
 mod compaction;
-mod config;
 #[cfg(test)]
 mod converse_tests;
 mod counters;
@@ -71,33 +70,23 @@ mod webhooks;
 mod wire;
 mod work;
 
+pub use gatewright_config::{
+    ApplicationDefault, Bucket, Capabilities, ClientCredentials, Config, ConfigFile, CounterServer, CountersUrl, Envelope,
+    FAULT_HEADER, FAULTS, Faults, InvalidCountersUrl, InvalidFault, KeyCommand, KeyFile, KeyPlace, KeySource, Kind,
+    ListedModel, Log, LogFormat, LogLevel, ModelConfig, ModelKind, ModelPrice, NoHome, Paths, Preset, PriceList, PricesOf,
+    Problem, Problems, RequestSetting, Roles, STARTING_FILE, SharedConfig, Sharing, SigV4Credentials, TargetConfig,
+    Thinking, TieredPrice, TlsConfig, TlsError, TokenLimit, TokenPrice, UpstreamConfig, Watch, check_base_url,
+    check_model_id, default_data_folder, preset, presets, schema as config_schema, weak_key,
+};
 pub use gatewright_store::{
-    InvalidMember, InvalidStoreUrl, IssuedKey, Key, KeyLimits, KeyUpdate, NewKey, Rotation, Scopes, StoreUrl,
-    UsageQuery, UsageRow, random_key,
+    InvalidMember, InvalidPepper, InvalidStoreUrl, IssuedKey, Key, KeyLimits, KeyUpdate, NewKey, Pepper, Rotation,
+    Scopes, StoreUrl, UsageQuery, UsageRow, random_key,
 };
 
 pub use crate::access::{
-    ApiKey, InvalidData, InvalidKey, InvalidPepper, NoHome, Node, Notification, Pepper, Registry,
-    RegistryError, VideoTask, default_data_folder,
+    ApiKey, InvalidData, InvalidKey, Node, Notification, Registry, RegistryError, VideoTask,
 };
 pub use crate::budgets::models_outside_budget;
-pub use crate::config::schema as config_schema;
-pub use crate::config::{
-    ApplicationDefault, ClientCredentials, KeyCommand, KeyFile, KeyPlace, KeySource, Preset, RequestSetting,
-    SigV4Credentials, preset, presets,
-};
-pub use crate::config::{Capabilities, Envelope, Paths, Roles, TokenLimit};
-pub use crate::config::{
-    Config, Kind, ModelConfig, ModelKind, ModelPrice, TargetConfig, Thinking, TlsConfig, TlsError,
-    UpstreamConfig,
-};
-pub use crate::config::{
-    ConfigFile, Log, LogFormat, LogLevel, Problem, Problems, STARTING_FILE, SharedConfig, Sharing, Watch,
-    check_base_url, check_model_id, weak_key,
-};
-pub use crate::config::{ListedModel, PriceList, PricesOf, TieredPrice, TokenPrice};
-pub use crate::counters::{CounterServer, CountersUrl, InvalidCountersUrl};
-pub use crate::fault::{FAULT_HEADER, FAULTS, Faults, InvalidFault};
 pub use crate::generated::admin;
 pub use crate::generated::routes::{Service, dispatch};
 pub use crate::media::FAILURE_MARKER;
@@ -107,5 +96,4 @@ pub use crate::provider_setup::{ProviderChoice, ProviderSetup};
 pub use crate::server::{BindError, Control, Embedded, Gateway, Reloaded};
 pub use crate::server::{Match, match_route};
 pub use crate::shared::{ConfigDocument, ConfigPush, ConfigPushed, ConfigRevision};
-pub use crate::storage::Bucket;
 pub use crate::wire::{Call, Response, not_implemented};

@@ -37,7 +37,7 @@ impl RegisteredNode {
             started: unix_seconds(),
             ..NodeRecord::default()
         };
-        let (id, store, app) = (node.id.clone(), Arc::clone(&app.store), Arc::downgrade(app));
+        let (id, store, app) = (node.id.clone(), Arc::clone(&app.storage.store), Arc::downgrade(app));
         let telling = supervise("list of gateways", PAUSE, move || tell(Weak::clone(&app), node.clone()));
         Self { id, store, _telling: AbortOnDropHandle::new(telling) }
     }
@@ -57,9 +57,9 @@ impl RegisteredNode {
 async fn tell(app: Weak<App>, mut node: NodeRecord) {
     while let Some(app) = app.upgrade() {
         node.seen = unix_seconds();
-        (node.in_flight, node.leases) = (app.metrics.in_flight.now(), app.task_runner.under_way());
-        node.config = app.shared.as_ref().and_then(Shared::number);
-        if let Err(error) = app.store.report_node(&node, node.seen.saturating_sub(NODE_KNOWN_FOR_S)).await {
+        (node.in_flight, node.leases) = (app.telemetry.metrics.in_flight.now(), app.task_runner.under_way());
+        node.config = app.live.shared.as_ref().and_then(Shared::number);
+        if let Err(error) = app.storage.store.report_node(&node, node.seen.saturating_sub(NODE_KNOWN_FOR_S)).await {
             // Others that need the store log that it is away.
             tracing::debug!("{error}: this gateway is not listed");
         }

@@ -11,7 +11,7 @@ use gatewright_system::clock::millis;
 use http_body_util::{BodyExt as _, Limited};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, Kind, UpstreamConfig};
+use gatewright_config::{Config, Kind, UpstreamConfig};
 use crate::upstream::Endpoint;
 
 /// Timeout for an upstream's list.

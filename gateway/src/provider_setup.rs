@@ -7,7 +7,7 @@ use futures_util::{StreamExt as _, stream};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::config::{ConfigFile, ModelKind, Preset, Problem, Problems, check_model_id};
+use gatewright_config::{ConfigFile, ModelKind, Preset, Problem, Problems, check_model_id};
 use crate::offers::offers;
 
 /// Maximum number of models that are taken from a provider's list.
@@ -328,13 +328,13 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{ModelKind, preset, presets, read_text};
+    use gatewright_config::{ModelKind, preset, presets, read_text};
 
     fn choice(name: &str, url: Option<&str>) -> ProviderChoice {
         ProviderChoice::new(preset(name).expect("a provider"), url.map(str::to_owned))
     }
 
-    fn config_of(setup: &ProviderSetup) -> crate::config::Config {
+    fn config_of(setup: &ProviderSetup) -> gatewright_config::Config {
         let set = |name: &str| Some(format!("key-in-{name}").into());
         let read = read_text(&setup.text, set);
         read.unwrap_or_else(|problems| panic!("{problems}\n{}", setup.text)).config

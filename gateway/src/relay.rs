@@ -61,7 +61,7 @@ pub(crate) use self::translate_request::DROPPED_HEADER;
 pub(crate) use self::videos::{AcceptedVideo, Remote, RemoteRecord, VideoRequest, submit};
 use crate::access::refused;
 use crate::app::App;
-use crate::config::ModelKind;
+use gatewright_config::ModelKind;
 use crate::observe::{Origin, current_span};
 use crate::routing::{ModelRoute, Plan, UpstreamAttempt};
 use crate::storage::{ResponseDocuments, ResponseRecord};
@@ -124,8 +124,8 @@ fn failed_origin(call: &Call, protocol: Protocol) -> Option<Origin> {
 
 /// The error for a request that doesn't name a model of this gateway.
 async fn refusal(app: &Arc<App>, call: &Arc<Call>) -> ApiError {
-    let (call, routes) = (Arc::clone(call), app.routes.load_full());
-    let checked = app.blocking_pool.work(move |_| {
+    let (call, routes) = (Arc::clone(call), app.live.routes.load_full());
+    let checked = app.resources.blocking_pool.work(move |_| {
         let body = call.checked_body()?;
         Err::<(), _>(models::unserved(&routes, models::named(&call, &body), call.operation))
     });
@@ -191,7 +191,7 @@ impl RequestContext {
             let message = format!("{} cannot be streamed; omit stream", kind.products());
             return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
         }
-        let route = app.routes.load().find_of(kind, &meta.model).map(Arc::clone);
+        let route = app.live.routes.load().find_of(kind, &meta.model).map(Arc::clone);
         let Some(route) = route else { return Ok(None) };
         let input = estimate::of_document(&call.body) as u64;
         let (app, call) = (Arc::clone(app), Arc::clone(call));
@@ -333,7 +333,7 @@ impl RequestContext {
 
     fn attempt_metrics(&self, attempt: &UpstreamAttempt) -> AttemptMetrics {
         let streams = self.action == Action::Answer { stream: true };
-        AttemptMetrics::at(attempt, &self.app.metrics, self.span.as_ref(), self.call.operation, streams)
+        AttemptMetrics::at(attempt, &self.app.telemetry.metrics, self.span.as_ref(), self.call.operation, streams)
     }
 
     /// The answer with the URLs of the gateway's own copies of its images, if the operator wants that.

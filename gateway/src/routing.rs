@@ -19,7 +19,7 @@ use self::breaker::Breaker;
 use self::keys::RestingKeys;
 use self::load::Load;
 pub(crate) use self::plan::{Plan, SkipReason, Unavailable, UpstreamAttempt};
-use crate::config::{Capabilities, Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig};
+use gatewright_config::{Capabilities, Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig};
 use crate::observe::Attempts;
 use crate::upstream::Endpoint;
 use crate::usage::Rates;

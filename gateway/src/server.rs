@@ -53,7 +53,7 @@ use self::probes::Probes;
 use self::tls::{Certificate, Handshakes};
 use crate::access::ApiKey;
 use crate::app::App;
-use crate::config::Config;
+use gatewright_config::Config;
 use crate::node_registry::RegisteredNode;
 use crate::observe::GaugeGuard;
 #[cfg(feature = "console")]
@@ -205,7 +205,7 @@ impl Gateway {
             let client = Client { presence: peer.presence().clone(), activity, is_tls };
             // Boxed: a task would reserve space for it twice, before and while it is polled.
             let connection = Box::pin(connections.serve(socket, client));
-            let present = GaugeGuard::new(&app.metrics.connections);
+            let present = GaugeGuard::new(&app.telemetry.metrics.connections);
             let (cut, is_open) = (cut.child_token(), open.token());
             tokio::spawn(async move {
                 let is_cut = tokio::select! {
@@ -238,7 +238,7 @@ impl Gateway {
             open.close();
             open.wait().await;
             app.task_runner.ended().await;
-            app.outbox.settled(app.lasting).await;
+            app.webhooks.outbox.settled(app.storage.lasting).await;
         };
         if tokio::time::timeout(config.shutdown_grace, ended).await.is_err() {
             tracing::warn!("requests or video tasks in progress were abandoned");
@@ -250,7 +250,7 @@ impl Gateway {
         // Each waits for a store that is silent, and none for another.
         let (unfinished, (), (), ()) =
             tokio::join!(app.task_runner.release(), record_usage(&app), record_history(&app), listed.end());
-        if let Err(error) = app.store.checkpoint().await {
+        if let Err(error) = app.storage.store.checkpoint().await {
             tracing::warn!("{error}: a copy of the database must include the file that ends in -wal");
         }
         for task in &unfinished {
@@ -268,18 +268,18 @@ fn too_many(max_connections: usize) -> ApiError {
 
 /// Records in the store what the last requests consumed.
 async fn record_usage(app: &App) {
-    if let Err(error) = app.writer.finish().await {
+    if let Err(error) = app.access.writer.finish().await {
         let becomes =
-            if app.ledger.journal().is_some() { "will be written at the next start" } else { "is lost" };
+            if app.access.ledger.journal().is_some() { "will be written at the next start" } else { "is lost" };
         tracing::warn!("{error}: the usage of the last requests {becomes}");
     }
 }
 
 /// Records in the store what the last requests left behind of stored responses.
 async fn record_history(app: &App) {
-    if let Err(error) = app.history_keeper.finish().await {
+    if let Err(error) = app.storage.history_keeper.finish().await {
         let becomes =
-            if app.history_keeper.is_spooled() { "will be written at the next start" } else { "are lost" };
+            if app.storage.history_keeper.is_spooled() { "will be written at the next start" } else { "are lost" };
         tracing::warn!("{error}: the last stored responses {becomes}");
     }
 }

@@ -13,7 +13,7 @@ use std::time::Instant;
 use gatewright_store::StoredRevision;
 use tokio::sync::Notify;
 
-use crate::config::{Config, ModelConfig, SharedConfig, Sharing, UpstreamConfig, Watch};
+use gatewright_config::{Config, ModelConfig, SharedConfig, Sharing, UpstreamConfig, Watch};
 
 /// A gateway's view of the shared configuration.
 pub(crate) struct Shared {

@@ -1,7 +1,6 @@
 //! What the gateway does around the store: it keeps stored responses and answers by idempotency key in memory too, and
 //! serves while the store is away; generated files have their contents in a folder, a bucket or memory.
 
-mod bucket;
 mod files;
 mod history;
 mod history_keeper;
@@ -9,8 +8,6 @@ mod replays;
 #[cfg(test)]
 mod spool_tests;
 
-pub use self::bucket::Bucket;
-pub(crate) use self::bucket::place_of;
 pub(crate) use self::files::{
     Contents, FileReservation, GeneratedFiles, KeyFileQuota, LIFETIME, OpenFile, PART_BYTES, PREFIX,
     missing_files, store_unavailable,

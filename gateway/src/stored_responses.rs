@@ -201,7 +201,7 @@ fn as_kept(mut item: Value, seen: &mut HashSet<String>) -> Value {
 
 /// Looks up a response of the caller.
 fn look_up(app: &App, call: &Call, id: &str) -> Option<ResponseRecord> {
-    app.history.get(call.caller.id(), id)
+    app.storage.history.get(call.caller.id(), id)
 }
 
 /// The response that a request continues. Errors: the caller has none with this id.
@@ -211,7 +211,7 @@ pub(crate) fn previous(app: &App, call: &Call, id: &str) -> Result<ResponseRecor
 
 /// Loads what the store knows of a response of the caller. Errors: the store doesn't answer.
 pub(crate) async fn seek(app: &App, call: &Call, id: &str) -> Result<(), ApiError> {
-    let sought = app.history_keeper.seek(call.caller.id(), id).await;
+    let sought = app.storage.history_keeper.seek(call.caller.id(), id).await;
     sought.map_err(|StoreUnavailable| unread(app).unwrap_or_else(not_loaded))
 }
 
@@ -222,7 +222,7 @@ pub(crate) fn found(app: &App, call: &Call) -> Result<ResponseRecord, ApiError> 
 
 /// The error while the stored responses aren't known yet.
 fn unread(app: &App) -> Option<ApiError> {
-    (!app.history.is_complete()).then(not_loaded)
+    (!app.storage.history.is_complete()).then(not_loaded)
 }
 
 fn not_loaded() -> ApiError {
@@ -246,8 +246,8 @@ pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
 /// Deletes a response of the caller. Returns whether it existed. Errors: it is deleted here, but the store didn't confirm in
 /// time.
 pub(crate) async fn forget(app: &App, call: &Call) -> Result<bool, ApiError> {
-    let was_there = app.history.remove(call.caller.id(), call.path("response_id"));
-    if app.history_keeper.written().await { Ok(was_there) } else { Err(not_loaded()) }
+    let was_there = app.storage.history.remove(call.caller.id(), call.path("response_id"));
+    if app.storage.history_keeper.written().await { Ok(was_there) } else { Err(not_loaded()) }
 }
 
 /// `DELETE /v1/responses/{response_id}`.

@@ -35,7 +35,7 @@ use self::escaping::SEGMENT;
 use self::key_place::AttachedKey;
 use self::keys::UpstreamKeys;
 use self::request::Targets;
-use crate::config::{Kind, RequestSetting, UpstreamConfig};
+use gatewright_config::{Kind, RequestSetting, UpstreamConfig};
 
 /// Header with the name of an error, where the request is signed for AWS.
 const ERROR_TYPE: HeaderName = HeaderName::from_static("x-amzn-errortype");

@@ -19,5 +19,4 @@ pub(crate) use self::journal::{Journal, RecoveredJournal};
 pub(crate) use self::ledger::Ledger;
 pub(crate) use self::meter::Remaining;
 pub(crate) use self::price::{Consumption, Rates};
-pub use self::price::{ModelPrice, TieredPrice, TokenPrice};
 pub(crate) use self::spending::Spending;

@@ -8,7 +8,7 @@ use gatewright_store::NewKey;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
-use crate::config::Config;
+use gatewright_config::Config;
 use crate::server::Embedded;
 use crate::wire::Response;
 
@@ -91,14 +91,14 @@ async fn file_limit_of_a_key_holds_after_its_revocation() {
     let app = gateway.app();
     let mut new = NewKey::new("limited");
     new.limits.file_bytes = Some(300);
-    let key = app.registry.create(new).await.expect("a key").key;
+    let key = app.access.registry.create(new).await.expect("a key").key;
     let most = async |id: &str| app.room_for_files(&id.into(), 0).await.expect("nothing").most();
     // Before it is in memory, while it is there, and after it has gone.
     assert_eq!(most(&key.id).await, 300);
-    app.authenticator.refresh().await.expect("a store");
+    app.access.authenticator.refresh().await.expect("a store");
     assert_eq!(most(&key.id).await, 300);
-    app.registry.revoke(&key.id).await.expect("revoked");
-    app.authenticator.refresh().await.expect("a store");
+    app.access.registry.revoke(&key.id).await.expect("revoked");
+    app.access.authenticator.refresh().await.expect("a store");
     assert_eq!(most(&key.id).await, 300);
     // A name is not an id, and the configured key has no limits.
     assert_eq!((most("default").await, most("limited").await), (1_000, 1_000));

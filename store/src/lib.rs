@@ -10,6 +10,7 @@ mod address;
 mod file_name;
 mod keys;
 mod memory;
+mod pepper;
 mod sealing;
 mod spool;
 mod sql;
@@ -26,6 +27,7 @@ pub use self::keys::{
     Scopes, null_is_default, random_key,
 };
 pub use self::memory::{MemoryReplays, MemoryStore};
+pub use self::pepper::{InvalidPepper, Pepper};
 pub use self::sealing::{Sealer, UnsealError};
 pub use self::spool::{ENDING_OF_LOCKS, EntryKind, RecoveredEntry, Spool, SpoolEntry};
 pub use self::sql::SqlStore;

@@ -206,6 +206,8 @@ const TABLE: &[(&str, &[&str])] = &[
     ("checkkit/tests/", RUST_TESTS),
     ("cli/src/", PROGRAM),
     ("cli/tests/", RUST_TESTS),
+    ("config/providers/", GATEWAY),
+    ("config/src/", GATEWAY),
     ("connect/tests/", RUST_TESTS),
     // The program contains its build output, in `console/src/built`, and the step compares both.
     ("console/app/", &["rust", "console"]),

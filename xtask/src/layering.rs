@@ -30,6 +30,7 @@ const CRATES: &[&str] = &[
     "simulator/src",
     "system/src",
     "store/src",
+    "config/src",
     "gateway/src",
     "cli/src",
     "codegen/src",

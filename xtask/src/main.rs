@@ -173,7 +173,7 @@ enum Command {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Write the pages of docs/providers from gateway/providers
+    /// Write the pages of docs/providers from config/providers
     Providers {
         /// Write nothing; fail and list the pages that differ from what would be written
         #[arg(long)]

@@ -11,7 +11,7 @@ use gatewright_system::crash;
 use gatewright_system::disk::{private_folder, sync_folder};
 use ring::hmac;
 
-use super::pepper::Pepper;
+use gatewright_store::Pepper;
 use crate::storage::{Bucket, Contents, missing_files};
 
 /// Name of the database in the data folder.

@@ -10,7 +10,7 @@ use gatewright_store::{
 use gatewright_system::clock::unix_seconds;
 
 use super::data::{Data, InvalidData};
-use super::pepper::Pepper;
+use gatewright_store::Pepper;
 
 /// The keys and the usage of a data folder, or of a gateway.
 #[derive(Clone)]

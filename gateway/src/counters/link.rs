@@ -11,7 +11,6 @@ use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::address::{CountersUrl, InvalidCountersUrl};
 use super::scripts::{Scripts, probe};
 
 /// Timeout for connecting and for the first replies.

@@ -9,11 +9,12 @@ use futures_util::stream;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use gatewright::ErrorCode;
 use gatewright::operations::{ErrorStyle, Operation};
+use gatewright_config::RETRY_AFTER_S;
 use gatewright_protocol::conversation::Protocol;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
 
-use super::{Fault, FaultStream, Faults, RETRY_AFTER_S, messy};
+use super::{Fault, FaultStream, RequestFaults, messy};
 use crate::wire::{ApiError, Response};
 
 /// Size of a piece of a slow response, in bytes.
@@ -31,10 +32,10 @@ enum Cut {
     Error,
 }
 
-impl Faults {
+impl RequestFaults {
     /// Faults that replace the response, after the delay if there is one. is_new: whether the request has not just failed.
     pub(crate) async fn before(&self, operation: &Operation, is_new: impl Fn() -> bool) -> Option<Response> {
-        for fault in self.iter() {
+        for fault in &self.0 {
             match fault {
                 Fault::Delay(pause) => tokio::time::sleep(*pause).await,
                 Fault::Status(status) => return Some(error_of_status(*status, operation.error_style)),
@@ -55,7 +56,7 @@ impl Faults {
 
     /// Applies the faults to a successful response.
     pub(crate) fn distort(&self, operation: &'static Operation, response: Response) -> Response {
-        if self.is_empty() || !response.status().is_success() {
+        if self.0.is_empty() || !response.status().is_success() {
             return response;
         }
         let (mut head, body) = response.into_parts();
@@ -73,7 +74,7 @@ impl Faults {
         if !streams {
             pieces = whole(pieces).boxed();
         }
-        for fault in self.iter() {
+        for fault in &self.0 {
             pieces = match fault {
                 Fault::ContentType(value) => {
                     if let Ok(value) = HeaderValue::try_from(value) {

@@ -23,7 +23,7 @@ pub(super) async fn fetch(
     room: &mut Option<FileReservation>,
     deadline: Instant,
 ) -> Result<StoredFile, DownloadError> {
-    let opened = remote.open(&app.routes.load_full(), &app.fetcher, finished).await;
+    let opened = remote.open(&app.live.routes.load_full(), &app.webhooks.fetcher, finished).await;
     let content = opened.map_err(DownloadError::Failed)?;
     let reserved = match room {
         Some(reserved) => reserved,

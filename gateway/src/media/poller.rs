@@ -116,7 +116,7 @@ impl<'a> PolledVideo<'a> {
         loop {
             tokio::time::sleep(jittered(pause)).await;
             let turn = self.app.task_runner.schedule.look_ups.acquire().await;
-            let report = self.remote.look_up(&self.app.routes.load_full()).await;
+            let report = self.remote.look_up(&self.app.live.routes.load_full()).await;
             drop(turn);
             let fault = match report {
                 Ok(report) => return Ok(report.stage),

@@ -161,7 +161,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config::Config;
+    use gatewright_config::Config;
     use crate::server::Embedded;
 
     /// The task of a video.

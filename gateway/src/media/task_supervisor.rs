@@ -38,7 +38,7 @@ async fn attend(app: Weak<App>) {
         }
         if Instant::now() >= forget {
             app.task_runner.forget().await;
-            app.outbox.forget().await;
+            app.webhooks.outbox.forget().await;
             forget = Instant::now() + FORGETTING;
         }
         drop(app);

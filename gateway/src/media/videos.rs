@@ -26,7 +26,7 @@ use super::simulated::Job;
 use super::task_payload::{self, Receiver, StoredPayload, TaskPayload, VideoProvider};
 use super::video_params::VideoParams;
 use crate::app::App;
-use crate::config::ModelKind;
+use gatewright_config::ModelKind;
 use crate::models;
 use crate::observe::Origin;
 use crate::relay::{self, AcceptedVideo, AttemptFailure, Remote, VideoRequest};
@@ -42,7 +42,7 @@ pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiEr
     let (order, params) = order(app, call)?;
     let webhook = order.request["webhook_url"].as_str().map(str::to_owned);
     if let Some(url) = &webhook {
-        app.outbox.check(url)?;
+        app.webhooks.outbox.check(url)?;
     }
     let task = Task {
         id: format!("video_{}", Uuid::new_v4().simple()),
@@ -76,7 +76,7 @@ pub(super) fn resume(app: &Arc<App>, resumed: ResumedTask, lease: LeaseGuard) {
             tracing::error!(task = task.id, %error, "a stored video task cannot be read");
             let task = Task { state: TaskState::failed("the stored task cannot be read"), ..task };
             let notice = Receiver::of(&task_payload).map(|Receiver { public, webhook }| {
-                notice(&task, &webhook, &record_of(&task, &app.files, &public))
+                notice(&task, &webhook, &record_of(&task, &app.storage.files, &public))
             });
             app.task_runner.spawn(async move { _ = lease.end(&task.state, notice.as_ref()).await });
             return;
@@ -96,13 +96,13 @@ pub(crate) async fn retrieve(app: &App, call: &Call) -> Result<Response, ApiErro
     let task = app.task_runner.find(call.caller.id(), id).await?.ok_or_else(|| {
         ApiError::new(&ErrorCode::NOT_FOUND, format!("there is no video task {id:?}")).param("task_id")
     })?;
-    Ok(json_response(&record_of(&task, &app.files, &app.public_url(call))))
+    Ok(json_response(&record_of(&task, &app.storage.files, &app.public_url(call))))
 }
 
 /// The client's request, checked against the limits of its model, with explicit or default duration and size.
 fn order(app: &App, call: Call) -> Result<(VideoRequest, VideoParams), ApiError> {
     let body = call.json_body()?;
-    let routes = app.routes.load();
+    let routes = app.live.routes.load();
     let route = routes.find_of(ModelKind::Video, text(&body["model"])).map(Arc::clone);
     let limits = route.as_ref().and_then(|route| route.model.limits.clone());
     let rules = Rules::default().private_webhooks(app.config.allow_private_webhooks);
@@ -184,7 +184,7 @@ impl VideoWork {
                     job.map(Making::Simulated)
                 }
                 VideoProvider::Upstream(record) => {
-                    let remote = Remote::of(&record, &self.app.routes.load());
+                    let remote = Remote::of(&record, &self.app.live.routes.load());
                     let first = match self.task.state {
                         TaskState::Pending => VideoStage::Waiting,
                         _ => VideoStage::Working,
@@ -243,7 +243,7 @@ impl VideoWork {
         } else {
             Some(self.app.room_for_files(&self.task.owner, self.params.expected_bytes()).await?)
         };
-        match relay::submit(&self.app.metrics, &order).await? {
+        match relay::submit(&self.app.telemetry.metrics, &order).await? {
             AcceptedVideo::Simulator { attempt, charge } => self.simulate(&order, attempt, charge).await,
             AcceptedVideo::Upstream { remote, report, dropped } => {
                 let state = match report.stage {
@@ -341,7 +341,7 @@ impl VideoWork {
         self.lease.accept(&state, &task_payload).await?;
         // A task that waits for a free slot or at its provider is pending in look-ups alone.
         let task = Task { state: TaskState::Processing, ..self.task.clone() };
-        let mut record = record_of(&task, &self.app.files, &self.public);
+        let mut record = record_of(&task, &self.app.storage.files, &self.public);
         record["estimated_time"] = json!(estimate);
         let mut response = json_response(&record);
         response.extensions_mut().insert(origin);
@@ -367,7 +367,7 @@ impl VideoWork {
     async fn finish(&self, state: TaskState) {
         let task = Task { state, ..self.task.clone() };
         let notice = self.webhook.as_ref().map(|url| {
-            let record = record_of(&task, &self.app.files, &self.public);
+            let record = record_of(&task, &self.app.storage.files, &self.public);
             notice(&task, url, &record)
         });
         if let TaskState::Completed(output) = &task.state {
@@ -386,7 +386,7 @@ impl VideoWork {
         let Task { id, owner, .. } = &self.task;
         match self.app.task_runner.find(owner, id).await {
             Ok(Some(Task { state: TaskState::Completed(output), .. })) if output.file.name == file => {}
-            Ok(_) => self.app.files.discard(file).await,
+            Ok(_) => self.app.storage.files.discard(file).await,
             // It will expire.
             Err(_) => {}
         }
@@ -404,7 +404,7 @@ mod tests {
     use gatewright_store::{FileKind, Output, StoredFile};
 
     use super::*;
-    use crate::config::Config;
+    use gatewright_config::Config;
     use crate::server::Embedded;
     use crate::storage::LIFETIME;
 
@@ -439,12 +439,12 @@ mod tests {
     }
 
     async fn is_there(work: &VideoWork, file: &StoredFile) -> bool {
-        let is_recorded = work.app.store.has_file(&file.name).await.expect("an answer");
-        let address = work.app.files.address(file);
+        let is_recorded = work.app.storage.store.has_file(&file.name).await.expect("an answer");
+        let address = work.app.storage.files.address(file);
         let (path, query) = address.split_once('?').expect("a query");
         let query: Vec<_> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         let name = path.rsplit_once('/').expect("a path").1;
-        assert_eq!(work.app.files.open(name, &query).await.is_ok(), is_recorded);
+        assert_eq!(work.app.storage.files.open(name, &query).await.is_ok(), is_recorded);
         is_recorded
     }
 
@@ -454,7 +454,7 @@ mod tests {
         let (work, file) = work(&gateway).await;
         // Nothing else runs meanwhile.
         std::thread::sleep(Duration::from_millis(20));
-        let taken = work.app.store.resume_tasks(HOUR, 10).await.expect("an answer");
+        let taken = work.app.storage.store.resume_tasks(HOUR, 10).await.expect("an answer");
         assert_eq!(taken.len(), 1);
         assert!(is_there(&work, &file).await);
         work.guard(work.finish(completed(&file))).await;

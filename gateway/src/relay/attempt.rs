@@ -237,11 +237,11 @@ pub(super) async fn passed(
         }
     };
     let share = request_context.app.share_of(&request_context.call.caller);
-    let (patience, blocking_pool) = (endpoint.idle_timeout, request_context.app.blocking_pool.clone());
+    let (patience, blocking_pool) = (endpoint.idle_timeout, request_context.app.resources.blocking_pool.clone());
     let mut stream = Stream::new(body, events, presence, patience, redactor.clone(), share, blocking_pool)
         .in_format(format);
     if stores {
-        stream = stream.storing(&request_context.app.history_keeper);
+        stream = stream.storing(&request_context.app.storage.history_keeper);
     }
     if !is_embedded {
         stream.begin().await?;
@@ -269,7 +269,7 @@ async fn as_events(
         Ok((events, share))
     };
     let written = if is_long {
-        let worked = request_context.app.blocking_pool.work(move |_| Ok(write())).await;
+        let worked = request_context.app.resources.blocking_pool.work(move |_| Ok(write())).await;
         worked.unwrap_or_else(|stopping| Err(AttemptFailure::stopping(&stopping)))
     } else {
         write()
@@ -352,13 +352,13 @@ async fn passed_document(
         Ok(SuccessfulAnswer::Document { document, usage, images: 0, share })
     };
     let passed = if is_long {
-        let worked = request_context.app.blocking_pool.work(move |_| Ok(pass())).await;
+        let worked = request_context.app.resources.blocking_pool.work(move |_| Ok(pass())).await;
         worked.unwrap_or_else(|stopping| Err(AttemptFailure::stopping(&stopping)))
     } else {
         pass()
     };
     if stores && passed.is_ok() {
-        request_context.app.history_keeper.written().await;
+        request_context.app.storage.history_keeper.written().await;
     }
     passed
 }

@@ -306,7 +306,7 @@ impl ResponseRecorder {
             (response["id"].as_str(), self.items.clone(), stored_responses::is_readable(&text))
         {
             let documents = items.answered_by(&text);
-            self.app.history.keep(&self.owner, id.to_owned(), Some(documents), None);
+            self.app.storage.history.keep(&self.owner, id.to_owned(), Some(documents), None);
         }
     }
 
@@ -348,7 +348,7 @@ impl ResponseRecorder {
         let items = self.items.clone().filter(|_| is_copied);
         let documents = items.map(|items| items.answered_by(response));
         let holder = self.holder.clone().filter(|_| is_held);
-        self.app.history.keep(&self.owner, id.into_owned(), documents, holder);
+        self.app.storage.history.keep(&self.owner, id.into_owned(), documents, holder);
     }
 }
 

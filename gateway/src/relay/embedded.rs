@@ -59,16 +59,16 @@ async fn answered(
                 PlainAction::Rerank => plain::rerank(&call, &model, budget),
                 PlainAction::Moderate => plain::moderate(&call, &model, budget),
             };
-            request_context.app.blocking_pool.work(create).await?
+            request_context.app.resources.blocking_pool.work(create).await?
         }
         _ => {
             let request = EmbeddedRequest::new(request_context, call);
-            request_context.app.blocking_pool.work(move |budget| request.answer(budget)).await?
+            request_context.app.resources.blocking_pool.work(move |budget| request.answer(budget)).await?
         }
     };
     attempt.succeeded(std::time::Instant::now());
     if response.extensions().get::<PendingStore>().is_some() {
-        request_context.app.history_keeper.written().await;
+        request_context.app.storage.history_keeper.written().await;
     }
     let (head, body) = response.into_parts();
     let media_type = head.headers.get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
@@ -98,7 +98,7 @@ mod tests {
     use serde_json::json;
 
     use super::SIMULATED_HEADER;
-    use crate::config::Config;
+    use gatewright_config::Config;
     use crate::server::Embedded;
 
     #[tokio::test]

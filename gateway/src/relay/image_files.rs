@@ -98,13 +98,13 @@ async fn copy(
         // Not the server's text, which may contain anything.
         DownloadError::Failed(failure) => format!("the download failed ({:?})", failure.verdict),
     };
-    let opened = open_url(provider, &app.fetcher, url, &call.request_id).await;
+    let opened = open_url(provider, &app.webhooks.fetcher, url, &call.request_id).await;
     let content = opened.map_err(|failure| failed(DownloadError::Failed(failure)))?;
     let room = app.room_for_files(call.caller.id(), 0).await;
     let mut room = room.map_err(|error| failed(DownloadError::NoRoom(error)))?;
     let redactor = &provider.endpoint.redactor;
     let file = download(content, &IMAGE, &mut room, redactor, deadline).await.map_err(failed)?;
-    Ok(format!("{}{}", app.public_url(call), app.files.address(&file)))
+    Ok(format!("{}{}", app.public_url(call), app.storage.files.address(&file)))
 }
 
 fn kind_of(file: &[u8]) -> Option<FileKind> {

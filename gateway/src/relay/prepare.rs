@@ -286,6 +286,6 @@ impl RequestContext {
                 .map_err(|why| AttemptFailure::no_room(why, &Redactor::default()).into_error())?;
             work(&call)
         };
-        Box::pin(self.app.blocking_pool.work(work)).await
+        Box::pin(self.app.resources.blocking_pool.work(work)).await
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::config::Capabilities;
+use gatewright_config::Capabilities;
 use gatewright_protocol::lazy_json::{self, members, spliced};
 
 /// The request members that routing and relaying read.

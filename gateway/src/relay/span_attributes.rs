@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use crate::config::ModelKind;
+use gatewright_config::ModelKind;
 use crate::observe::provider_name;
 use crate::routing::{Destination, ModelRoute};
 

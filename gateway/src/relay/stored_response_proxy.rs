@@ -74,7 +74,7 @@ async fn own(app: &Arc<App>, call: Call, action: StoredAction) -> Result<Respons
         StoredAction::Delete => stored_responses::delete(app, &call).await,
         StoredAction::InputItems => {
             let worker = Arc::clone(app);
-            app.blocking_pool
+            app.resources.blocking_pool
                 .work(move |budget| stored_responses::list_input_items(&worker, &call, budget))
                 .await
         }
@@ -89,7 +89,7 @@ async fn ask(
     holder: &StoringUpstream,
     has_copy: bool,
 ) -> Result<Response, ProxyFailure> {
-    let provider = app.routes.load().provider(&holder.upstream).map(Arc::clone);
+    let provider = app.live.routes.load().provider(&holder.upstream).map(Arc::clone);
     let Some(provider) = provider else {
         let message = "the provider that stores this response is no longer configured";
         return Err(ProxyFailure::Fault(ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message)));

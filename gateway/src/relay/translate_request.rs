@@ -23,7 +23,7 @@ use super::conversation_state::{FullConversation, ItemSources, ResponseRecorder}
 use super::estimate;
 use super::failure::AttemptFailure;
 use crate::bounds::memory_budget::Reservation;
-use crate::config::Capabilities;
+use gatewright_config::Capabilities;
 use crate::routing::ModelRoute;
 use crate::wire::{ApiError, Call};
 

@@ -19,7 +19,7 @@ use super::document::Patience;
 use super::failure::AttemptFailure;
 use super::{document, failover, translate_request, unanswered};
 use crate::bounds::memory_budget::MemoryBudget;
-use crate::config::Kind;
+use gatewright_config::Kind;
 use crate::observe::{Metrics, current_span};
 use crate::routing::{ModelRoute, Plan, Provider, Routes, UpstreamAttempt};
 use crate::upstream::{LookUp, NoAnswer, Request};

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::breaker::Condition;
 use super::{Provider, Routes};
-use crate::config::Kind;
+use gatewright_config::Kind;
 
 /// The current state of an upstream.
 #[derive(Debug, Serialize)]

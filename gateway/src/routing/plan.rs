@@ -287,7 +287,7 @@ mod tests {
     use gatewright::ApiKey;
 
     use super::*;
-    use crate::config::{Kind, ModelConfig, TargetConfig, UpstreamConfig};
+    use gatewright_config::{Kind, ModelConfig, TargetConfig, UpstreamConfig};
     use crate::routing::Routes;
 
     /// A route to upstreams with these names, weights and orders.

@@ -32,7 +32,7 @@ const PREFIX: &str = "/admin";
 /// Whether a path belongs to the operator API.
 pub(super) fn serves(app: &App, path: &str) -> bool {
     let rest = path.strip_prefix(PREFIX);
-    app.authenticator.has_admin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    app.access.authenticator.has_admin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Answers an operator's request.
@@ -42,7 +42,7 @@ pub(super) async fn answer(
     query: Vec<(String, String)>,
     body: &mut Body,
 ) -> Result<Response, ApiError> {
-    app.authenticator.admit_admin(&mut head.headers)?;
+    app.access.authenticator.admit_admin(&mut head.headers)?;
     let path = head.uri.path();
     let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
     let not_found = || ApiError::new(&ErrorCode::NOT_FOUND, format!("there is no operation at {path}"));
@@ -60,7 +60,7 @@ pub(super) async fn answer(
     let parameters = parameters.into_iter().map(decode).collect::<Result<_, ApiError>>()?;
     // Clients that want the defaults send no body and no content type.
     let body = if operation.has_body && !http_body::Body::is_end_stream(body) {
-        read_body(&app.config, app.memory.share(), &head.headers, body).await?
+        read_body(&app.config, app.resources.memory.share(), &head.headers, body).await?
     } else {
         Bytes::new()
     };
@@ -209,7 +209,7 @@ fn created(document: &impl Serialize) -> Response {
 /// Makes a change effective in this gateway before it is confirmed. If the store doesn't answer now, the change
 /// takes effect when it does.
 async fn refresh(app: &App) {
-    if let Err(error) = app.authenticator.refresh().await {
+    if let Err(error) = app.access.authenticator.refresh().await {
         tracing::warn!("{error}: a change to a key has not taken effect yet");
     }
 }

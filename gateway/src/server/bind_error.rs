@@ -1,7 +1,7 @@
 //! Errors when starting a gateway.
 
 use crate::access::InvalidData;
-use crate::config::TlsError;
+use gatewright_config::TlsError;
 use crate::counters::InvalidCountersUrl;
 use crate::routing::InvalidRoutes;
 

@@ -13,7 +13,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use super::connection::DRAIN;
 use crate::bounds::gathering::Gathering;
 use crate::bounds::memory_budget::{Reservation, ReservationError};
-use crate::config::Config;
+use gatewright_config::Config;
 use crate::relay::AttemptFailure;
 use crate::wire::{ApiError, content_coding};
 

@@ -9,7 +9,7 @@ use tokio::net::TcpSocket;
 use tokio::net::TcpStream;
 
 use super::Gateway;
-use crate::config::Config;
+use gatewright_config::Config;
 
 /// Long enough for a busy machine; no passing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -30,7 +30,7 @@ use super::body::read_body;
 use crate::access::{ApiKey, Principal};
 use crate::app::App;
 use crate::bounds::memory_budget::ReservationError;
-use crate::config::{ModelKind, TargetConfig, TokenPrice};
+use gatewright_config::{ModelKind, TargetConfig, TokenPrice};
 use crate::models;
 use crate::models::text_protocols;
 use crate::relay::AttemptFailure;
@@ -64,7 +64,7 @@ pub(super) async fn answer(app: &App, mut head: Parts, body: &mut Body) -> Resul
             return report(app, head, body).await;
         }
         Some("session") if is_read(&head.method) => {
-            app.authenticator.pass().await;
+            app.access.authenticator.pass().await;
             return session(app, &mut head.headers);
         }
         Some("session") => READ,
@@ -152,12 +152,12 @@ fn file(file: &File, headers: &HeaderMap) -> Response {
 
 /// The permissions of a request's key.
 fn session(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
-    let principal = app.authenticator.admit_any(headers)?;
+    let principal = app.access.authenticator.admit_any(headers)?;
     let (role, key, scopes) = match &principal {
         Principal::Admin => ("admin", json!(ADMIN_KEY), None),
         Principal::Client(caller) => ("client", json!(&**caller.id()), Some(caller.scopes())),
     };
-    let routes = app.routes.load();
+    let routes = app.live.routes.load();
     let all = Scopes::all();
     let scopes = scopes.unwrap_or(&all);
     let allowed = routes.all().flat_map(|route| models::names(route, scopes).map(move |name| (route, name)));
@@ -165,8 +165,8 @@ fn session(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
     let mut response = json_response(&json!({
         "role": role,
         "key": key,
-        "admin": app.authenticator.has_admin(),
-        "lasting": app.lasting,
+        "admin": app.access.authenticator.has_admin(),
+        "lasting": app.storage.lasting,
         "version": env!("CARGO_PKG_VERSION"),
         "currency": app.config.currency,
         "models": models,
@@ -290,10 +290,10 @@ const RENDERING_FACTOR: usize = 12;
 
 /// The page of a report, or of two reports compared.
 async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response, ApiError> {
-    app.authenticator.pass().await;
-    let principal = app.authenticator.admit_any(&mut head.headers)?;
+    app.access.authenticator.pass().await;
+    let principal = app.access.authenticator.admit_any(&mut head.headers)?;
     let mut share = match &principal {
-        Principal::Admin => app.memory.share(),
+        Principal::Admin => app.resources.memory.share(),
         Principal::Client(caller) => app.share_of(caller),
     };
     let bytes = read_body(&app.config, share.sibling(), &head.headers, body).await?;
@@ -306,8 +306,8 @@ async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response,
     drop(bytes);
     // Limited for all clients together, since no key's limits count them. Not while the body arrives: a slow client would occupy a
     // slot.
-    let turn = app.renderings.acquire().await.expect("it is never closed");
-    let answer = app.blocking_pool.work(move |_| Ok(Bytes::from(rendered(&asked)))).await?;
+    let turn = app.resources.renderings.acquire().await.expect("it is never closed");
+    let answer = app.resources.blocking_pool.work(move |_| Ok(Bytes::from(rendered(&asked)))).await?;
     drop(turn);
     share.hold(answer.len()).map_err(no_room)?;
     Ok(held_json(answer, share))

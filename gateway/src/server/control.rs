@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::bind_error::BindError;
 use super::tls::Certificate;
-use crate::access::Pepper;
 use crate::app::{App, RejectedConfig};
-use crate::config::{Config, Kind};
+use gatewright_config::{Config, Kind};
 
 /// Changes the configuration of a running gateway.
 #[derive(Clone)]
@@ -49,7 +48,7 @@ impl Control {
         if let Some((in_use, certificate)) = certificate {
             in_use.replace(certificate);
         }
-        self.app.stale.store(None);
+        self.app.live.stale.store(None);
         let mut reloaded = Reloaded { waiting: waiting(&self.app.config, config), ..Reloaded::default() };
         for (name, is_changed, is_there) in [
             ("access.key", changed.key, self.app.key_of(config).is_some()),
@@ -67,12 +66,12 @@ impl Control {
     /// Makes `/health/ready` report that the configuration file was rejected and an earlier one is in use, until a reload
     /// succeeds. `place`: line and column of the first problem, from 1.
     pub fn mark_stale(&self, place: Option<(usize, usize)>) {
-        self.app.stale.store(Some(Arc::new(RejectedConfig { place })));
+        self.app.live.stale.store(Some(Arc::new(RejectedConfig { place })));
     }
 
     /// Whether only the simulator would remain. An emptied or truncated file has this effect.
     fn loses_providers(&self, config: &Config) -> bool {
-        let has_providers = self.app.shared.is_some() || self.app.routes.load().has_providers();
+        let has_providers = self.app.live.shared.is_some() || self.app.live.routes.load().has_providers();
         has_providers
             && config.shared_config.is_none()
             && config.upstreams.iter().all(|upstream| upstream.kind == Kind::Simulator)
@@ -194,7 +193,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config::{ModelConfig, TargetConfig, UpstreamConfig};
+    use gatewright_config::{ModelConfig, TargetConfig, UpstreamConfig};
     use crate::server::Gateway;
 
     #[test]
@@ -210,7 +209,7 @@ mod tests {
             }
         }
         let mut keys = BTreeSet::new();
-        marked(crate::config::schema(), "", &mut keys);
+        marked(gatewright_config::schema(), "", &mut keys);
         keys.retain(|key| {
             !["observe.log_level", "observe.log_format", "observe.otlp_endpoint"].contains(&key.as_str())
         });

@@ -17,7 +17,7 @@ use super::request::answer;
 use super::shared_config;
 use crate::access::{ApiKey, Data, RegistryError};
 use crate::app::App;
-use crate::config::{Config, is_origin};
+use gatewright_config::{Config, is_origin};
 use crate::counters::SharedCounters;
 use crate::media;
 use crate::wire::Response;
@@ -88,7 +88,7 @@ impl Embedded {
 
     /// The key that requests must carry (section 5).
     pub fn key(&self) -> &ApiKey {
-        &self.app.key
+        &self.app.access.key
     }
 
     /// Loads the keys, so that they are valid from the first request on. If the store doesn't answer, loading is
@@ -96,17 +96,17 @@ impl Embedded {
     ///
     /// Errors: the parts of the store don't belong together, or the store rejects the gateway.
     pub(super) async fn load(&self) -> Result<(), BindError> {
-        let checked = self.app.registry.check().await;
+        let checked = self.app.access.registry.check().await;
         let answers = checked.is_ok();
         match checked {
             Err(RegistryError::Data(invalid)) => return Err(invalid.into()),
             Err(error) => tracing::warn!("{error}: the keys will be loaded later"),
             Ok(()) => {
                 // First, because it counts in the budgets of the keys.
-                if let Err(error) = self.app.writer.write().await {
+                if let Err(error) = self.app.access.writer.write().await {
                     tracing::warn!("{error}: usage will be written later");
                 }
-                if let Err(error) = self.app.authenticator.refresh().await {
+                if let Err(error) = self.app.access.authenticator.refresh().await {
                     tracing::warn!("{error}: the keys will be loaded later");
                 }
             }
@@ -122,7 +122,7 @@ impl Embedded {
     /// The configuration, with the upstreams and models in use.
     pub(super) fn config(&self) -> Config {
         let config = self.app.config.clone();
-        let Some(shared) = &self.app.shared else { return config };
+        let Some(shared) = &self.app.live.shared else { return config };
         let (upstreams, models) = shared
             .in_use()
             .map_or_else(Default::default, |in_use| (in_use.upstreams.clone(), in_use.models.clone()));
@@ -134,15 +134,15 @@ impl Embedded {
     }
 
     pub(super) fn lasts(&self) -> bool {
-        self.app.lasting
+        self.app.storage.lasting
     }
 
     pub(super) fn webhook_secret(&self) -> &Secret {
-        &self.app.webhook_secret
+        &self.app.webhooks.secret
     }
 
     pub(super) fn webhook_secret_is_new(&self) -> bool {
-        self.app.webhook_secret_is_new
+        self.app.webhooks.secret_is_new
     }
 
     #[cfg(test)]

@@ -10,7 +10,7 @@ use std::task::Poll;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::bind_error::BindError;
-use crate::config::{Config, is_listen_address};
+use gatewright_config::{Config, is_listen_address};
 
 /// One socket.
 struct Listener {

@@ -9,7 +9,7 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use super::bind_error::BindError;
 use super::rate_headers;
 use super::request_id::REQUEST_ID;
-use crate::config::is_origin;
+use gatewright_config::is_origin;
 use crate::relay::{DROPPED_HEADER, ESTIMATED_HEADER, SIMULATED_HEADER, UPSTREAM_HEADER};
 use crate::storage::REPLAYED_HEADER;
 use crate::wire::SHOULD_RETRY;

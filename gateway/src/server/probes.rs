@@ -19,7 +19,7 @@ use super::http1::{self, Service, Settings};
 use super::listening::Listeners;
 use super::{ACCEPT_PAUSE, operator};
 use crate::app::App;
-use crate::config::Config;
+use gatewright_config::Config;
 use crate::wire::{ApiError, Response};
 
 /// Maximum number of probe connections; beyond it, the connection that has been silent the longest is closed.

@@ -29,7 +29,7 @@ use super::route_match::{Match, match_route, methods_of};
 use super::{admin, model_scope, operator, rate_headers};
 use crate::access::{is_native, refused};
 use crate::app::App;
-use crate::fault::Faults;
+use crate::fault::RequestFaults;
 use crate::generated::routes::dispatch;
 use crate::media::files;
 use crate::observe::{self, ContentRecord, Recent, RecentEntry};
@@ -40,7 +40,7 @@ use crate::wire::{ApiError, Call, Response, hold};
 
 /// Answers a request in every case, even after a panic.
 pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> Response {
-    let (started, present) = (Instant::now(), observe::GaugeGuard::new(&app.metrics.in_flight));
+    let (started, present) = (Instant::now(), observe::GaugeGuard::new(&app.telemetry.metrics.in_flight));
     let request_id = new_request_id();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
@@ -77,7 +77,7 @@ pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> 
     let id = request_id;
     let request =
         observe::LoggedRequest { started, present, method, path, id, operation, span, shown, content };
-    observe::watch(&app.metrics, request, response)
+    observe::watch(&app.telemetry.metrics, request, response)
 }
 
 /// Data about a request, as far as it is known.
@@ -141,7 +141,7 @@ async fn route(
         if head.method == Method::OPTIONS {
             return Ok(options(files::METHODS));
         }
-        return Box::pin(files::serve(&app.files, &head.method, name, &query, &head.headers)).await;
+        return Box::pin(files::serve(&app.storage.files, &head.method, name, &query, &head.headers)).await;
     }
     if admin::serves(app, head.uri.path()) {
         return Box::pin(admin::answer(app, head, query, body)).await;
@@ -172,11 +172,11 @@ async fn route(
         Match::NotFound => return Err(no_operation(&head)),
     };
     (found.style, found.operation) = (operation.error_style, Some(operation));
-    if app.authenticator.has_admin() {
-        found.shown = Some(Recent::begin(&app.recent, operation, request_id));
+    if app.access.authenticator.has_admin() {
+        found.shown = Some(Recent::begin(&app.telemetry.recent, operation, request_id));
     }
-    app.authenticator.pass().await;
-    let caller = app.authenticator.admit(operation, &mut head.headers, &mut query)?;
+    app.access.authenticator.pass().await;
+    let caller = app.access.authenticator.admit(operation, &mut head.headers, &mut query)?;
     found.knows_upstream = caller.scopes().show_upstream;
     if let Some(shown) = &found.shown {
         shown.admitted(caller.id());
@@ -194,14 +194,14 @@ async fn route(
         Bytes::new()
     };
     if found.shown.is_some() {
-        found.content = app.recent.keep(request_id, &body);
+        found.content = app.telemetry.recent.keep(request_id, &body);
     }
     // Computed from the original request, including the faults it asks for.
     let started = if operation.has_body && head.headers.contains_key(&KEY_HEADER) {
         let asked =
             IdempotentRequest { operation, caller: caller.id(), path: &path, query: &query, body: &body };
         // Boxed, because few requests have a key, so the others need no space for this.
-        Box::pin(app.replays.begin(&head.headers, asked)).await?
+        Box::pin(app.storage.replays.begin(&head.headers, asked)).await?
     } else {
         ReplayDecision::Unkeyed
     };
@@ -265,8 +265,8 @@ fn take_faults(
     headers: &mut HeaderMap,
     path: &mut [(String, String)],
     body: &mut Bytes,
-) -> Result<Faults, ApiError> {
-    let routes = app.routes.load();
+) -> Result<RequestFaults, ApiError> {
+    let routes = app.live.routes.load();
     let asked = FaultInjection::take(&routes, operation, headers, path, body);
     // A key that may not use a model learns nothing about it, not even who provides it.
     model_scope::check(&routes, caller, operation, path, body)?;

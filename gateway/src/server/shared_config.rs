@@ -8,7 +8,7 @@ use gatewright_system::supervise;
 
 use super::bind_error::BindError;
 use crate::app::App;
-use crate::config::offered;
+use gatewright_config::offered;
 use crate::shared::Shared;
 
 /// How often the store is polled for the newest revision, if it doesn't notify of changes.
@@ -24,7 +24,7 @@ const RETRY: Duration = Duration::from_secs(30);
 /// `store_answers`: whether the store has just answered. Errors: this gateway can't use the newest revision, and has
 /// used no other.
 pub(super) async fn load(app: &Arc<App>, store_answers: bool) -> Result<(), BindError> {
-    let Some(shared) = &app.shared else { return Ok(()) };
+    let Some(shared) = &app.live.shared else { return Ok(()) };
     let why = match if store_answers { look(app, shared).await.err() } else { None } {
         Some(error) => format!("{error}: it will be loaded later"),
         None if !store_answers => "the store does not respond: it will be loaded later".to_owned(),
@@ -48,7 +48,7 @@ pub(super) async fn load(app: &Arc<App>, store_answers: bool) -> Result<(), Bind
 
 /// Follows the store from now on. Ends when the gateway is dropped. Needs a Tokio runtime.
 pub(super) fn start(app: &Arc<App>) {
-    if app.shared.is_some() {
+    if app.live.shared.is_some() {
         let alive = Arc::downgrade(app);
         supervise("shared configuration", PAUSE, move || follow(Weak::clone(&alive)));
     }
@@ -57,7 +57,7 @@ pub(super) fn start(app: &Arc<App>) {
 /// Uses a revision that was just added, before that is confirmed. If the store doesn't answer now, it is used when it
 /// does.
 pub(super) async fn refresh(app: &Arc<App>) {
-    if let Some(shared) = &app.shared
+    if let Some(shared) = &app.live.shared
         && let Err(error) = look(app, shared).await
     {
         tracing::warn!("{error}: a change to the shared configuration has not taken effect yet");
@@ -66,7 +66,7 @@ pub(super) async fn refresh(app: &Arc<App>) {
 
 async fn follow(alive: Weak<App>) {
     while let Some(app) = alive.upgrade() {
-        let Some(shared) = &app.shared else { return };
+        let Some(shared) = &app.live.shared else { return };
         if let Err(error) = look(&app, shared).await {
             // The task that follows the keys logs that the store is away.
             tracing::debug!("{error}: changes to the shared configuration are not seen");
@@ -77,7 +77,7 @@ async fn follow(alive: Weak<App>) {
         // Combines changes in quick succession into one read.
         tokio::time::sleep(LEAST_PAUSE).await;
         let is_asked = tokio::select! {
-            () = app.store.config_changed() => false,
+            () = app.storage.store.config_changed() => false,
             () = shared.again.notified() => true,
             () = tokio::time::sleep(PAUSE.saturating_sub(LEAST_PAUSE)) => false,
         };
@@ -91,7 +91,7 @@ async fn follow(alive: Weak<App>) {
 async fn look(app: &Arc<App>, shared: &Shared) -> Result<(), StoreError> {
     let _turn = shared.turn.lock().await;
     // If the store was emptied, the configuration stays.
-    let Some(newest) = app.store.config_revisions(1).await?.into_iter().next() else { return Ok(()) };
+    let Some(newest) = app.storage.store.config_revisions(1).await?.into_iter().next() else { return Ok(()) };
     let is_in_use = shared.in_use().is_some_and(|in_use| in_use.revision == newest);
     let is_refused =
         shared.refused().is_some_and(|refused| refused.revision == newest && refused.at.elapsed() < RETRY);
@@ -99,7 +99,7 @@ async fn look(app: &Arc<App>, shared: &Shared) -> Result<(), StoreError> {
         return Ok(());
     }
     // Without a document, it was just removed, and there is a newer one.
-    if let Some(document) = app.store.config_document(newest.number).await? {
+    if let Some(document) = app.storage.store.config_document(newest.number).await? {
         use_revision(app, newest, document).await;
     }
     Ok(())
@@ -115,7 +115,7 @@ async fn use_again(app: &Arc<App>, shared: &Shared) {
 
 /// Uses the last one in use, if it is known. Returns whether it is now in use.
 async fn use_copy(app: &Arc<App>) -> bool {
-    let Some(shared) = &app.shared else { return false };
+    let Some(shared) = &app.live.shared else { return false };
     let reading = Arc::clone(app);
     let kept = tokio::task::spawn_blocking(move || reading.shared.as_ref().and_then(Shared::kept)).await;
     let Ok(Some((revision, document))) = kept else { return false };
@@ -152,7 +152,7 @@ async fn use_revision(app: &Arc<App>, revision: StoredRevision, document: String
             offered(upstreams, models)
         ),
         Err(why) => {
-            if app.shared.as_ref().is_some_and(|shared| shared.refuse(&revision, &why)) {
+            if app.live.shared.as_ref().is_some_and(|shared| shared.refuse(&revision, &why)) {
                 tracing::warn!(
                     "{why}\nrejected revision {number} of the shared configuration: the current one stays in use"
                 );

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::judge;
 use crate::access::{Registry, RegistryError};
-use crate::config::Sharing;
+use gatewright_config::Sharing;
 
 /// Maximum length of the name of a change's author, in characters.
 const MAX_NAME_CHARS: usize = 100;

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use self::no_key::{MAX_TIME, NoKey};
 use self::source::Fetched;
 use super::key_place::{AttachedKey, KeyPosition};
-use crate::config::KeySource;
+use gatewright_config::KeySource;
 
 /// Longest pause before the next fetch after the upstream has rejected the key, or after one failure.
 const MAX_PAUSE: Duration = Duration::from_secs(5);

@@ -9,7 +9,7 @@ use percent_encoding::{AsciiSet, utf8_percent_encode};
 use serde_json::Value;
 
 use super::escaping::SEGMENT;
-use crate::config::{self, MODEL_PLACEHOLDER, Paths};
+use gatewright_config::{self, MODEL_PLACEHOLDER, Paths};
 use gatewright_protocol::lazy_json::{members, place, spliced};
 use gatewright_protocol::{Action, PlainAction};
 

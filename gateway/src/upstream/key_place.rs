@@ -7,7 +7,7 @@ use percent_encoding::utf8_percent_encode;
 
 use super::escaping::SEGMENT;
 use super::signing::RequestSigner;
-use crate::config::{KeyPlace, KeySource, UpstreamConfig};
+use gatewright_config::{KeyPlace, KeySource, UpstreamConfig};
 
 /// A key as a request contains it.
 #[derive(Clone)]

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::NoAnswer;
 use super::credential::UpstreamCredential;
 use super::key_place::{AttachedKey, KeyPosition};
-use crate::config::{KeySource, UpstreamConfig};
+use gatewright_config::{KeySource, UpstreamConfig};
 
 /// The keys of an upstream.
 pub(super) enum UpstreamKeys {

@@ -11,7 +11,7 @@ use percent_encoding::utf8_percent_encode;
 use super::Endpoint;
 use super::escaping::SEGMENT;
 use super::request::{introduce, videos};
-use crate::config::Kind;
+use gatewright_config::Kind;
 
 /// Maximum time to the response head. Lookups involve no work.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
@@ -82,7 +82,7 @@ mod tests {
     use gatewright::ApiKey;
 
     use super::*;
-    use crate::config::UpstreamConfig;
+    use gatewright_config::UpstreamConfig;
 
     fn endpoint(kind: Kind, base: &str) -> Endpoint {
         let mut upstream = UpstreamConfig::new("one", kind, base);

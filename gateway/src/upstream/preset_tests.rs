@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{Endpoint, LookUp, Request, StoredAction, StoredResponseRequest};
-use crate::config::{ApplicationDefault, KeySource, Kind, ModelKind, Preset, presets, read_text};
+use gatewright_config::{ApplicationDefault, KeySource, Kind, ModelKind, Preset, presets, read_text};
 
 /// The head lines of each request, lowercase except for the first.
 type Heads = Arc<Mutex<Vec<Vec<String>>>>;

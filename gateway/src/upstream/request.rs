@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::escaping::SEGMENT;
 use super::key_place::AttachedKey;
 use super::{Endpoint, extend_query};
-use crate::config::{Kind, Paths, UpstreamConfig};
+use gatewright_config::{Kind, Paths, UpstreamConfig};
 
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("gatewright/", env!("CARGO_PKG_VERSION")));
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn configured_key_place_headers_and_query_are_sent() {
-        use crate::config::{KeyPlace, RequestSetting};
+        use gatewright_config::{KeyPlace, RequestSetting};
 
         let request = |place: KeyPlace, action: Action| {
             let mut upstream = UpstreamConfig::new("one", Kind::Chat, "http://127.0.0.1:1/base");

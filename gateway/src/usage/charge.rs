@@ -172,7 +172,8 @@ impl Drop for Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::usage::{Ledger, ModelPrice};
+    use crate::usage::Ledger;
+    use gatewright_config::ModelPrice;
 
     fn usage(input: u64, output: u64) -> Usage {
         Usage { input: Some(input), output: Some(output), ..Usage::default() }

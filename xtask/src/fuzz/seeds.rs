@@ -51,7 +51,7 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
         "relay" => streams()?,
         "config" => {
             let examples = files_of(&root().join("deploy/examples"), "toml")?;
-            let starting = root().join("gateway/src/config/starting.toml");
+            let starting = root().join("config/src/starting.toml");
             let read = |path| Ok(std::fs::read(path)?);
             let uncommented = |text: Vec<u8>| {
                 let text = String::from_utf8_lossy(&text).replace("\n# ", "\n").replace("\n#", "\n");

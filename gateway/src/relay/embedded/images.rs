@@ -35,7 +35,7 @@ pub(super) async fn create(app: &App, call: &Call) -> Result<Response, ApiError>
 
     let data: Vec<Value> = if inline {
         let encode = |png| json!({ "b64_json": BASE64_STANDARD.encode::<Vec<u8>>(png) });
-        let drawn = app.image_pool.work(move |budget| {
+        let drawn = app.resources.image_pool.work(move |budget| {
             let pictures = pictures(count, budget, |variation| image::draw(&prompt, variation, size));
             Ok(pictures.map(|picture| picture.map(encode)).collect::<Result<_, _>>()?)
         });
@@ -43,7 +43,7 @@ pub(super) async fn create(app: &App, call: &Call) -> Result<Response, ApiError>
     } else {
         // Reserved before the work: without space for its files, the response would be useless.
         let room = app.room_for_files(call.caller.id(), image::expected_bytes(size, count)).await?;
-        let drawn = app.image_pool.work(move |budget| {
+        let drawn = app.resources.image_pool.work(move |budget| {
             let pictures = pictures(count, budget, |variation| image::draw(&prompt, variation, size));
             Ok(pictures.collect::<Result<_, _>>()?)
         });
@@ -52,7 +52,7 @@ pub(super) async fn create(app: &App, call: &Call) -> Result<Response, ApiError>
         let failed = |_| ApiError::new(&ErrorCode::SERVER_ERROR, "the images cannot be stored");
         let (files, public) = (keeping.await.map_err(failed)??, app.public_url(call));
         let image = |file| {
-            let mut image = json!({ "url": format!("{public}{}", app.files.address(file)) });
+            let mut image = json!({ "url": format!("{public}{}", app.storage.files.address(file)) });
             if model.revises_prompt {
                 image["revised_prompt"] = json!(revised);
             }

@@ -8,7 +8,7 @@ use gatewright_simulator::ranking::Query;
 use gatewright_simulator::tokens::counted;
 use serde_json::{Map, Value, json};
 
-use crate::config::ModelKind;
+use gatewright_config::ModelKind;
 use crate::models;
 use crate::wire::{ApiError, Call, Response, json_response};
 

@@ -145,7 +145,7 @@ impl EmbeddedRequest {
         let document = self.document(&answer);
         let documents = InputItems::new(items).answered(&document);
         let id = document["id"].as_str().unwrap_or_default().to_owned();
-        self.app.history.keep(self.call.caller.id(), id, Some(documents), None);
+        self.app.storage.history.keep(self.call.caller.id(), id, Some(documents), None);
         let mut response = if self.is_stream() { self.write(answer) } else { json_response(&document) };
         response.extensions_mut().insert(PendingStore);
         Ok(response)

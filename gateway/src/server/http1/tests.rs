@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;
-use crate::config::Config;
+use gatewright_config::Config;
 use crate::wire::PIECE;
 
 /// A piece that is not copied.

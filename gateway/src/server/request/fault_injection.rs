@@ -4,10 +4,11 @@
 use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright::operations::Operation;
+use gatewright_config::{FAULT_HEADER, Faults, InvalidFault};
 use http::{HeaderMap, HeaderValue};
 use memchr::{memchr, memmem};
 
-use crate::fault::{FAULT_HEADER, Faults, InvalidFault};
+use crate::fault::RequestFaults;
 use crate::models;
 use crate::routing::Routes;
 use crate::wire::ApiError;
@@ -76,7 +77,7 @@ impl FaultInjection {
     /// The faults of the response: these in addition to the configured ones.
     ///
     /// Errors: the faults are invalid; the simulator doesn't answer this request.
-    pub(super) fn over(self, configured: &Faults, operation: &Operation) -> Result<Faults, ApiError> {
+    pub(super) fn over(self, configured: &Faults, operation: &Operation) -> Result<RequestFaults, ApiError> {
         let in_header = self.in_header.as_ref().map(|value| (value.to_str().unwrap_or("?"), FAULT_HEADER));
         let after_model = self.after_model.as_deref().map(|faults| (faults, "model"));
         let mut faults = configured.clone();
@@ -87,7 +88,7 @@ impl FaultInjection {
                 Responder::Nobody => {}
             }
         }
-        Ok(faults.of(operation))
+        Ok(RequestFaults::new(faults, operation))
     }
 }
 

@@ -16,7 +16,7 @@ use object_store::client::{
 use object_store::prefix::PrefixStore;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
-use crate::storage::bucket::Bucket;
+use gatewright_config::Bucket;
 
 /// Maximum time to connect, and maximum silence in a response.
 const TIMEOUT: Duration = Duration::from_secs(20);

@@ -21,7 +21,7 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _};
 
 use super::failure::FileError;
-use crate::storage::bucket::Bucket;
+use gatewright_config::Bucket;
 
 /// A larger file is written in parts of this size, in bytes; one part is in memory while it arrives.
 pub(crate) const PART_BYTES: usize = 5 * 1024 * 1024;

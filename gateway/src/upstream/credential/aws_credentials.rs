@@ -28,7 +28,7 @@ use self::sso_login::SsoLogin;
 use self::web_identity::WebIdentity;
 use super::no_key::NoKey;
 use super::{command, file, token_request};
-use crate::config::{SigV4Credentials, check_credentials_url};
+use gatewright_config::{SigV4Credentials, check_credentials_url};
 use crate::upstream::signing::RequestSigner;
 
 /// Maximum size of a file, in bytes.

@@ -9,7 +9,7 @@ use process_wrap::tokio::{CommandWrap, KillOnDrop};
 use tokio::io::AsyncReadExt as _;
 
 use super::no_key::{MAX_KEY_BYTES, MAX_TIME, NoKey, key_in};
-use crate::config::KeyCommand;
+use gatewright_config::KeyCommand;
 
 /// The key that the program prints.
 pub(super) async fn run(command: &KeyCommand) -> Result<String, NoKey> {

@@ -12,7 +12,7 @@ use super::assertion::{self, Claims};
 use super::file;
 use super::no_key::NoKey;
 use super::token_request::{self, Token};
-use crate::config::ApplicationDefault;
+use gatewright_config::ApplicationDefault;
 
 /// Maximum size of a file with credentials, in bytes.
 const MAX_FILE_BYTES: usize = 64 * 1024;

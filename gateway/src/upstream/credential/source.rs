@@ -7,7 +7,7 @@ use super::aws_credentials::{self, Found};
 use super::no_key::NoKey;
 use super::token_request::{self, Token};
 use super::{command, default_credentials, file};
-use crate::config::{ClientCredentials, KeySource};
+use gatewright_config::{ClientCredentials, KeySource};
 use crate::upstream::key_place::{AttachedKey, KeyPosition};
 
 /// A key from a source.

@@ -4,7 +4,7 @@ use std::path::Path;
 use http::{HeaderName, HeaderValue};
 
 use super::*;
-use crate::config::KeyCommand;
+use gatewright_config::KeyCommand;
 
 /// A program that prints the contents of a file, and logs each run to another one.
 fn command(folder: &Path, ttl: Duration) -> KeySource {

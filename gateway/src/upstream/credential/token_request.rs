@@ -11,7 +11,7 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 use super::no_key::{MAX_KEY_BYTES, MAX_TIME, NoKey, key_in};
-use crate::config::check_token_url;
+use gatewright_config::check_token_url;
 use crate::upstream::connections;
 
 /// Timeout for connecting.

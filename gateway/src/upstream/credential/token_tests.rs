@@ -24,7 +24,7 @@ use super::no_key::NoKey;
 use super::source::{self, Fetched};
 use super::tests::until;
 use super::{AttachedKey, KeyPosition, UpstreamCredential};
-use crate::config::{ApplicationDefault, ClientCredentials, KeyFile, KeySource};
+use gatewright_config::{ApplicationDefault, ClientCredentials, KeyFile, KeySource};
 
 /// A key that is used only in these tests.
 const TEST_KEY: &str = include_str!("test_key.pem");

@@ -18,7 +18,7 @@ use super::secret::{Absent, Variables};
 use super::sharing::{self, Sharing};
 use super::source_map::{self, SourceMap, line_and_column};
 use super::toml_as_json::table;
-use crate::config::Config;
+use crate::Config;
 
 /// Maximum size of a configuration file, in bytes.
 pub(super) const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -88,9 +88,9 @@ fn read(path: &Path, variables: Variables, absent: Absent) -> Result<ConfigFile,
     Ok(read)
 }
 
-/// Reads a text as a file without a location: secrets in files are treated as missing.
-#[cfg(any(test, fuzzing))]
-pub(crate) fn read_text(
+/// Reads a text as a file without a location: secrets in files are treated as missing. Errors: all problems, with
+/// their positions.
+pub fn read_text(
     text: &str,
     variables: fn(&str) -> Option<std::ffi::OsString>,
 ) -> Result<ConfigFile, Problems> {

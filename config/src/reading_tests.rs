@@ -15,7 +15,7 @@ use super::STARTING_FILE;
 use super::reading::{ConfigFile, DocumentKind, parse};
 use super::secret::Absent;
 use super::toml_as_json::table;
-use crate::config::{
+use crate::{
     Capabilities, Config, Kind, Log, LogLevel, ModelKind, Problems, Roles, Thinking, TokenLimit,
 };
 

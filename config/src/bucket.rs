@@ -29,7 +29,7 @@ impl Bucket {
     }
 
     /// The bucket's name and the path in it, which may be empty. `None`: the URL has another format.
-    pub(crate) fn place(&self) -> Option<(&str, &str)> {
+    pub fn place(&self) -> Option<(&str, &str)> {
         place_of(&self.url)
     }
 }

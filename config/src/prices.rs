@@ -17,7 +17,7 @@ use super::file;
 use super::problem::{Problem, Problems};
 use super::source_map::{Path, SourceMap, line_and_column};
 use super::toml_as_json::table;
-use crate::usage::{ModelPrice, TieredPrice, TokenPrice};
+use crate::{ModelPrice, TieredPrice, TokenPrice};
 
 /// Maximum size of a price file, in bytes.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;

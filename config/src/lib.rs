@@ -1,14 +1,22 @@
-//! Configuration of a gateway: the structure that it takes, and the file format.
+//! The configuration of the Gatewright gateway: the structure that it takes, and the file format.
 //!
 //! `reading` turns text into a [`ConfigFile`] in three steps: TOML, the JSON Schema of `file`'s types, and `resolve`,
 //! which knows the rules between keys and looks up secrets. Each step reports all its findings, with their positions.
+//!
+//! The crate reads files and variables, and starts nothing: no sockets, no requests.
+//! It has no stable interface: it is a part of the crate `gatewright-gateway`.
 
 mod addresses;
+mod bucket;
+mod counters;
+mod data_folder;
 mod envelope;
+mod faults;
 mod file;
 mod key_source;
 mod keys;
 mod log;
+mod model_price;
 mod presets;
 mod prices;
 mod problem;
@@ -33,38 +41,34 @@ use std::time::Duration;
 use gatewright::webhook::Secret;
 use gatewright::{ApiKey, catalog};
 pub use gatewright_protocol::{Capabilities, Roles, Thinking, TokenLimit};
-use gatewright_store::StoreUrl;
+use gatewright_store::{Pepper, StoreUrl};
 
-pub use self::addresses::check_base_url;
-pub(crate) use self::addresses::{check_credentials_url, check_token_url, is_listen_address, is_origin};
-pub(crate) use self::envelope::MODEL_PLACEHOLDER;
-pub use self::envelope::{Envelope, Paths};
+pub use self::addresses::{check_base_url, check_credentials_url, check_token_url, is_listen_address, is_origin};
+pub use self::bucket::Bucket;
+pub use self::counters::{CounterServer, CountersUrl, InvalidCountersUrl};
+pub use self::data_folder::{NoHome, default_data_folder};
+pub use self::envelope::{Envelope, MODEL_PLACEHOLDER, Paths};
+pub use self::faults::{FAULT_HEADER, FAULTS, Fault, Faults, InvalidFault, RETRY_AFTER_S};
 pub use self::key_source::{ApplicationDefault, ClientCredentials, KeyFile, KeySource, SigV4Credentials};
 pub use self::keys::{KeyCommand, KeyPlace, RequestSetting};
 pub use self::log::{Log, LogFormat, LogLevel};
+pub use self::model_price::{ModelPrice, TieredPrice, TokenPrice};
 pub use self::presets::{Preset, preset, presets};
 pub use self::prices::{ListedModel, PriceList, PricesOf};
 pub use self::problem::{Problem, Problems};
-pub use self::reading::ConfigFile;
-#[cfg(any(test, fuzzing))]
-pub(crate) use self::reading::read_text;
+pub use self::reading::{ConfigFile, read_text};
 pub use self::resolve::{check_model_id, weak_key};
 pub use self::schema::schema;
 pub use self::shared::SharedConfig;
 pub use self::sharing::Sharing;
 pub use self::tls::{TlsConfig, TlsError};
 pub use self::upstreams::{
-    Kind, ModelConfig, ModelKind, ModelPrice, TargetConfig, TieredPrice, TokenPrice, UpstreamConfig,
+    Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig,
 };
 pub use self::watch::Watch;
 
-use crate::access::Pepper;
-use crate::counters::CounterServer;
-use crate::fault::Faults;
-use crate::storage::Bucket;
-
 /// A configuration file to start from: everything in it is a comment and states the default.
-pub const STARTING_FILE: &str = include_str!("config/starting.toml");
+pub const STARTING_FILE: &str = include_str!("starting.toml");
 
 /// Name of the simulator among the upstreams of the default configuration.
 const SIMULATOR: &str = "simulator";
@@ -85,7 +89,7 @@ pub struct Config {
     /// Name among the gateways that share a store. Default: the machine's.
     pub name: Option<String>,
     /// The key that clients must send (section 5). Default: a new random one, see
-    /// [`Gateway::key`](crate::Gateway::key).
+    /// `Gateway::key`.
     pub key: Option<ApiKey>,
     /// The key of `/admin`, through which keys are managed. Default: none; `/admin` is not served.
     pub admin_key: Option<ApiKey>,
@@ -159,7 +163,7 @@ pub struct Config {
     /// gateway has other keys, in percent, from 1 to 100. Default: 50.
     pub max_percent_per_key: u8,
     /// Secret that signs webhooks. Default: a random one, which is preserved if there is a data folder, see
-    /// [`Gateway::webhook_secret`](crate::Gateway::webhook_secret).
+    /// `Gateway::webhook_secret`.
     pub webhook_secret: Option<Secret>,
     /// Earlier secrets, which also sign webhooks until receivers know the current one. Default: none.
     pub webhook_previous_secrets: Vec<Secret>,
@@ -234,7 +238,7 @@ impl Default for Config {
 
 impl Config {
     /// The targets whose requests have no known cost, with their models. The simulator is free.
-    pub(crate) fn unpriced_targets(&self) -> impl Iterator<Item = (&ModelConfig, &TargetConfig)> {
+    pub fn unpriced_targets(&self) -> impl Iterator<Item = (&ModelConfig, &TargetConfig)> {
         let is_free = |target: &TargetConfig| {
             let mut upstreams = self.upstreams.iter();
             upstreams.any(|upstream| upstream.name == target.upstream && upstream.kind == Kind::Simulator)
@@ -254,7 +258,7 @@ impl Config {
 }
 
 /// `1 upstream, 2 models`.
-pub(crate) fn offered(upstreams: usize, models: usize) -> String {
+pub fn offered(upstreams: usize, models: usize) -> String {
     let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
     format!("{}, {}", counted(upstreams, "upstream"), counted(models, "model"))
 }

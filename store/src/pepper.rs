@@ -7,11 +7,12 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use gatewright_store::Digest;
 use gatewright_system::disk::private_file;
 use gatewright_system::{crash, random_bytes};
 use ring::hmac;
 use uuid::Uuid;
+
+use crate::Digest;
 
 /// Maximum size of the file, in bytes.
 const MAX_FILE_BYTES: u64 = 256;
@@ -37,7 +38,8 @@ impl Pepper {
         bytes.map(|bytes| Self::of(&bytes)).ok_or(InvalidPepper)
     }
 
-    pub(super) fn random() -> Self {
+    /// A new one.
+    pub fn random() -> Self {
         Self::of(&random_bytes())
     }
 
@@ -46,8 +48,8 @@ impl Pepper {
     }
 
     /// Reads the pepper from a file. If there is none, creates it with access for its owner only. Also returns
-    /// whether it did.
-    pub(super) fn in_file(file: &Path) -> io::Result<(Self, bool)> {
+    /// whether it did. Errors: the file can't be read or written; it has no pepper.
+    pub fn in_file(file: &Path) -> io::Result<(Self, bool)> {
         match read(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 create(file)?;
@@ -57,7 +59,8 @@ impl Pepper {
         }
     }
 
-    pub(super) fn digest(&self, secret: &[u8]) -> Digest {
+    /// The digest of a secret.
+    pub fn digest(&self, secret: &[u8]) -> Digest {
         let tag = hmac::sign(&self.0, secret);
         let mut digest = [0; 32];
         digest.copy_from_slice(tag.as_ref());
@@ -65,18 +68,18 @@ impl Pepper {
     }
 
     /// Whether a digest belongs to a secret, in constant time.
-    pub(super) fn verify(&self, secret: &[u8], digest: Digest) -> bool {
+    pub fn verify(&self, secret: &[u8], digest: Digest) -> bool {
         hmac::verify(&self.0, secret, &digest.0).is_ok()
     }
 
     /// A secret with this name, for another purpose. Gateways with the same pepper have the same secret, and the text it is
     /// derived from never has the form of a key.
-    pub(super) fn derived(&self, name: &str) -> [u8; 32] {
+    pub fn derived(&self, name: &str) -> [u8; 32] {
         self.digest(format!("the {name} of this store").as_bytes()).0
     }
 
     /// Identifies a pepper.
-    pub(crate) fn check(&self) -> Digest {
+    pub fn check(&self) -> Digest {
         self.digest(CHECK)
     }
 }

@@ -1,7 +1,7 @@
 //! Prices of targets: those they set themselves, and those from the price file for their provider.
 
 use super::{Absent, ConfigFile, DocumentKind, Problems, parse, set, with, wrong};
-use crate::config::SharedConfig;
+use crate::SharedConfig;
 
 const UPSTREAMS: &str = r#"
 [prices]

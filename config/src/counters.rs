@@ -1,9 +1,29 @@
-//! The address of a Redis or Valkey server, which may contain a password.
+//! The server of counters that gateways share, and its address, which may contain a password.
 
 use std::fmt;
+use std::time::Duration;
 
 use redis::{Client, ConnectionInfo, IntoConnectionInfo as _};
 use url::Url;
+
+/// A Redis or Valkey server with counters that several gateways share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CounterServer {
+    /// Its address.
+    pub url: CountersUrl,
+    /// How long a request waits for it; after that, the gateway's own limits apply until it answers again. Default: 50 ms.
+    pub timeout: Duration,
+    /// How long the concurrent requests of a gateway that died still count. Default: 30 s.
+    pub lease: Duration,
+}
+
+impl CounterServer {
+    /// The server at this address, with the defaults.
+    pub fn new(url: CountersUrl) -> Self {
+        Self { url, timeout: Duration::from_millis(50), lease: Duration::from_secs(30) }
+    }
+}
 
 /// The address of a Redis or Valkey server: `redis://user:password@host:6379/0`, or `rediss://…` with TLS. `Debug` and
 /// `Display` show it without user and password.
@@ -38,17 +58,18 @@ impl CountersUrl {
         self.0.clone().into_connection_info().map_err(|_| FORM)
     }
 
-    /// Does not connect yet.
-    pub(super) fn client(&self) -> Result<Client, InvalidCountersUrl> {
+    /// Does not connect yet. Errors: the address can't be used.
+    pub fn client(&self) -> Result<Client, InvalidCountersUrl> {
         Client::open(self.info()?).map_err(|_| FORM)
     }
 
     /// Whether the connection is encrypted.
-    pub(crate) fn is_encrypted(&self) -> bool {
+    pub fn is_encrypted(&self) -> bool {
         self.0.scheme() == "rediss"
     }
 
-    pub(crate) fn as_url(&self) -> &Url {
+    /// The address with user and password.
+    pub fn as_url(&self) -> &Url {
         &self.0
     }
 }

@@ -1,7 +1,7 @@
 //! Families of models, and what their models inherit from them.
 
 use super::{read, with, wrong};
-use crate::config::Thinking;
+use crate::Thinking;
 
 #[test]
 fn models_inherit_family_settings_and_may_override_them() {

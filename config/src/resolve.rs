@@ -27,10 +27,10 @@ use super::source_map::Path;
 use super::tls::TlsConfig;
 use super::units::{Size, Time};
 use crate::access::{Pepper, default_data_folder};
-use crate::config::Config;
-use crate::counters::{CounterServer, CountersUrl};
-use crate::fault::InvalidFault;
-use crate::storage::{Bucket, place_of};
+use crate::Config;
+use crate::{CounterServer, CountersUrl};
+use crate::faults::InvalidFault;
+use crate::bucket::{Bucket, place_of};
 
 /// Shorter client and admin keys cause a warning: they can be guessed.
 const MIN_KEY_CHARACTERS: usize = 16;

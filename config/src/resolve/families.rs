@@ -10,7 +10,7 @@ use super::super::file::Family;
 use super::super::source_map::Path;
 use super::super::upstreams::ModelConfig;
 use super::ConfigResolver;
-use crate::config::MEDIA_FAMILY;
+use crate::MEDIA_FAMILY;
 
 /// Longest id of a family.
 const MAX_ID_CHARS: usize = 64;

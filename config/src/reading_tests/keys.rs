@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Absent, CANARY, DocumentKind, parse, read, set, with, wrong};
-use crate::config::{KeyFile, KeyPlace, KeySource, Sharing, SigV4Credentials, UpstreamConfig};
+use crate::{KeyFile, KeyPlace, KeySource, Sharing, SigV4Credentials, UpstreamConfig};
 
 fn upstream(lines: &str) -> UpstreamConfig {
     let read = read(&with(lines, "")).unwrap_or_else(|problems| panic!("{problems}"));

@@ -1,7 +1,7 @@
 use std::ffi::OsString;
 
 use super::*;
-use crate::config::{
+use crate::{
     Capabilities, ConfigFile, KeyPlace, Kind, Problems, Roles, TokenLimit, UpstreamConfig, read_text,
 };
 

@@ -1,7 +1,7 @@
 //! What the gateways of a store share.
 
 use super::{Absent, DocumentKind, parse, read, set, with, wrong};
-use crate::config::{SharedConfig, Sharing};
+use crate::{SharedConfig, Sharing};
 
 #[test]
 fn shared_config_excludes_upstreams_and_models_in_the_file() {

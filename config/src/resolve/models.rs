@@ -13,7 +13,7 @@ use super::super::source_map::Path;
 use super::super::upstreams::{Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig};
 use super::ConfigResolver;
 use super::families::of_family;
-use crate::config::{Config, MEDIA_FAMILY, ModelPrice, SIMULATOR};
+use crate::{Config, MEDIA_FAMILY, ModelPrice, SIMULATOR};
 
 /// Maximum number of models without a price that a warning names.
 const MAX_UNPRICED_NAMED: usize = 10;

@@ -40,6 +40,12 @@ pub(crate) fn build_book() -> Result<PathBuf> {
         eprintln!("    {pages} pages, {checked} links");
         Ok(())
     })?;
+    // As the release publishes it.
+    step("check the links of the published site", || {
+        let published = folder.join("published");
+        versions::add(&site, &published)?;
+        links::check(&published).map(drop)
+    })?;
     Ok(site.join("index.html"))
 }
 

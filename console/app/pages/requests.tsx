@@ -190,8 +190,8 @@ const COLUMNS = [
 const row = (request: Request, keys: Key[] | null, onChoose: () => void): Row => ({
   key: request.id,
   cells: [
-    <time key="begun" dateTime={new Date(request.begun).toISOString()}>
-      {time(request.begun)}
+    <time key="started" dateTime={new Date(request.started).toISOString()}>
+      {time(request.started)}
     </time>,
     <Id key="operation" of={request.operation} />,
     <State key="state" request={request} />,
@@ -246,7 +246,7 @@ function Details(props: { request: Request; keys: Key[] | null; onClose: () => v
   const facts: [string, string | false | null][] = [
     ["Request", request.id],
     ["Operation", request.operation],
-    ["Started", fullMoment(request.begun / 1000)],
+    ["Started", fullMoment(request.started / 1000)],
     ["Status", request.status !== null && String(request.status)],
     ["Outcome", request.outcome ?? "in progress"],
     ["Error", request.error],

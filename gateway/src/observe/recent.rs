@@ -54,7 +54,7 @@ struct RecentRequest {
     #[serde(serialize_with = "word")]
     upstream: Option<Arc<str>>,
     /// Milliseconds since 1970.
-    begun: u64,
+    started: u64,
     status: Option<u16>,
     /// The gateway's code, if it sent an error.
     error: Option<&'static str>,
@@ -149,7 +149,7 @@ impl Recent {
                 key: None,
                 model: None,
                 upstream: None,
-                begun: unix_millis(),
+                started: unix_millis(),
                 status: None,
                 error: None,
                 first_byte_ms: None,

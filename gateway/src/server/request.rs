@@ -1,8 +1,9 @@
-//! Routes a request from its head to its operation, and the response back.
+//! The way of a request from its head to its operation (`respond`), and of the response back (`answer`).
 
 mod fault_injection;
 mod strict;
 
+use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -29,12 +30,14 @@ use super::route_match::{Match, match_route, methods_of};
 use super::{admin, model_scope, operator, rate_headers};
 use crate::access::{is_native, refused};
 use crate::app::App;
-use crate::fault::RequestFaults;
+use crate::fault::{FailedOnce, RequestFaults};
 use crate::generated::routes::dispatch;
 use crate::media::files;
 use crate::observe::{self, ContentRecord, Recent, RecentEntry};
 use crate::relay;
-use crate::storage::{IdempotentRequest, KEY_HEADER, PREFIX, ReplayDecision, RunningRequest};
+use crate::storage::{
+    GeneratedFiles, IdempotentRequest, KEY_HEADER, PREFIX, ReplayDecision, Replays, RunningRequest,
+};
 use crate::usage::{Caller, InFlight};
 use crate::wire::{ApiError, Call, Response, hold};
 
@@ -44,36 +47,29 @@ pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> 
     let request_id = new_request_id();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
-    let mut found = RequestState {
-        style: path_style(&path),
-        operation: None,
-        admitted: None,
-        shown: None,
-        content: None,
-        knows_upstream: false,
-    };
+    let mut state = RequestState::new(&path);
     let span = observe::span(&method, &path, client.is_tls, request.headers(), &request_id);
     let (head, mut body) = request.into_parts();
     let waits = head.headers.contains_key(header::EXPECT);
-    let answering = route(app, head, client, &mut body, &request_id, &mut found).instrument(span.clone());
+    let answering = respond(app, head, client, &mut body, &request_id, &mut state).instrument(span.clone());
     let answered = AssertUnwindSafe(answering).catch_unwind().await;
     let mut response = match answered {
         Ok(Ok(response)) => response,
-        Ok(Err(error)) => error.into_response(found.style),
+        Ok(Err(error)) => error.into_response(state.style),
         // The panic message went to standard error; it is not sent to the client.
-        Err(_) => ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed").into_response(found.style),
+        Err(_) => ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed").into_response(state.style),
     };
-    sign(&mut response, &request_id, found.style);
-    if !found.knows_upstream {
+    sign(&mut response, &request_id, state.style);
+    if !state.knows_upstream {
         response.headers_mut().remove(relay::UPSTREAM_HEADER);
     }
     if !discard_rest(&mut body, waits).await {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    if let Some(admitted) = found.admitted.take() {
+    if let Some(admitted) = state.admitted.take() {
         response = admitted.follow(response);
     }
-    let RequestState { operation, shown, content, .. } = found;
+    let RequestState { operation, shown, content, .. } = state;
     let id = request_id;
     let request =
         observe::LoggedRequest { started, present, method, path, id, operation, span, shown, content };
@@ -91,6 +87,27 @@ struct RequestState {
     content: Option<ContentRecord>,
     /// Whether its key may know which upstream answered.
     knows_upstream: bool,
+}
+
+impl RequestState {
+    fn new(path: &str) -> Self {
+        let (operation, admitted, shown, content) = Default::default();
+        Self { style: path_style(path), operation, admitted, shown, content, knows_upstream: false }
+    }
+
+    fn found(&mut self, app: &App, operation: &'static Operation, request_id: &str) {
+        (self.style, self.operation) = (operation.error_style, Some(operation));
+        if app.access.authenticator.has_admin() {
+            self.shown = Some(Recent::begin(&app.telemetry.recent, operation, request_id));
+        }
+    }
+
+    fn authenticated(&mut self, caller: &Caller) {
+        self.knows_upstream = caller.scopes().show_upstream;
+        if let Some(shown) = &self.shown {
+            shown.admitted(caller.id());
+        }
+    }
 }
 
 /// A request that counts towards the limits of its key.
@@ -122,26 +139,20 @@ fn path_style(path: &str) -> ErrorStyle {
     }
 }
 
-fn no_operation(head: &Parts) -> ApiError {
-    ApiError::new(&ErrorCode::NOT_FOUND, format!("there is no operation at {}", head.uri.path()))
-}
-
-/// Calls the operation of a request. `found` is set once the operation is known.
-async fn route(
+/// The way of a request. Each step returns an error, or what the next one needs. `state` collects what is known of the request,
+/// for its error, its log line and its metrics.
+async fn respond(
     app: &Arc<App>,
     mut head: Parts,
     client: Client,
     body: &mut Body,
     request_id: &str,
-    found: &mut RequestState,
+    state: &mut RequestState,
 ) -> Result<Response, ApiError> {
-    let mut query: Vec<(String, String)> =
-        url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
+    // What is not an operation of the API.
+    let mut query = read_query(head.uri.query());
     if let Some(name) = head.uri.path().strip_prefix(PREFIX) {
-        if head.method == Method::OPTIONS {
-            return Ok(options(files::METHODS));
-        }
-        return Box::pin(files::serve(&app.storage.files, &head.method, name, &query, &head.headers)).await;
+        return Box::pin(file(&app.storage.files, &head, name, &query)).await;
     }
     if admin::serves(app, head.uri.path()) {
         return Box::pin(admin::answer(app, head, query, body)).await;
@@ -153,65 +164,39 @@ async fn route(
     if console::serves(&head) {
         return Box::pin(console::answer(app, head, body)).await;
     }
+
+    // Find the operation.
     let path = native_alias(&head.method, head.uri.path(), &head.headers);
     if is_native(&head.headers) || path_style(&path) == ErrorStyle::Native {
-        found.style = ErrorStyle::Native;
+        state.style = ErrorStyle::Native;
     }
-    // HEAD is allowed wherever GET is; the body is not sent.
-    let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
-    let (operation, parameters) = match match_route(method, &path) {
-        Match::Found { operation, path } => (operation, path),
-        Match::MethodNotAllowed(operations) => {
-            let methods = methods(&operations);
-            if head.method == Method::OPTIONS {
-                return Ok(options(&methods));
-            }
-            let message = format!("{} is not allowed for {}", head.method, head.uri.path());
-            return Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow(&methods));
-        }
-        Match::NotFound => return Err(no_operation(&head)),
+    let (operation, parameters) = match find_operation(&head, &path)? {
+        ControlFlow::Continue(found) => found,
+        ControlFlow::Break(options) => return Ok(options),
     };
-    (found.style, found.operation) = (operation.error_style, Some(operation));
-    if app.access.authenticator.has_admin() {
-        found.shown = Some(Recent::begin(&app.telemetry.recent, operation, request_id));
-    }
+    state.found(app, operation, request_id);
+
+    // Authenticate, and count against the limits of the key.
     app.access.authenticator.pass().await;
     let caller = app.access.authenticator.admit(operation, &mut head.headers, &mut query)?;
-    found.knows_upstream = caller.scopes().show_upstream;
-    if let Some(shown) = &found.shown {
-        shown.admitted(caller.id());
-    }
-    // Requests about stored responses involve the upstream, too.
-    if operation.models.is_some() || operation.resource.starts_with("responses") {
-        let admitted = found.admitted.insert(Admitted { caller: caller.clone(), place: None });
+    state.authenticated(&caller);
+    if is_limited(operation) {
+        let admitted = state.admitted.insert(Admitted { caller: caller.clone(), place: None });
         admitted.place = caller.begin().await.map_err(|exceeded| refused(exceeded, &caller))?;
     }
-    let mut path = decode_parameters(&parameters)?;
+
+    // Read the request.
+    let path = decode_parameters(&parameters)?;
     check_parameters(operation, &query, &head.headers)?;
-    let mut body = if operation.has_body {
+    let body = if operation.has_body {
         read_body(&app.config, app.share_of(&caller), &head.headers, body).await?
     } else {
         Bytes::new()
     };
-    if found.shown.is_some() {
-        found.content = app.telemetry.recent.keep(request_id, &body);
+    if state.shown.is_some() {
+        state.content = app.telemetry.recent.keep(request_id, &body);
     }
-    // Computed from the original request, including the faults it asks for.
-    let started = if operation.has_body && head.headers.contains_key(&KEY_HEADER) {
-        let asked =
-            IdempotentRequest { operation, caller: caller.id(), path: &path, query: &query, body: &body };
-        // Boxed, because few requests have a key, so the others need no space for this.
-        Box::pin(app.storage.replays.begin(&head.headers, asked)).await?
-    } else {
-        ReplayDecision::Unkeyed
-    };
-    let faults = take_faults(app, &caller, operation, &mut head.headers, &mut path, &mut body)?;
-    let is_new =
-        || app.failed_once.is_new((operation.id, caller.id(), path.as_slice(), query.as_slice()), &body);
-    if let Some(response) = faults.before(operation, is_new).await {
-        return Ok(response);
-    }
-    let call = Call {
+    let mut call = Call {
         operation,
         path,
         query,
@@ -222,23 +207,105 @@ async fn route(
         presence: client.presence,
         is_tls: client.is_tls,
         failed_at: OnceLock::new(),
-        consumed: found.shown.as_ref().map(RecentEntry::consumed).unwrap_or_default(),
+        consumed: state.shown.as_ref().map(RecentEntry::consumed).unwrap_or_default(),
     };
-    // Faults are applied after this: the stored response is intact.
-    let response = match started {
-        ReplayDecision::Again(response) => response,
+
+    // Answer it: again, with a fault, or by its operation. A stored response is intact: faults are applied after it is taken.
+    let replay = find_replay(&app.storage.replays, &call).await?;
+    let faults = take_faults(app, &mut call)?;
+    if let Some(response) = faults.before(operation, || is_new(&app.failed_once, &call)).await {
+        return Ok(response);
+    }
+    let response = run(app, replay, call).await?;
+    Ok(faults.distort(operation, response))
+}
+
+fn read_query(query: Option<&str>) -> Vec<(String, String)> {
+    url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect()
+}
+
+/// Answers a request for a generated file (section 4).
+async fn file(
+    files: &GeneratedFiles,
+    head: &Parts,
+    name: &str,
+    query: &[(String, String)],
+) -> Result<Response, ApiError> {
+    if head.method == Method::OPTIONS {
+        return Ok(options(files::METHODS));
+    }
+    files::serve(files, &head.method, name, query, &head.headers).await
+}
+
+/// The operation of a request, with its path parameters as sent.
+type FoundOperation<'p> = (&'static Operation, Vec<(&'static str, &'p str)>);
+
+/// Finds the operation at a path. `Break`: the answer to `OPTIONS`. Errors: there is none, or not with this method.
+fn find_operation<'p>(
+    head: &Parts,
+    path: &'p str,
+) -> Result<ControlFlow<Response, FoundOperation<'p>>, ApiError> {
+    // HEAD is allowed wherever GET is; the body is not sent.
+    let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
+    match match_route(method, path) {
+        Match::Found { operation, path } => Ok(ControlFlow::Continue((operation, path))),
+        Match::MethodNotAllowed(operations) => {
+            let methods = methods(&operations);
+            if head.method == Method::OPTIONS {
+                return Ok(ControlFlow::Break(options(&methods)));
+            }
+            let message = format!("{} is not allowed for {}", head.method, head.uri.path());
+            Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow(&methods))
+        }
+        Match::NotFound => {
+            let message = format!("there is no operation at {}", head.uri.path());
+            Err(ApiError::new(&ErrorCode::NOT_FOUND, message))
+        }
+    }
+}
+
+/// Whether an operation counts towards the limits of its key. Requests about stored responses involve the upstream, too.
+fn is_limited(operation: &Operation) -> bool {
+    operation.models.is_some() || operation.resource.starts_with("responses")
+}
+
+/// Whether the request has been answered before, or is now. It is compared as it was sent, with the faults that it asks for.
+async fn find_replay(replays: &Arc<Replays>, call: &Call) -> Result<ReplayDecision, ApiError> {
+    if !call.operation.has_body || !call.headers.contains_key(&KEY_HEADER) {
+        return Ok(ReplayDecision::Unkeyed);
+    }
+    let request = IdempotentRequest {
+        operation: call.operation,
+        caller: call.caller.id(),
+        path: &call.path,
+        query: &call.query,
+        body: &call.body,
+    };
+    // Boxed, because few requests have a key, so the others need no space for this.
+    Box::pin(replays.begin(&call.headers, request)).await
+}
+
+/// Whether a fault has not failed the request yet.
+fn is_new(failed_once: &FailedOnce, call: &Call) -> bool {
+    let request = (call.operation.id, call.caller.id(), call.path.as_slice(), call.query.as_slice());
+    failed_once.is_new(request, &call.body)
+}
+
+/// Runs the operation, or repeats its response.
+async fn run(app: &Arc<App>, replay: ReplayDecision, call: Call) -> Result<Response, ApiError> {
+    match replay {
+        ReplayDecision::Again(response) => Ok(response),
         // A video may cost money: its submission continues if the client disconnects, and a repeated one gets its
         // answer.
-        ReplayDecision::First(turn) if operation.id == "create_video" => {
-            run_detached(app, turn, call).await?
+        ReplayDecision::First(turn) if call.operation.id == "create_video" => {
+            run_detached(app, turn, call).await
         }
         ReplayDecision::First(turn) => {
             let response = dispatch(app, call).await;
-            Box::pin(turn.answered(response, app.room_for_answers())).await
+            Ok(Box::pin(turn.answered(response, app.room_for_answers())).await)
         }
-        ReplayDecision::Unkeyed => dispatch(app, call).await,
-    };
-    Ok(faults.distort(operation, response))
+        ReplayDecision::Unkeyed => Ok(dispatch(app, call).await),
+    }
 }
 
 /// Errors: the query or the headers break a rule of the operation.
@@ -258,33 +325,26 @@ fn check_parameters(
 
 /// The faults of a request, which are removed from it. Errors: its key may not use the model; nothing here
 /// supports faults; one of the faults rejects it.
-fn take_faults(
-    app: &App,
-    caller: &Caller,
-    operation: &'static Operation,
-    headers: &mut HeaderMap,
-    path: &mut [(String, String)],
-    body: &mut Bytes,
-) -> Result<RequestFaults, ApiError> {
+fn take_faults(app: &App, call: &mut Call) -> Result<RequestFaults, ApiError> {
     let routes = app.live.routes.load();
-    let asked = FaultInjection::take(&routes, operation, headers, path, body);
+    let asked = FaultInjection::take(&routes, call);
     // A key that may not use a model learns nothing about it, not even who provides it.
-    model_scope::check(&routes, caller, operation, path, body)?;
-    let faults = asked.over(&app.config.faults, operation)?;
-    faults.hide(body);
+    model_scope::check(&routes, &call.caller, call.operation, &call.path, &call.body)?;
+    let faults = asked.over(&app.config.faults, call.operation)?;
+    faults.hide(&mut call.body);
     if faults.is_strict() {
-        strict::check(operation, body)?;
+        strict::check(call.operation, &call.body)?;
     }
     Ok(faults)
 }
 
 /// Runs an operation to its end, whether or not the client waits.
 async fn run_detached(app: &Arc<App>, turn: RunningRequest, call: Call) -> Result<Response, ApiError> {
-    let (told, answer) = oneshot::channel();
+    let (done, answer) = oneshot::channel();
     let worker = Arc::clone(app);
     let work = async move {
         let response = dispatch(&worker, call).await;
-        _ = told.send(turn.answered(response, worker.room_for_answers()).await);
+        _ = done.send(turn.answered(response, worker.room_for_answers()).await);
     };
     app.task_runner.spawn(work.instrument(Span::current()));
     answer.await.map_err(|_| ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed"))

@@ -5,13 +5,13 @@ use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright::operations::Operation;
 use gatewright_config::{FAULT_HEADER, Faults, InvalidFault};
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
 use memchr::{memchr, memmem};
 
 use crate::fault::RequestFaults;
 use crate::models;
 use crate::routing::Routes;
-use crate::wire::ApiError;
+use crate::wire::{ApiError, Call};
 use gatewright_protocol::lazy_json::{self, members, spliced};
 
 /// Separates a model from its faults.
@@ -42,13 +42,8 @@ enum Responder {
 
 impl FaultInjection {
     /// Removes the faults from a request, so that the rest of the gateway sees a plain one.
-    pub(super) fn take(
-        routes: &Routes,
-        operation: &Operation,
-        headers: &mut HeaderMap,
-        path: &mut [(String, String)],
-        body: &mut Bytes,
-    ) -> Self {
+    pub(super) fn take(routes: &Routes, call: &mut Call) -> Self {
+        let Call { operation, headers, path, body, .. } = call;
         let in_header = headers.remove(FAULT_HEADER);
         let in_path = path.iter_mut().find(|(name, _)| name == "model").map(|(_, model)| model);
         let names_model = operation.models.is_some() || in_path.is_some();

@@ -2,6 +2,7 @@
 
 use gatewright::operations::{self, ErrorStyle, Operation};
 use gatewright::{ErrorCode, catalog, limits};
+use gatewright_config::ModelKind;
 use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::json;
 use gatewright_simulator::MAX_ANSWER_TOKENS;
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::routing::{ModelRoute, Routes};
 use crate::wire::{ApiError, Call, Response, json_response};
-use gatewright_config::ModelKind;
 
 /// Creation date of all models in the lists: the start of 2026. The catalog states no dates.
 const CREATED: u64 = 1_767_225_600;

@@ -40,6 +40,7 @@ use std::time::Instant;
 use gatewright::ErrorCode;
 use gatewright::operations::{self, Operation, StreamMode};
 use gatewright::redact::Redactor;
+use gatewright_config::ModelKind;
 use gatewright_protocol::conversation::{Protocol, Usage};
 use gatewright_protocol::{Action, PlainAction};
 use http::HeaderValue;
@@ -67,7 +68,6 @@ use crate::storage::{ResponseDocuments, ResponseRecord};
 use crate::usage::{Charge, Consumption};
 use crate::wire::{ApiError, Call, Response, held_json};
 use crate::{models, stored_responses};
-use gatewright_config::ModelKind;
 
 /// Larger bodies are checked on the blocking pool, so that they don't delay other requests.
 const LONG_BODY: usize = 64 * 1024;

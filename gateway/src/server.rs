@@ -35,6 +35,7 @@ use std::time::Duration;
 
 use gatewright::ErrorCode;
 use gatewright::webhook::Secret;
+use gatewright_config::Config;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -58,7 +59,6 @@ use crate::observe::GaugeGuard;
 #[cfg(feature = "console")]
 use crate::sign_in::SignInKeys;
 use crate::wire::ApiError;
-use gatewright_config::Config;
 
 /// Maximum number of refused connections that stay open for their clients to read the error.
 const REFUSALS: usize = 64;

@@ -18,6 +18,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use gatewright::redact::Redactor;
 use gatewright::{ErrorCode, catalog};
+use gatewright_config::{ModelKind, TargetConfig, TokenPrice};
 use gatewright_console::File;
 use gatewright_simulator::MAX_ANSWER_TOKENS;
 use gatewright_store::{ADMIN_KEY, Scopes};
@@ -35,7 +36,6 @@ use crate::models::text_protocols;
 use crate::relay::AttemptFailure;
 use crate::routing::ModelRoute;
 use crate::wire::{ApiError, Response, held_json, json_response};
-use gatewright_config::{ModelKind, TargetConfig, TokenPrice};
 
 /// Path of the page's files and requests.
 const PREFIX: &str = "/console/";

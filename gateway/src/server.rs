@@ -53,7 +53,7 @@ use self::listening::{AcceptedConnection, Listeners};
 use self::probes::Probes;
 use self::tls::{Certificate, Handshakes};
 use crate::access::ApiKey;
-use crate::app::{Access, App, Storage};
+use crate::app::{Access, Storage};
 use crate::node_registry::RegisteredNode;
 use crate::observe::GaugeGuard;
 #[cfg(feature = "console")]

@@ -354,8 +354,8 @@ export interface LoggedRequest {
   model: string | null;
   /** The upstream that answered, or the first one that failed. */
   upstream: string | null;
-  /** When it began, in milliseconds since 1970. */
-  begun: number;
+  /** When it started, in milliseconds since 1970. */
+  started: number;
   /** Status of its response. */
   status: number | null;
   /** The gateway's code for its failure, such as `model_not_found`. */

@@ -43,7 +43,9 @@ use gatewright::{ApiKey, catalog};
 pub use gatewright_protocol::{Capabilities, Roles, Thinking, TokenLimit};
 use gatewright_store::{Pepper, StoreUrl};
 
-pub use self::addresses::{check_base_url, check_credentials_url, check_token_url, is_listen_address, is_origin};
+pub use self::addresses::{
+    check_base_url, check_credentials_url, check_token_url, is_listen_address, is_origin,
+};
 pub use self::bucket::Bucket;
 pub use self::counters::{CounterServer, CountersUrl, InvalidCountersUrl};
 pub use self::data_folder::{NoHome, default_data_folder};
@@ -62,9 +64,7 @@ pub use self::schema::schema;
 pub use self::shared::SharedConfig;
 pub use self::sharing::Sharing;
 pub use self::tls::{TlsConfig, TlsError};
-pub use self::upstreams::{
-    Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig,
-};
+pub use self::upstreams::{Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig};
 pub use self::watch::Watch;
 
 /// A configuration file to start from: everything in it is a comment and states the default.

@@ -15,9 +15,7 @@ use super::STARTING_FILE;
 use super::reading::{ConfigFile, DocumentKind, parse};
 use super::secret::Absent;
 use super::toml_as_json::table;
-use crate::{
-    Capabilities, Config, Kind, Log, LogLevel, ModelKind, Problems, Roles, Thinking, TokenLimit,
-};
+use crate::{Capabilities, Config, Kind, Log, LogLevel, ModelKind, Problems, Roles, Thinking, TokenLimit};
 
 /// A value that must not appear in any message.
 const CANARY: &str = "sk-canary-4f2a-9c31";

@@ -26,11 +26,11 @@ use super::sharing::Sharing;
 use super::source_map::Path;
 use super::tls::TlsConfig;
 use super::units::{Size, Time};
-use crate::access::{Pepper, default_data_folder};
 use crate::Config;
-use crate::{CounterServer, CountersUrl};
-use crate::faults::InvalidFault;
+use crate::access::{Pepper, default_data_folder};
 use crate::bucket::{Bucket, place_of};
+use crate::faults::InvalidFault;
+use crate::{CounterServer, CountersUrl};
 
 /// Shorter client and admin keys cause a warning: they can be guessed.
 const MIN_KEY_CHARACTERS: usize = 16;

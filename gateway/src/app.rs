@@ -11,7 +11,6 @@ use http::header;
 
 use crate::access::{ApiKey, Authenticator, ConfiguredKeyChanges, Data, Registry, UsageWriter, start};
 use crate::bounds::memory_budget::{MemoryBudget, Reservation};
-use gatewright_config::{Config, ModelConfig, UpstreamConfig};
 use crate::counters::SharedCounters;
 use crate::fault::FailedOnce;
 use crate::observe::{Metrics, Recent};
@@ -25,6 +24,7 @@ use crate::usage::{Caller, Ledger};
 use crate::webhooks::{Fetcher, Outbox};
 use crate::wire::{ApiError, Call};
 use crate::work::BlockingPool;
+use gatewright_config::{Config, ModelConfig, UpstreamConfig};
 
 /// The state of a gateway, without its socket.
 pub(crate) struct App {
@@ -194,7 +194,12 @@ impl App {
         owner: &Arc<str>,
         bytes: usize,
     ) -> Result<storage::FileReservation, ApiError> {
-        let limit = self.access.authenticator.file_bytes(owner).await.map_err(|error| storage::store_unavailable(&error))?;
+        let limit = self
+            .access
+            .authenticator
+            .file_bytes(owner)
+            .await
+            .map_err(|error| storage::store_unavailable(&error))?;
         let most = storage::KeyFileQuota { percent: self.percent_of_key(), bytes: limit };
         self.storage.files.reserve(owner, most, u64::try_from(bytes).unwrap_or(u64::MAX)).await
     }

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use gatewright_config::{Config, Kind, ModelConfig, TargetConfig, UpstreamConfig};
 use crate::server::Embedded;
+use gatewright_config::{Config, Kind, ModelConfig, TargetConfig, UpstreamConfig};
 
 /// The model's name at the server.
 const MODEL: &str = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";

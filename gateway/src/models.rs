@@ -9,9 +9,9 @@ use gatewright_store::Scopes;
 use serde_json::{Value, json};
 
 use crate::app::App;
-use gatewright_config::ModelKind;
 use crate::routing::{ModelRoute, Routes};
 use crate::wire::{ApiError, Call, Response, json_response};
+use gatewright_config::ModelKind;
 
 /// Creation date of all models in the lists: the start of 2026. The catalog states no dates.
 const CREATED: u64 = 1_767_225_600;

@@ -59,7 +59,9 @@ async fn tell(app: Weak<App>, mut node: NodeRecord) {
         node.seen = unix_seconds();
         (node.in_flight, node.leases) = (app.telemetry.metrics.in_flight.now(), app.task_runner.under_way());
         node.config = app.live.shared.as_ref().and_then(Shared::number);
-        if let Err(error) = app.storage.store.report_node(&node, node.seen.saturating_sub(NODE_KNOWN_FOR_S)).await {
+        if let Err(error) =
+            app.storage.store.report_node(&node, node.seen.saturating_sub(NODE_KNOWN_FOR_S)).await
+        {
             // Others that need the store log that it is away.
             tracing::debug!("{error}: this gateway is not listed");
         }

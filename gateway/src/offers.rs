@@ -11,8 +11,8 @@ use gatewright_system::clock::millis;
 use http_body_util::{BodyExt as _, Limited};
 use serde::{Deserialize, Serialize};
 
-use gatewright_config::{Config, Kind, UpstreamConfig};
 use crate::upstream::Endpoint;
+use gatewright_config::{Config, Kind, UpstreamConfig};
 
 /// Timeout for an upstream's list.
 const TIMEOUT: Duration = Duration::from_secs(30);

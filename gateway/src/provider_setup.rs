@@ -7,8 +7,8 @@ use futures_util::{StreamExt as _, stream};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use gatewright_config::{ConfigFile, ModelKind, Preset, Problem, Problems, check_model_id};
 use crate::offers::offers;
+use gatewright_config::{ConfigFile, ModelKind, Preset, Problem, Problems, check_model_id};
 
 /// Maximum number of models that are taken from a provider's list.
 const MAX_LISTED: usize = 1000;

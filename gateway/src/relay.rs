@@ -61,13 +61,13 @@ pub(crate) use self::translate_request::DROPPED_HEADER;
 pub(crate) use self::videos::{AcceptedVideo, Remote, RemoteRecord, VideoRequest, submit};
 use crate::access::refused;
 use crate::app::App;
-use gatewright_config::ModelKind;
 use crate::observe::{Origin, current_span};
 use crate::routing::{ModelRoute, Plan, UpstreamAttempt};
 use crate::storage::{ResponseDocuments, ResponseRecord};
 use crate::usage::{Charge, Consumption};
 use crate::wire::{ApiError, Call, Response, held_json};
 use crate::{models, stored_responses};
+use gatewright_config::ModelKind;
 
 /// Larger bodies are checked on the blocking pool, so that they don't delay other requests.
 const LONG_BODY: usize = 64 * 1024;
@@ -333,7 +333,13 @@ impl RequestContext {
 
     fn attempt_metrics(&self, attempt: &UpstreamAttempt) -> AttemptMetrics {
         let streams = self.action == Action::Answer { stream: true };
-        AttemptMetrics::at(attempt, &self.app.telemetry.metrics, self.span.as_ref(), self.call.operation, streams)
+        AttemptMetrics::at(
+            attempt,
+            &self.app.telemetry.metrics,
+            self.span.as_ref(),
+            self.call.operation,
+            streams,
+        )
     }
 
     /// The answer with the URLs of the gateway's own copies of its images, if the operator wants that.

@@ -19,10 +19,10 @@ use self::breaker::Breaker;
 use self::keys::RestingKeys;
 use self::load::Load;
 pub(crate) use self::plan::{Plan, SkipReason, Unavailable, UpstreamAttempt};
-use gatewright_config::{Capabilities, Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig};
 use crate::observe::Attempts;
 use crate::upstream::Endpoint;
 use crate::usage::Rates;
+use gatewright_config::{Capabilities, Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig};
 
 /// Maximum number of targets of a model.
 const MAX_TARGETS: usize = 64;

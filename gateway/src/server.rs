@@ -53,12 +53,12 @@ use self::probes::Probes;
 use self::tls::{Certificate, Handshakes};
 use crate::access::ApiKey;
 use crate::app::App;
-use gatewright_config::Config;
 use crate::node_registry::RegisteredNode;
 use crate::observe::GaugeGuard;
 #[cfg(feature = "console")]
 use crate::sign_in::SignInKeys;
 use crate::wire::ApiError;
+use gatewright_config::Config;
 
 /// Maximum number of refused connections that stay open for their clients to read the error.
 const REFUSALS: usize = 64;
@@ -269,8 +269,11 @@ fn too_many(max_connections: usize) -> ApiError {
 /// Records in the store what the last requests consumed.
 async fn record_usage(app: &App) {
     if let Err(error) = app.access.writer.finish().await {
-        let becomes =
-            if app.access.ledger.journal().is_some() { "will be written at the next start" } else { "is lost" };
+        let becomes = if app.access.ledger.journal().is_some() {
+            "will be written at the next start"
+        } else {
+            "is lost"
+        };
         tracing::warn!("{error}: the usage of the last requests {becomes}");
     }
 }
@@ -278,8 +281,11 @@ async fn record_usage(app: &App) {
 /// Records in the store what the last requests left behind of stored responses.
 async fn record_history(app: &App) {
     if let Err(error) = app.storage.history_keeper.finish().await {
-        let becomes =
-            if app.storage.history_keeper.is_spooled() { "will be written at the next start" } else { "are lost" };
+        let becomes = if app.storage.history_keeper.is_spooled() {
+            "will be written at the next start"
+        } else {
+            "are lost"
+        };
         tracing::warn!("{error}: the last stored responses {becomes}");
     }
 }

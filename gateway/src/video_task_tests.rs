@@ -8,9 +8,9 @@ use gatewright_store::NewKey;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
-use gatewright_config::Config;
 use crate::server::Embedded;
 use crate::wire::Response;
+use gatewright_config::Config;
 
 async fn send(gateway: &Embedded, request: http::request::Builder, body: &str) -> Response {
     let request = request

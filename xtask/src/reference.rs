@@ -82,9 +82,7 @@ fn overrides(schema: &Value, help: &str) -> Result<Overrides> {
         if let Some(flag) = flag.filter(|_| line.starts_with('-')) {
             key = known.remove(flag);
             if key.is_none() && !NO_KEY.contains(&flag) {
-                bail!(
-                    "gatewright serve {flag}: say in config/src/file.rs which key it overrides (x-flags)"
-                );
+                bail!("gatewright serve {flag}: say in config/src/file.rs which key it overrides (x-flags)");
             }
             if let Some(key) = &key {
                 found.flags.entry(key.clone()).or_default().push(flag.to_owned());

@@ -11,8 +11,8 @@ use gatewright_system::crash;
 use gatewright_system::disk::{private_folder, sync_folder};
 use ring::hmac;
 
-use gatewright_store::Pepper;
 use crate::storage::{Bucket, Contents, missing_files};
+use gatewright_store::Pepper;
 
 /// Name of the database in the data folder.
 pub(super) const DATABASE: &str = "gatewright.db";

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use gatewright_protocol::{VideoDimensions, VideoForm, VideoStage};
 use serde_json::Value;
 
-
 /// The value of each secret of a configuration; no message may contain it.
 const CANARY: &str = "sk-canary-4f2a";
 /// Maximum length of all problems of a configuration, in bytes: about fifty problems.

@@ -161,8 +161,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use gatewright_config::Config;
     use crate::server::Embedded;
+    use gatewright_config::Config;
 
     /// The task of a video.
     async fn task(gateway: &Embedded, request: http::request::Builder, body: &Value) -> Value {

@@ -26,7 +26,6 @@ use super::simulated::Job;
 use super::task_payload::{self, Receiver, StoredPayload, TaskPayload, VideoProvider};
 use super::video_params::VideoParams;
 use crate::app::App;
-use gatewright_config::ModelKind;
 use crate::models;
 use crate::observe::Origin;
 use crate::relay::{self, AcceptedVideo, AttemptFailure, Remote, VideoRequest};
@@ -36,6 +35,7 @@ use crate::tasks::{LeaseGuard, VideoInProgress};
 use crate::usage::Charge;
 use crate::webhooks::notice;
 use crate::wire::{ApiError, Call, Response, json_response};
+use gatewright_config::ModelKind;
 
 /// `POST /v1/videos/generations`: returns the task, always as `processing` (sections 3 and 4).
 pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiError> {
@@ -404,9 +404,9 @@ mod tests {
     use gatewright_store::{FileKind, Output, StoredFile};
 
     use super::*;
-    use gatewright_config::Config;
     use crate::server::Embedded;
     use crate::storage::LIFETIME;
+    use gatewright_config::Config;
 
     const HOUR: Duration = Duration::from_hours(1);
 

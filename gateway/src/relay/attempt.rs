@@ -237,7 +237,8 @@ pub(super) async fn passed(
         }
     };
     let share = request_context.app.share_of(&request_context.call.caller);
-    let (patience, blocking_pool) = (endpoint.idle_timeout, request_context.app.resources.blocking_pool.clone());
+    let (patience, blocking_pool) =
+        (endpoint.idle_timeout, request_context.app.resources.blocking_pool.clone());
     let mut stream = Stream::new(body, events, presence, patience, redactor.clone(), share, blocking_pool)
         .in_format(format);
     if stores {

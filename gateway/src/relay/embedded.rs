@@ -98,8 +98,8 @@ mod tests {
     use serde_json::json;
 
     use super::SIMULATED_HEADER;
-    use gatewright_config::Config;
     use crate::server::Embedded;
+    use gatewright_config::Config;
 
     #[tokio::test]
     async fn every_simulated_response_has_the_simulated_header() {

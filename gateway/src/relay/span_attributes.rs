@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use gatewright_config::ModelKind;
 use crate::observe::provider_name;
 use crate::routing::{Destination, ModelRoute};
+use gatewright_config::ModelKind;
 
 /// Maximum size of a request whose parameters are read, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;

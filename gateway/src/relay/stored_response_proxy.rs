@@ -74,7 +74,8 @@ async fn own(app: &Arc<App>, call: Call, action: StoredAction) -> Result<Respons
         StoredAction::Delete => stored_responses::delete(app, &call).await,
         StoredAction::InputItems => {
             let worker = Arc::clone(app);
-            app.resources.blocking_pool
+            app.resources
+                .blocking_pool
                 .work(move |budget| stored_responses::list_input_items(&worker, &call, budget))
                 .await
         }

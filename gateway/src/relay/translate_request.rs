@@ -23,9 +23,9 @@ use super::conversation_state::{FullConversation, ItemSources, ResponseRecorder}
 use super::estimate;
 use super::failure::AttemptFailure;
 use crate::bounds::memory_budget::Reservation;
-use gatewright_config::Capabilities;
 use crate::routing::ModelRoute;
 use crate::wire::{ApiError, Call};
+use gatewright_config::Capabilities;
 
 /// Lists what the upstream's protocol can't express.
 pub(crate) const DROPPED_HEADER: HeaderName = HeaderName::from_static("x-gatewright-dropped");

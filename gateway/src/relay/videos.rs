@@ -19,13 +19,13 @@ use super::document::Patience;
 use super::failure::AttemptFailure;
 use super::{document, failover, translate_request, unanswered};
 use crate::bounds::memory_budget::MemoryBudget;
-use gatewright_config::Kind;
 use crate::observe::{Metrics, current_span};
 use crate::routing::{ModelRoute, Plan, Provider, Routes, UpstreamAttempt};
 use crate::upstream::{LookUp, NoAnswer, Request};
 use crate::usage::Charge;
 use crate::webhooks::Fetcher;
 use crate::wire::{ApiError, Call};
+use gatewright_config::Kind;
 
 /// Maximum size of an upstream's report on a video.
 const MAX_REPORT_BYTES: usize = 1024 * 1024;

@@ -287,8 +287,8 @@ mod tests {
     use gatewright::ApiKey;
 
     use super::*;
-    use gatewright_config::{Kind, ModelConfig, TargetConfig, UpstreamConfig};
     use crate::routing::Routes;
+    use gatewright_config::{Kind, ModelConfig, TargetConfig, UpstreamConfig};
 
     /// A route to upstreams with these names, weights and orders.
     fn route(targets: &[(&str, u32, u32)], change: impl Fn(&mut UpstreamConfig)) -> Arc<ModelRoute> {

@@ -1,9 +1,9 @@
 //! Errors when starting a gateway.
 
 use crate::access::InvalidData;
-use gatewright_config::TlsError;
 use crate::counters::InvalidCountersUrl;
 use crate::routing::InvalidRoutes;
+use gatewright_config::TlsError;
 
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]

@@ -13,9 +13,9 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use super::connection::DRAIN;
 use crate::bounds::gathering::Gathering;
 use crate::bounds::memory_budget::{Reservation, ReservationError};
-use gatewright_config::Config;
 use crate::relay::AttemptFailure;
 use crate::wire::{ApiError, content_coding};
+use gatewright_config::Config;
 
 /// How long a response waits for the rest of an unread body. Clients usually send it right after the head.
 const REST: Duration = Duration::from_millis(200);

@@ -30,12 +30,12 @@ use super::body::read_body;
 use crate::access::{ApiKey, Principal};
 use crate::app::App;
 use crate::bounds::memory_budget::ReservationError;
-use gatewright_config::{ModelKind, TargetConfig, TokenPrice};
 use crate::models;
 use crate::models::text_protocols;
 use crate::relay::AttemptFailure;
 use crate::routing::ModelRoute;
 use crate::wire::{ApiError, Response, held_json, json_response};
+use gatewright_config::{ModelKind, TargetConfig, TokenPrice};
 
 /// Path of the page's files and requests.
 const PREFIX: &str = "/console/";

@@ -193,8 +193,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use gatewright_config::{ModelConfig, TargetConfig, UpstreamConfig};
     use crate::server::Gateway;
+    use gatewright_config::{ModelConfig, TargetConfig, UpstreamConfig};
 
     #[test]
     fn keys_that_need_a_restart_are_those_that_the_schema_marks() {

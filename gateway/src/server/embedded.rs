@@ -17,10 +17,10 @@ use super::request::answer;
 use super::shared_config;
 use crate::access::{ApiKey, Data, RegistryError};
 use crate::app::App;
-use gatewright_config::{Config, is_origin};
 use crate::counters::SharedCounters;
 use crate::media;
 use crate::wire::Response;
+use gatewright_config::{Config, is_origin};
 
 /// A gateway without a socket, for programs that call it in their own process.
 #[derive(Clone)]

@@ -9,10 +9,10 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use super::bind_error::BindError;
 use super::rate_headers;
 use super::request_id::REQUEST_ID;
-use gatewright_config::is_origin;
 use crate::relay::{DROPPED_HEADER, ESTIMATED_HEADER, SIMULATED_HEADER, UPSTREAM_HEADER};
 use crate::storage::REPLAYED_HEADER;
 use crate::wire::SHOULD_RETRY;
+use gatewright_config::is_origin;
 
 /// How long a browser may cache a preflight response.
 const PREFLIGHT_LIFETIME: Duration = Duration::from_hours(1);

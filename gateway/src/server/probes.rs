@@ -19,8 +19,8 @@ use super::http1::{self, Service, Settings};
 use super::listening::Listeners;
 use super::{ACCEPT_PAUSE, operator};
 use crate::app::App;
-use gatewright_config::Config;
 use crate::wire::{ApiError, Response};
+use gatewright_config::Config;
 
 /// Maximum number of probe connections; beyond it, the connection that has been silent the longest is closed.
 const MAX_PROBE_CONNECTIONS: usize = 64;

@@ -8,8 +8,8 @@ use gatewright_system::supervise;
 
 use super::bind_error::BindError;
 use crate::app::App;
-use gatewright_config::offered;
 use crate::shared::Shared;
+use gatewright_config::offered;
 
 /// How often the store is polled for the newest revision, if it doesn't notify of changes.
 const PAUSE: Duration = Duration::from_millis(500);

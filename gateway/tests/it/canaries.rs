@@ -253,8 +253,8 @@ async fn no_key_leaks_into_errors_logs_metrics_traces_or_files() {
     provoke(&server, &scripted).await;
     present_keys(&server).await;
     for path in ["/metrics", "/admin/upstreams", "/admin/usage", "/admin/keys"] {
-        let asked = server.bare(Method::GET, path).bearer_auth(ADMIN);
-        assert_eq!(harmless(asked, path).await, 200, "{path}");
+        let request = server.bare(Method::GET, path).bearer_auth(ADMIN);
+        assert_eq!(harmless(request, path).await, 200, "{path}");
     }
     // The upstream did receive its key, and the gateway did log.
     let seen = scripted.seen();

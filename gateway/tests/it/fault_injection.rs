@@ -54,7 +54,7 @@ async fn faults_cannot_be_injected_into_provider_responses() {
             let (status, body) = read(server.post(CHAT, &asking(model)).header(FAULT_HEADER, fault)).await;
             let error = &body["error"];
             assert_eq!((status, &error["param"]), (400, &json!(FAULT_HEADER)), "{model} {fault}: {body}");
-            assert!(error["message"].as_str().is_some_and(|told| told.contains("simulator")), "{body}");
+            assert!(error["message"].as_str().is_some_and(|message| message.contains("simulator")), "{body}");
             let (status, body) = read(server.post(CHAT, &asking(&format!("{model}~{fault}")))).await;
             assert_eq!((status, &body["error"]["param"]), (400, &json!("model")), "{model} {fault}: {body}");
         }
@@ -71,8 +71,8 @@ async fn simulated_models_fail_while_providers_do_not() {
     let provider = provider().await;
     let server = start_mixed(&provider).await;
     for model in ["sim", "simulated", "sim~two"] {
-        let asked = server.post(CHAT, &asking(model)).header(FAULT_HEADER, "status=503");
-        assert_eq!(read(asked).await.0, 503, "{model}");
+        let request = server.post(CHAT, &asking(model)).header(FAULT_HEADER, "status=503");
+        assert_eq!(read(request).await.0, 503, "{model}");
         let named = server.ask(CHAT, &asking(&format!("{model}~wrong_model=x~y"))).await;
         assert_eq!(named["model"], "x~y", "{model}");
         let (status, body) = read(server.post(CHAT, &asking(&format!("{model}~explode")))).await;

@@ -59,7 +59,7 @@ const REPLIES: [Words; 15] = [
     words("nothing", "$-1\r\n", ""),
     words("another place", "-MOVED 1 192.0.2.1:6379\r\n", ""),
     words("no script, again and again", "-NOSCRIPT No matching script.\r\n", ""),
-    words("more than was asked", "", "+OK\r\n"),
+    words("more than was requested", "", "+OK\r\n"),
 ];
 
 /// A server of counters that greets as it should, and replies to scripts with these words.
@@ -74,12 +74,12 @@ async fn counters(reply: Words) -> String {
                     let commands = String::from_utf8_lossy(&received[..length]).into_owned();
                     let is_script = commands.contains("EVAL");
                     let count = commands.split("\r\n").filter(|line| line.starts_with('*')).count();
-                    let said = if is_script {
+                    let written = if is_script {
                         say(&mut socket, reply.first, reply.endless).await
                     } else {
                         socket.write_all("+OK\r\n".repeat(count).as_bytes()).await
                     };
-                    if said.is_err() {
+                    if written.is_err() {
                         return;
                     }
                 }
@@ -113,8 +113,8 @@ async fn whatever_the_counters_reply_requests_are_served() {
         let secret = create(&server, json!({ "requests_per_minute": 1000 })).await;
         for _ in 0..20 {
             let started = Instant::now();
-            let asked = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(&secret);
-            let (status, answer) = read(asked.json(&question(false))).await;
+            let request = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(&secret);
+            let (status, answer) = read(request.json(&question(false))).await;
             assert_eq!(status, 200, "{}: {answer}", reply.name);
             assert!(started.elapsed() < PATIENCE, "{}: {:?}", reply.name, started.elapsed());
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -208,7 +208,7 @@ async fn serve_bucket(mut socket: TcpStream, answer: Words, elsewhere: String) -
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_a_bucket_answers_is_told_and_its_key_goes_nowhere_else() {
+async fn hostile_bucket_answers_are_reported_and_its_key_goes_nowhere_else() {
     let stranger = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let elsewhere = format!("http://localhost:{}/", stranger.local_addr().expect("an address").port());
     let met = Arc::new(AtomicUsize::new(0));
@@ -235,12 +235,12 @@ async fn whatever_a_bucket_answers_is_told_and_its_key_goes_nowhere_else() {
         let started = Instant::now();
         let response = send(server.bare(Method::GET, path)).await;
         let status = response.status().as_u16();
-        let told = tokio::time::timeout(PATIENCE, response.text()).await;
-        let told = told.unwrap_or_else(|_| panic!("{}: {status} without an end", answer.name));
-        // A file that has begun can only be cut.
-        assert!(status == 503 || (status == 200 && told.is_err()), "{}: {status}, {told:?}", answer.name);
-        let told = told.unwrap_or_default();
-        assert!(!told.contains(SECRET) && told.len() < 10_000, "{}: {told}", answer.name);
+        let text = tokio::time::timeout(PATIENCE, response.text()).await;
+        let text = text.unwrap_or_else(|_| panic!("{}: {status} without an end", answer.name));
+        // Once the file has started, it can only be cut off.
+        assert!(status == 503 || (status == 200 && text.is_err()), "{}: {status}, {text:?}", answer.name);
+        let text = text.unwrap_or_default();
+        assert!(!text.contains(SECRET) && text.len() < 10_000, "{}: {text}", answer.name);
         assert!(started.elapsed() < PATIENCE, "{}: {:?}", answer.name, started.elapsed());
         assert_eq!(send(server.bare(Method::GET, "/health/live")).await.status(), 200, "{}", answer.name);
     }

@@ -1,6 +1,6 @@
-//! Upstreams that break HTTP, or exploit it (3): whoever asks is told, the gateway keeps little of it in memory and serves
-//! others meanwhile, and the next request to the same upstream is answered. The vectors are those that the clients of all
-//! languages share.
+//! Upstreams that break HTTP, or exploit it (3): the client gets an error, the gateway holds little of the response in memory
+//! and serves others meanwhile, and the next request to the same upstream succeeds. The clients of all languages share these
+//! vectors.
 
 #![expect(clippy::print_stderr, reason = "says what was measured")]
 

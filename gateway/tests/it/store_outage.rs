@@ -195,8 +195,8 @@ impl Load {
         let is_stored = async || {
             let stored = self.metric("gatewright_usage_requests{state=\"stored\"}").await;
             // A request in progress would make the upstream's count higher.
-            let asked = u32::try_from(self.counted().requests).expect("few requests");
-            (stored - f64::from(asked)).abs() < 0.5 && self.waiting().await < 0.5
+            let requests = u32::try_from(self.counted().requests).expect("few requests");
+            (stored - f64::from(requests)).abs() < 0.5 && self.waiting().await < 0.5
         };
         while !is_stored().await {
             assert!(started.elapsed() < PATIENCE, "the store does not receive everything");

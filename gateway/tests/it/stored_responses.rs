@@ -254,7 +254,7 @@ async fn response_of_a_storeless_provider_is_stored_and_continued() {
     let fourth = json!({ "model": "mine", "previous_response_id": third["id"], "input": "Say figs" });
     server.ask(PATH, &fourth).await;
     let seen = provider.seen();
-    let said = |at: usize| -> Vec<(String, String)> {
+    let messages_of = |at: usize| -> Vec<(String, String)> {
         let request = seen[at].json();
         let text = |value: &Value| match value {
             Value::Array(parts) => parts[0]["text"].as_str().unwrap_or_default().to_owned(),
@@ -274,7 +274,7 @@ async fn response_of_a_storeless_provider_is_stored_and_continued() {
     ];
     let turns = turns.map(|(role, text)| (role.to_owned(), text.to_owned()));
     for at in 0..4 {
-        assert_eq!(said(at), turns[..=2 * at], "request {at}");
+        assert_eq!(messages_of(at), turns[..=2 * at], "request {at}");
         assert!(!seen[at].body.contains("previous_response_id"), "{}", seen[at].body);
     }
 
@@ -357,8 +357,8 @@ async fn dropped_item_leaves_no_empty_message() {
     let input = json!([{ "role": "user", "content": "a" }, search, { "role": "user", "content": "b" }]);
     let response = send(server.post(PATH, &json!({ "model": "mine", "input": input }))).await;
     assert_eq!(response.headers()["x-gatewright-dropped"], "/input/1");
-    let asked = provider.seen()[0].json();
-    let said: Vec<&Value> =
-        asked["messages"].as_array().expect("messages").iter().map(|one| &one["content"]).collect();
-    assert_eq!(said, [&json!("a"), &json!("b")]);
+    let sent = provider.seen()[0].json();
+    let contents: Vec<&Value> =
+        sent["messages"].as_array().expect("messages").iter().map(|one| &one["content"]).collect();
+    assert_eq!(contents, [&json!("a"), &json!("b")]);
 }

@@ -66,7 +66,7 @@ async fn each_client_protocol_reaches_each_kind_of_upstream() {
         assert_eq!((&answer["model"], &answer["stop_reason"]), (&json!(model), &json!("end_turn")));
         let body = json!({"model": model, "messages": [{"role": "user", "content": say}]});
         let counted = send(server.post("/v1/messages/count_tokens", &body)).await;
-        // An upstream without token counting is not asked to count.
+        // Tokens are estimated for an upstream that cannot count them.
         let is_estimated = counted.headers().get("x-gatewright-estimated").is_some();
         assert_eq!(is_estimated, !["messages", "gatewright", "simulator"].contains(&kind), "{kind}");
         let answer: Value = counted.json().await.expect("JSON");
@@ -194,8 +194,8 @@ async fn inexpressible_members_are_reported_or_rejected_if_strict() {
 
     let (status, answer) = read(server.post(CHAT, &body).header("x-gatewright-strict", "true")).await;
     assert_eq!(status, 400);
-    let told = answer["error"]["message"].as_str().expect("a message");
-    assert!(told.contains("/seed") && told.contains("/future"), "{answer}");
+    let message = answer["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("/seed") && message.contains("/future"), "{answer}");
     assert_eq!(scripted.count(), 1);
     // A request without losses is not rejected.
     let (status, _) = read(server.post(CHAT, &question(false)).header("x-gatewright-strict", "true")).await;
@@ -218,7 +218,7 @@ async fn strict_model_rejects_losses_unless_the_request_overrides_it() {
                 let (path, plain) = client.request("mine", stream);
                 let mut body = plain.clone();
                 body["future"] = json!({"a": 1});
-                let asked = async |body: &Value, strict: Option<&str>| {
+                let post = async |body: &Value, strict: Option<&str>| {
                     let request = server.post(&path, body);
                     send(match strict {
                         Some(strict) => request.header("x-gatewright-strict", strict),
@@ -228,17 +228,20 @@ async fn strict_model_rejects_losses_unless_the_request_overrides_it() {
                 };
                 let before = scripted.count();
                 for strict in [None, Some("true")] {
-                    let refused = asked(&body, strict).await;
+                    let refused = post(&body, strict).await;
                     assert_eq!(refused.status(), 400, "{here}, header: {strict:?}");
-                    let told: Value = refused.json().await.expect("JSON");
-                    assert!(client.is_error(&told) && told.to_string().contains("/future"), "{here}: {told}");
+                    let error: Value = refused.json().await.expect("JSON");
+                    assert!(
+                        client.is_error(&error) && error.to_string().contains("/future"),
+                        "{here}: {error}"
+                    );
                 }
-                assert_eq!(scripted.count(), before, "{here}: nobody was asked");
-                let allowed = asked(&body, Some("false")).await;
+                assert_eq!(scripted.count(), before, "{here}: no upstream was called");
+                let allowed = post(&body, Some("false")).await;
                 let dropped = allowed.headers().get("x-gatewright-dropped").map(http::HeaderValue::as_bytes);
                 assert_eq!((allowed.status().as_u16(), dropped), (200, Some(&b"/future"[..])), "{here}");
                 // A request without losses is not rejected.
-                assert_eq!(asked(&plain, None).await.status(), 200, "{here}");
+                assert_eq!(post(&plain, None).await.status(), 200, "{here}");
             }
         }
     }

@@ -8,9 +8,9 @@ use gatewright_simulator::ranking::Query;
 use gatewright_simulator::tokens::counted;
 use serde_json::{Map, Value, json};
 
-use gatewright_config::ModelKind;
 use crate::models;
 use crate::wire::{ApiError, Call, Response, json_response};
+use gatewright_config::ModelKind;
 
 /// Bytes of a result beside its document.
 const RESULT: usize = 64;

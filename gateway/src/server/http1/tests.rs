@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;
-use gatewright_config::Config;
 use crate::wire::PIECE;
+use gatewright_config::Config;
 
 /// A piece that is not copied.
 const LONG: &[u8] = &[b'x'; 20_000];

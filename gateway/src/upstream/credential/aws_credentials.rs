@@ -28,8 +28,8 @@ use self::sso_login::SsoLogin;
 use self::web_identity::WebIdentity;
 use super::no_key::NoKey;
 use super::{command, file, token_request};
-use gatewright_config::{SigV4Credentials, check_credentials_url};
 use crate::upstream::signing::RequestSigner;
+use gatewright_config::{SigV4Credentials, check_credentials_url};
 
 /// Maximum size of a file, in bytes.
 const MAX_FILE_BYTES: usize = 256 * 1024;

@@ -7,8 +7,8 @@ use super::aws_credentials::{self, Found};
 use super::no_key::NoKey;
 use super::token_request::{self, Token};
 use super::{command, default_credentials, file};
-use gatewright_config::{ClientCredentials, KeySource};
 use crate::upstream::key_place::{AttachedKey, KeyPosition};
+use gatewright_config::{ClientCredentials, KeySource};
 
 /// A key from a source.
 pub(super) struct Fetched {

@@ -11,8 +11,8 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 use super::no_key::{MAX_KEY_BYTES, MAX_TIME, NoKey, key_in};
-use gatewright_config::check_token_url;
 use crate::upstream::connections;
+use gatewright_config::check_token_url;
 
 /// Timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

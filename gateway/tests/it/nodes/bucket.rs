@@ -37,9 +37,9 @@ impl Cluster {
         };
         let nodes = [started().await, started().await, started().await];
         for node in &nodes {
-            let begun = Instant::now();
+            let first_poll = Instant::now();
             while read(node.bare(Method::GET, "/health/ready")).await.1["limits"] != "shared" {
-                assert!(begun.elapsed() < PATIENCE, "the counters are not reachable");
+                assert!(first_poll.elapsed() < PATIENCE, "the counters are not reachable");
             }
         }
         Self { _store: store, _counters: counters, files, _folder: folder, nodes }
@@ -85,7 +85,7 @@ async fn per_minute_limit_holds_across_three_gateways() {
     for node in &cluster.nodes[1..] {
         until(node, &key, 200).await;
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     let asking = (0..180).map(|number| {
         let node = &cluster.nodes[number % 3];
         let body = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "Say hi" }] });
@@ -99,6 +99,6 @@ async fn per_minute_limit_holds_across_three_gateways() {
         }
     }
     // Five requests refill in three seconds.
-    let most = 100 + begun.elapsed().as_secs() * 5 / 3 + 2;
-    assert!((100..=most).contains(&granted), "{granted} of 180 in {:?}", begun.elapsed());
+    let most = 100 + started.elapsed().as_secs() * 5 / 3 + 2;
+    assert!((100..=most).contains(&granted), "{granted} of 180 in {:?}", started.elapsed());
 }

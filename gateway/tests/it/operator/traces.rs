@@ -191,8 +191,8 @@ impl Traced {
     /// Sends a request as a client with its own trace.
     async fn ask_in_a_trace(&self, client: Protocol, stream: bool) {
         let (path, body) = client.request("mine", stream);
-        let asked = self.server.post(&path, &body).header("traceparent", format!("00-{TRACE}-{CALLER}-01"));
-        let response = send(asked).await;
+        let request = self.server.post(&path, &body).header("traceparent", format!("00-{TRACE}-{CALLER}-01"));
+        let response = send(request).await;
         assert_eq!(response.status(), 200, "{client:?}");
         response.text().await.expect("a body");
     }
@@ -214,10 +214,10 @@ impl Traced {
 async fn span_of_an_answer_has_provider_model_and_finish_reason() {
     let scripted = Scripted::start([json_answer(200, &completion("well"))]).await;
     let traced = Traced::start(&scripted.url).await;
-    let mut asked = question(false);
-    (asked["max_tokens"], asked["temperature"], asked["n"]) = (json!(9), json!(1), json!(1));
-    asked["response_format"] = json!({"type": "json_object"});
-    assert_eq!(traced.ask(&asked).await.0, 200);
+    let mut body = question(false);
+    (body["max_tokens"], body["temperature"], body["n"]) = (json!(9), json!(1), json!(1));
+    body["response_format"] = json!({"type": "json_object"});
+    assert_eq!(traced.ask(&body).await.0, 200);
     let [span] = &traced.requests().await[..] else { panic!("one span") };
     assert_eq!((&*span.name, span.kind, span.status), ("chat mine", SERVER, 0));
     span.says(&json!({
@@ -318,12 +318,12 @@ async fn each_attempt_is_a_client_span_propagated_if_configured() {
         for stream in [false, true] {
             let failing = Scripted::start([json_answer(500, &json!({"error": {"message": "no"}}))]).await;
             let working = answering().await;
-            let mut told = ["one", "two"].map(|name| {
+            let mut upstreams = ["one", "two"].map(|name| {
                 let url = if name == "one" { &failing.url } else { &working.url };
                 upstream(name, client.kind(), url)
             });
-            told[1].traceparent = Some(true);
-            let traced = Traced::with(config(told.to_vec())).await;
+            upstreams[1].traceparent = Some(true);
+            let traced = Traced::with(config(upstreams.to_vec())).await;
             traced.ask_in_a_trace(client, stream).await;
             let spans = traced.end().await;
             let here = format!("{client:?}, stream: {stream}: {spans:#?}");
@@ -392,13 +392,13 @@ async fn chained_gateways_share_one_trace() {
 #[tokio::test]
 async fn traceparent_is_not_forwarded_without_tracing() {
     let working = answering().await;
-    let mut told = upstream("one", Kind::Gatewright, &working.url);
-    told.traceparent = Some(true);
-    let server = start_with(config(vec![told])).await;
+    let mut provider = upstream("one", Kind::Gatewright, &working.url);
+    provider.traceparent = Some(true);
+    let server = start_with(config(vec![provider])).await;
     for client in Protocol::ALL {
         let (path, body) = client.request("mine", true);
-        let asked = server.post(&path, &body).header("traceparent", format!("00-{TRACE}-{CALLER}-01"));
-        assert_eq!(send(asked).await.status(), 200);
+        let request = server.post(&path, &body).header("traceparent", format!("00-{TRACE}-{CALLER}-01"));
+        assert_eq!(send(request).await.status(), 200);
     }
     for seen in working.seen() {
         assert_eq!((seen.header("traceparent"), seen.header("tracestate")), (None, None));

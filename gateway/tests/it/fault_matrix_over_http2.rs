@@ -531,7 +531,7 @@ async fn http2_stream_is_reset_when_its_client_disconnects() {
         ];
         for (what, streams, act, hears) in stages {
             let (leaving, mut left) = mpsc::unbounded_channel();
-            let (asking, mut asked_rx) = mpsc::unbounded_channel();
+            let (asking, mut request_seen) = mpsc::unbounded_channel();
             let script = move |_: &Seen| {
                 asking.send(()).expect("a test");
                 act.clone()
@@ -544,7 +544,7 @@ async fn http2_stream_is_reset_when_its_client_disconnects() {
                     let address = server.url.trim_start_matches("http://");
                     let mut socket = TcpStream::connect(address).await.expect("a connection");
                     socket.write_all(posted(&path, &body).as_bytes()).await.expect("sent");
-                    asked_rx.recv().await.expect("a request");
+                    request_seen.recv().await.expect("a request");
                     if hears {
                         assert!(socket.read(&mut [0; 4096]).await.expect("an event") > 0);
                     }

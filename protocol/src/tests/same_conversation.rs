@@ -210,7 +210,7 @@ fn equivalent_requests_are_written_identically() {
 }
 
 /// What a conversation says, in order, and by whom.
-fn said(conversation: &Conversation) -> Vec<(Role, PartKind)> {
+fn role_contents(conversation: &Conversation) -> Vec<(Role, PartKind)> {
     let parts = conversation.turns.iter().flat_map(|turn| turn.parts.iter().map(|part| (turn.role, part)));
     parts
         .map(|(role, part)| {
@@ -298,7 +298,7 @@ fn format() -> impl Strategy<Value = Format> {
 }
 
 /// Conversations that every protocol can express, plus a response format, stop sequences and an effort.
-fn conversations_with_wishes() -> impl Strategy<Value = Conversation> {
+fn conversations_with_settings() -> impl Strategy<Value = Conversation> {
     let stop = prop::collection::vec("[a-z \n]{1,3}", 0..7);
     let effort = prop::option::of(select(vec!["low", "medium", "high"]));
     (conversations(), prop::option::of(format()), stop, effort).prop_map(
@@ -446,7 +446,7 @@ fn read(protocol: Protocol, body: &Value) -> Result<Conversation, TestCaseError>
 fn supported_settings_round_trip_in_every_protocol() {
     // With a token budget, half of the tokens are reserved for the answer: this is for models that take an effort level.
     let defaults = Defaults { thinking: Thinking::Adaptive, ..DEFAULTS };
-    every_conversation(&conversations_with_wishes(), |protocol, mut conversation| {
+    every_conversation(&conversations_with_settings(), |protocol, mut conversation| {
         // Pretend another protocol: its own would also get back what its providers reject.
         let is_chat = protocol == Protocol::Chat;
         conversation.source = if is_chat { Protocol::Native } else { Protocol::Chat };
@@ -459,19 +459,19 @@ fn supported_settings_round_trip_in_every_protocol() {
             _ => None,
         };
         // Its providers enforce closed objects.
-        let wished = schema(conversation.format).map(|mut schema| {
+        let expected = schema(conversation.format).map(|mut schema| {
             if protocol == Protocol::Messages {
                 close(&mut schema);
             }
             schema
         });
-        prop_assert_eq!(schema(back.format), wished, "{:#}", body);
-        let is_said = |place: &JsonPointer| !dropped.contains(place);
+        prop_assert_eq!(schema(back.format), expected, "{:#}", body);
+        let is_kept = |place: &JsonPointer| !dropped.contains(place);
         let stop: Vec<&str> = back.stop.iter().map(|stop| &*stop.value).collect();
         let is_written = protocol != Protocol::Responses;
-        let wished = conversation.stop.iter().filter(|stop| is_written && is_said(&stop.at));
-        prop_assert_eq!(stop, wished.map(|stop| &*stop.value).collect::<Vec<_>>(), "{:#}", body);
-        let wished = conversation.reasoning.effort.filter(|effort| is_said(&effort.at));
+        let expected = conversation.stop.iter().filter(|stop| is_written && is_kept(&stop.at));
+        prop_assert_eq!(stop, expected.map(|stop| &*stop.value).collect::<Vec<_>>(), "{:#}", body);
+        let expected = conversation.reasoning.effort.filter(|effort| is_kept(&effort.at));
         // A token budget stands for an effort level.
         let effort = match (back.reasoning.effort, back.reasoning.budget) {
             (None, Some(Located { value: ThinkingBudget::Tokens(tokens), .. })) => {
@@ -479,7 +479,7 @@ fn supported_settings_round_trip_in_every_protocol() {
             }
             (effort, _) => effort.map(|effort| effort.value),
         };
-        prop_assert_eq!(effort, wished.map(|effort| effort.value), "{:#}", body);
+        prop_assert_eq!(effort, expected.map(|effort| effort.value), "{:#}", body);
         Ok(())
     });
 }
@@ -499,10 +499,10 @@ fn any_conversation_is_equivalent_in_every_protocol() {
         let EncodedRequest { body, dropped } = protocol.request_out(&conversation, DEFAULTS);
         prop_assert!(dropped.is_empty(), "{:?}", dropped);
         let back = read(protocol, &body)?;
-        let says = said(&conversation);
+        let expected = role_contents(&conversation);
         // An empty conversation gets a placeholder text.
-        if !says.is_empty() {
-            prop_assert_eq!(said(&back), says, "{:#}", body);
+        if !expected.is_empty() {
+            prop_assert_eq!(role_contents(&back), expected, "{:#}", body);
         }
         let value = |given: Option<Located<ToolChoice>>| given.map(|given| given.value);
         prop_assert_eq!(value(back.tool_choice), value(conversation.tool_choice), "{:#}", body);

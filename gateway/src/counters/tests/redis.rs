@@ -291,9 +291,9 @@ async fn slowed(redis: &Redis, delay: Arc<AtomicU64>) -> CountersUrl {
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
             let server = TcpStream::connect(("127.0.0.1", port)).await.expect("the server");
-            let (mut asked, mut answers) = client.into_split();
+            let (mut requests, mut answers) = client.into_split();
             let (mut answered, mut asks) = server.into_split();
-            tokio::spawn(async move { tokio::io::copy(&mut asked, &mut asks).await });
+            tokio::spawn(async move { tokio::io::copy(&mut requests, &mut asks).await });
             let delay = Arc::clone(&delay);
             tokio::spawn(async move {
                 let mut bytes = vec![0; 4096];

@@ -36,7 +36,7 @@ async fn on_a_small_disk() {
     is_full(keep(&files, "key", &[1_000, 300_000]).await.expect_err("a full disk"), folder.path());
     nothing_else_stays().await;
     let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 0).await.expect("room");
-    let mut file = room.write(FileKind::Mp4).await.expect("begun");
+    let mut file = room.write(FileKind::Mp4).await.expect("started");
     let piece = vec![7; 1024 * 1024];
     let mut written = Ok(());
     while written.is_ok() {

@@ -185,9 +185,9 @@ async fn key_limit_holds_across_gateways_that_share_a_store() {
         drop(room);
         assert!(matches!(refusal(refused), (429, Some(1..=60))));
         let refused = files.reserve(&mine, limited(100, 20), 4).await.err().expect("beyond its limit");
-        let told = "generated files of this API key use 17 of the 20 bytes that its limit file_bytes allows, and this \
+        let expected = "generated files of this API key use 17 of the 20 bytes that its limit file_bytes allows, and this \
                     needs about 4; files expire and free space in ";
-        assert!(refused.to_string().contains(told), "{refused}");
+        assert!(refused.to_string().contains(expected), "{refused}");
         assert!(matches!(refusal(refused), (429, Some(1..=60))));
         let refused = files.reserve(&mine, limited(100, 20), 21).await.err().expect("never");
         assert!(refused.to_string().ends_with("request less, or use a key with a larger limit"), "{refused}");
@@ -267,7 +267,7 @@ async fn file_is_visible_only_when_complete() {
     let files = in_folder(folder.path(), 100 * 1024 * 1024);
     let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 0).await.expect("room");
     let piece = vec![7; 1024 * 1024];
-    let mut file = room.write(FileKind::Mp4).await.expect("begun");
+    let mut file = room.write(FileKind::Mp4).await.expect("started");
     for _ in 0..12 {
         file.put(&piece).await.expect("written");
     }
@@ -277,7 +277,7 @@ async fn file_is_visible_only_when_complete() {
     while !names(folder.path()).is_empty() {
         tokio::task::yield_now().await;
     }
-    let mut file = room.write(FileKind::Mp4).await.expect("begun again");
+    let mut file = room.write(FileKind::Mp4).await.expect("started again");
     for _ in 0..12 {
         file.put(&piece).await.expect("written");
     }
@@ -293,7 +293,7 @@ async fn written_file_waits_for_an_unavailable_store() {
     let files = in_folder(folder.path(), 1_000);
     let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 100).await.expect("room");
     let (database, away) = (folder.path().join("a.db"), folder.path().join("away"));
-    let mut file = room.write(FileKind::Mp4).await.expect("begun");
+    let mut file = room.write(FileKind::Mp4).await.expect("started");
     file.put(&[7; 100]).await.expect("written");
     std::fs::rename(&database, &away).expect("taken");
     let deadline = Instant::now() + MINUTE;
@@ -316,7 +316,7 @@ async fn written_file_waits_for_an_unavailable_store() {
     // After the deadline, the caller gets an error.
     let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 100).await.expect("room");
     std::fs::rename(&database, &away).expect("taken");
-    let file = room.write(FileKind::Mp4).await.expect("begun");
+    let file = room.write(FileKind::Mp4).await.expect("started");
     assert!(file.finish(MINUTE, Instant::now()).await.is_err());
 }
 
@@ -326,7 +326,7 @@ async fn file_that_waited_too_long_for_the_store_is_not_recorded() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 1_000);
     let mut room = files.reserve(&"key".into(), KeyFileQuota::ALL, 100).await.expect("room");
-    let file = room.write(FileKind::Mp4).await.expect("begun");
+    let file = room.write(FileKind::Mp4).await.expect("started");
     std::fs::rename(folder.path().join("a.db"), folder.path().join("away")).expect("taken");
     tokio::time::pause();
     let started = Instant::now();

@@ -7,7 +7,7 @@ pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
     let mut messages = Vec::new();
     for (index, text) in plan.system.iter().enumerate() {
         let role = if plan.other_form(index.try_into().unwrap_or(0)) { "developer" } else { "system" };
-        writer.said.system.push(text.clone());
+        writer.content.system.push(text.clone());
         messages.push(json!({ "role": role, "content": text }));
     }
     for (index, exchange) in plan.exchanges.iter().enumerate() {
@@ -17,7 +17,7 @@ pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
             messages.push(user(comment, plan.other_form(9), writer));
         }
         if let Some(text) = plan.late_system.as_ref().filter(|_| index == 0) {
-            writer.said.system.push(text.clone());
+            writer.content.system.push(text.clone());
             messages.push(json!({ "role": "system", "content": text }));
         }
     }

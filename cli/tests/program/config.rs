@@ -129,13 +129,13 @@ fn check_describes_files_as_json() {
     command.args(["config", "check", "--json", "right.toml", "wrong.toml"]).current_dir(folder.path());
     let output = command.env("MY_KEY", "sk-canary-of-the-file-1").output().expect("the program starts");
     assert_eq!(output.status.code(), Some(1));
-    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!((&told[0]["file"], &told[0]["valid"]), (&"right.toml".into(), &true.into()));
-    assert_eq!(told[0]["problems"], Value::Array(Vec::new()));
-    assert_eq!(told[1]["valid"], false);
-    let problems = told[1]["problems"].as_array().expect("a list");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&report[0]["file"], &report[0]["valid"]), (&"right.toml".into(), &true.into()));
+    assert_eq!(report[0]["problems"], Value::Array(Vec::new()));
+    assert_eq!(report[1]["valid"], false);
+    let problems = report[1]["problems"].as_array().expect("a list");
     let unknown = problems.iter().find(|problem| problem["key"] == "upstreams.one.knid").expect("the key");
-    assert_eq!((&unknown["line"], &unknown["column"]), (&6.into(), &1.into()), "{told}");
+    assert_eq!((&unknown["line"], &unknown["column"]), (&6.into(), &1.into()), "{report}");
     assert_eq!(unknown["message"], "unknown key; did you mean kind?");
 }
 

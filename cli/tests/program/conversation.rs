@@ -97,14 +97,14 @@ fn responses_stream_and_the_conversation_can_be_saved() {
     let home = talk.ends();
     let saved = std::fs::read_to_string(home.path().join("talk.json")).expect("the file");
     let saved: Value = serde_json::from_str(&saved).expect("JSON");
-    let said: Vec<(&str, &str)> = saved["messages"]
+    let saved_messages: Vec<(&str, &str)> = saved["messages"]
         .as_array()
         .expect("a list")
         .iter()
         .map(|message| (message["role"].as_str().expect("text"), message["content"].as_str().expect("text")))
         .collect();
     assert_eq!(
-        said,
+        saved_messages,
         [
             ("system", "Be brief."),
             ("user", "count to 4"),

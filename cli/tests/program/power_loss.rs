@@ -297,6 +297,6 @@ fn acknowledged_writes_survive_a_power_failure_at_any_point() {
     let lost = failed.restarted(failed.record.end(), Loss::AllEver, Duration::ZERO);
     let kept: Vec<&str> =
         failed.claims.iter().map(|claim| claim.what).filter(|what| !lost.contains(what)).collect();
-    // Nobody is told of a key or a response that is unknown anyway.
+    // An unknown key or response was never acknowledged.
     assert_eq!(kept, ["a key that was revoked is refused", "a response that was deleted is gone"]);
 }

@@ -252,8 +252,9 @@ fn adopted_document_passes_the_lint() {
     let library = include_str!("../../../../tests/other-api/library.yaml");
     let (document, notes) = Document::adopt(library).expect("it is YAML");
     assert_eq!(lint(&document), []);
-    for said in ["`x-logo` is left out", "`links` is left out", "default_headers", "lose digits in Node"] {
-        assert!(notes.iter().any(|note| note.contains(said)), "{said}: {notes:#?}");
+    for expected in ["`x-logo` is left out", "`links` is left out", "default_headers", "lose digits in Node"]
+    {
+        assert!(notes.iter().any(|note| note.contains(expected)), "{expected}: {notes:#?}");
     }
     let at = child("/paths", "/v2/items/{path_id}");
     assert!(document.0.pointer(&at).is_some());

@@ -97,15 +97,15 @@ fn is_unheard(record: &Record<'_>, call: &Call<'_>, filmed: u64) -> bool {
     if call.answer.is_some_and(|answer| !matches!(answer.outcome, Outcome::Lost { .. })) {
         return false;
     }
-    let mut heard = filmed.saturating_add(HEARD);
+    let mut known_by = filmed.saturating_add(HEARD);
     for (from, to) in record.hung(call.node, filmed) {
-        if from > heard {
+        if from > known_by {
             break;
         }
-        heard = heard.saturating_add(to - from.max(filmed));
+        known_by = known_by.saturating_add(to - from.max(filmed));
     }
     // The fault is recorded before it happens: data in transit may arrive after that.
-    record.is_troubled(filmed, heard, |fault| fault == Fault::Killed { node: call.node })
+    record.is_troubled(filmed, known_by, |fault| fault == Fault::Killed { node: call.node })
 }
 
 /// Whether a gateway may have abandoned a submission: it stopped, or its lease expired because it hung or could not reach its
@@ -135,7 +135,7 @@ fn compare(
     if !(*certain..=films + started).contains(&requests) || !(*whole..=*films).contains(&complete) {
         let why = format!(
             "{key}: the store counts {requests} videos, {complete} of them whole; the upstream made {films}, of which {certain} \
-             were heard of and {whole} cannot have been left, and {started} more were begun"
+             were known to the gateway and {whole} cannot have been left, and {started} more were started"
         );
         report(violations, "videos are counted", why, lines.iter().copied().chain([line]));
     }

@@ -241,7 +241,7 @@ fn accepted_video_is_stored(
                     ended["status"] == "completed" || ended["status"] == "failed"
                 });
                 assert!(is_whole(&contents(other, &ended)), "step {step}: {ended}");
-                wait_until("the end is told", || listening.has_reported(&task));
+                wait_until("the end is reported", || listening.has_reported(&task));
             });
         }
         scene.is_sound(step);

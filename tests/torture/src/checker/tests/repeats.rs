@@ -102,16 +102,16 @@ fn two_responses_to_one_key_are_detected() {
 
 #[test]
 fn restored_store_has_responses_reported_without_it() {
-    let told_alone = |again: u64| first().fault(cut(0), 9_000, 11_000).tells(again, 1, answer("b"));
-    told_alone(20_000).is_sound();
-    told_alone(23_100).breaks("repeated once");
-    told_alone(23_100).fault(Fault::Killed { node: 0 }, 10_500, 12_000).breaks("repeated once");
-    told_alone(25_900).fault(Fault::Killed { node: 0 }, 10_500, 20_000).is_sound();
-    told_alone(26_100).fault(Fault::Killed { node: 0 }, 10_500, 20_000).breaks("repeated once");
-    told_alone(23_100).fault(Fault::Killed { node: 1 }, 10_500, 12_000).breaks("repeated once");
-    told_alone(23_100).fault(Fault::Paused { node: 0 }, 12_000, 15_000).is_sound();
+    let repeated_at = |again: u64| first().fault(cut(0), 9_000, 11_000).tells(again, 1, answer("b"));
+    repeated_at(20_000).is_sound();
+    repeated_at(23_100).breaks("repeated once");
+    repeated_at(23_100).fault(Fault::Killed { node: 0 }, 10_500, 12_000).breaks("repeated once");
+    repeated_at(25_900).fault(Fault::Killed { node: 0 }, 10_500, 20_000).is_sound();
+    repeated_at(26_100).fault(Fault::Killed { node: 0 }, 10_500, 20_000).breaks("repeated once");
+    repeated_at(23_100).fault(Fault::Killed { node: 1 }, 10_500, 12_000).breaks("repeated once");
+    repeated_at(23_100).fault(Fault::Paused { node: 0 }, 12_000, 15_000).is_sound();
     // Another one had taken the key meanwhile.
-    told_alone(40_000).asks(11_500, 1, lost()).is_sound();
+    repeated_at(40_000).asks(11_500, 1, lost()).is_sound();
 }
 
 #[test]

@@ -44,12 +44,12 @@ pub(super) fn beyond(protocol: Protocol, body: &[u8]) -> Option<ProviderExtra> {
     }
     let Value::Object(mut beside) = document else { return None };
     let Value::Object(mut error) = beside.remove("error")? else { return None };
-    for told in ["message", "code", "param"] {
-        error.remove(told);
+    for name in ["message", "code", "param"] {
+        error.remove(name);
     }
     // The event's own name isn't part of the error.
-    for told in ["type", "sequence_number"] {
-        beside.remove(told);
+    for name in ["type", "sequence_number"] {
+        beside.remove(name);
     }
     let says_more = |members: &Map<String, Value>| !members.is_empty();
     (says_more(&error) || says_more(&beside)).then_some(ProviderExtra { protocol, error, beside })

@@ -116,22 +116,22 @@ impl<'de> Visitor<'de> for ItemVisitor {
 mod tests {
     use super::*;
 
-    fn told(document: &str) -> Vec<(String, String)> {
-        let mut told = Vec::new();
+    fn visited(document: &str) -> Vec<(String, String)> {
+        let mut all = Vec::new();
         members(document, |name, value| {
             let place = place(document, value);
             assert_eq!(&document[place], value.get());
-            told.push((name.to_owned(), value.get().to_owned()));
+            all.push((name.to_owned(), value.get().to_owned()));
         })
         .expect("an object");
-        told
+        all
     }
 
     #[test]
     fn members_are_visited_with_text_and_range() {
         let document = r#" {"a" : [1, {"b": "}"}], "m\u006fdel":"x", "a":1e5} "#;
         let expected = [("a", r#"[1, {"b": "}"}]"#), ("model", r#""x""#), ("a", "1e5")];
-        assert_eq!(told(document), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(visited(document), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     #[test]

@@ -216,8 +216,8 @@ impl RemainingFields {
         self.own.push(Located::new(value, at));
     }
 
-    /// Marks these places as understood: the fields contain nothing else that matters to another protocol.
-    pub(super) fn understood(&mut self, places: &HashSet<String>) {
+    /// Marks these places as converted: the fields contain nothing else that matters to another protocol.
+    pub(super) fn mark_converted(&mut self, places: &HashSet<String>) {
         let (own, extra): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.extra).into_iter().partition(|given| places.contains(&*given.at));
         self.extra = extra;

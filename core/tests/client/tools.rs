@@ -105,7 +105,7 @@ async fn tools_are_described_called_and_their_results_are_sent_until_the_model_a
     ]);
     assert_eq!(Value::Array(json_of(&run.messages)), conversation);
 
-    let [initial, second] = server.requests().try_into().unwrap();
+    let [initial, follow_up] = server.requests().try_into().unwrap();
     let parameters = json!({
         "type": "object",
         "properties": {
@@ -118,8 +118,8 @@ async fn tools_are_described_called_and_their_results_are_sent_until_the_model_a
         json!({"name": "weather", "description": "The weather in a city.", "parameters": parameters});
     assert_eq!(initial.json()["tools"][0], json!({"type": "function", "function": function}));
     assert_eq!(initial.json()["tools"].as_array().unwrap().len(), 2);
-    assert_eq!(second.json()["messages"].as_array().unwrap()[..], conversation.as_array().unwrap()[..4]);
-    assert_eq!(second.json()["tools"], initial.json()["tools"]);
+    assert_eq!(follow_up.json()["messages"].as_array().unwrap()[..], conversation.as_array().unwrap()[..4]);
+    assert_eq!(follow_up.json()["tools"], initial.json()["tools"]);
 }
 
 #[tokio::test]

@@ -135,7 +135,7 @@ impl ChatGrammar {
         });
         let call = &transcript.calls[place];
         let differs =
-            |said: Option<&str>, known: &str| said.is_some_and(|said| !said.is_empty() && said != known);
+            |sent: Option<&str>, known: &str| sent.is_some_and(|sent| !sent.is_empty() && sent != known);
         if differs(id, &call.id) || differs(name, &call.name) {
             transcript.fault("a_call_keeps_id_and_name", format!("a later piece is {piece}"));
         }

@@ -36,7 +36,7 @@ struct ChatStreamReader {
     unread: StreamExtra,
 }
 
-/// A choice that has begun.
+/// A choice that has started.
 struct OpenChoice {
     index: u32,
     has_ended: bool,

@@ -39,7 +39,7 @@ struct ChatStreamWriter {
     kept: StreamExtra,
 }
 
-/// A choice that has begun.
+/// A choice that has started.
 #[derive(Default)]
 struct ChoiceState {
     index: u32,
@@ -297,7 +297,7 @@ impl ChatStreamWriter {
         let same = last.as_ref().filter(|last| (last.part, last.summary) == (piece.part, piece.summary));
         let goes_on = same.is_some_and(|last| last.goes_on);
         let known = last.and_then(|last| last.id);
-        let told = match &known {
+        let first_id = match &known {
             Some(_) if goes_on => None,
             Some(_) => known.clone(),
             None => piece.id.clone(),
@@ -314,7 +314,7 @@ impl ChatStreamWriter {
             (member, text.into()),
             ("index", index.into()),
         ]);
-        detail.extend(told.map(|id| ("id".to_owned(), id.into())));
+        detail.extend(first_id.map(|id| ("id".to_owned(), id.into())));
         let reasoning_content = Some(paragraph.as_deref().unwrap_or(text));
         let delta = OutgoingDelta {
             reasoning_content,

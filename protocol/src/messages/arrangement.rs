@@ -131,7 +131,7 @@ impl Arrangement {
             return;
         }
         match self.messages.last_mut() {
-            Some((last, said)) if *last == role => said.extend(blocks),
+            Some((last, content)) if *last == role => content.extend(blocks),
             _ => self.messages.push((role, blocks)),
         }
     }

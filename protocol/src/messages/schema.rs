@@ -40,7 +40,7 @@ pub(crate) fn enforced(schema: &Value, at: &str, writer: &mut RequestWriter<'_>)
 fn written(schema: &Value, is_narrower: &mut bool) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };
     let mut kept = Map::with_capacity(members.len());
-    let mut told = Map::new();
+    let mut moved = Map::new();
     for (name, value) in members {
         match (name.as_str(), value) {
             (name, _) if KEPT.contains(&name) => {
@@ -73,18 +73,18 @@ fn written(schema: &Value, is_narrower: &mut bool) -> Value {
             }
             ("additionalProperties", Value::Bool(is_open)) => {
                 if *is_open {
-                    told.insert(name.clone(), value.clone());
+                    moved.insert(name.clone(), value.clone());
                 }
             }
             // A map: its fields have no fixed names, and a closed one would be empty.
             ("additionalProperties" | "patternProperties", _) => {
                 *is_narrower = true;
-                told.insert(name.clone(), value.clone());
+                moved.insert(name.clone(), value.clone());
             }
             // Annotations for human readers.
             ("$schema" | "$id" | "$comment" | "readOnly" | "writeOnly" | "deprecated", _) => {}
             _ => {
-                told.insert(name.clone(), value.clone());
+                moved.insert(name.clone(), value.clone());
             }
         }
     }
@@ -96,11 +96,11 @@ fn written(schema: &Value, is_narrower: &mut bool) -> Value {
     if is_object {
         kept.insert("additionalProperties".to_owned(), json!(false));
     }
-    if !told.is_empty() {
-        let told = Value::Object(told).to_string();
+    if !moved.is_empty() {
+        let moved = Value::Object(moved).to_string();
         let description = match kept.get("description").and_then(Value::as_str) {
-            Some(description) => format!("{description}\n\n{told}"),
-            None => told,
+            Some(description) => format!("{description}\n\n{moved}"),
+            None => moved,
         };
         kept.insert("description".to_owned(), description.into());
     }

@@ -44,7 +44,7 @@ struct MessagesStreamReader {
     unread: StreamExtra,
 }
 
-/// The block that has begun.
+/// The block that has started.
 #[derive(Default)]
 enum InputBlock {
     #[default]

@@ -42,7 +42,7 @@ struct MessagesStreamWriter {
     kept: StreamExtra,
 }
 
-/// The block that has begun, which is the last one.
+/// The block that has started, which is the last one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutputBlock {
     None,

@@ -174,13 +174,13 @@ fn calls_follow_the_user(body: &Value, findings: &mut Findings) {
 /// (.), colons (:), or dashes (-), with a maximum length of 64". Sources: github.com/cline/cline/issues/7339,
 /// github.com/kaitranntt/ccs/issues/25.
 fn names_of_tools(body: &Value, findings: &mut Findings) {
-    let said = parts(body).flat_map(|(at, part)| {
+    let calls_and_results = parts(body).flat_map(|(at, part)| {
         ["functionCall", "functionResponse"]
             .into_iter()
             .filter(|member| !part[*member].is_null())
             .map(move |member| (format!("{at}/{member}"), &part[member]))
     });
-    for (at, named) in declarations(body).chain(said) {
+    for (at, named) in declarations(body).chain(calls_and_results) {
         let name = text(named, "name");
         if !is_name(name, 64, ".:") || name.starts_with(|c: char| !c.is_ascii_alphabetic() && c != '_') {
             findings.say(format!("{at}/name"), format!("invalid function name {name:?}"));
@@ -249,9 +249,9 @@ const DATA: [&str; 9] = [
 /// `data` of a part is a union: exactly one. Source: `Part` in ai.google.dev/api/caching#Part ("oneof field 'data' is already set").
 fn parts_say_one_thing(body: &Value, findings: &mut Findings) {
     for (at, part) in parts(body) {
-        let said = DATA.iter().filter(|name| !part[**name].is_null()).count();
-        if said != 1 {
-            findings.say(at, format!("{said} kinds of data in one part"));
+        let kinds = DATA.iter().filter(|name| !part[**name].is_null()).count();
+        if kinds != 1 {
+            findings.say(at, format!("{kinds} kinds of data in one part"));
         }
     }
 }

@@ -38,7 +38,7 @@ struct CandidateWriter {
     thought: Option<u32>,
     end: Option<FinishReason>,
     refuses: bool,
-    said: CandidateText,
+    text_so_far: CandidateText,
     citations: Vec<Citation>,
 }
 
@@ -53,7 +53,7 @@ impl StreamOut for NativeStreamWriter {
                 if let Some(mut parts) = self.parts(choice) {
                     parts.text(&text);
                     self.write(choice, parts, logprobs.as_ref(), bytes);
-                    self.choices.entry(choice).or_default().said.piece(&text);
+                    self.choices.entry(choice).or_default().text_so_far.piece(&text);
                 }
             }
             Delta::Refusal { choice, text } => {
@@ -220,7 +220,7 @@ impl NativeStreamWriter {
             let end = choice.end.as_ref().unwrap_or(&FinishReason::Stop);
             candidate.insert("finishReason".to_owned(), json!(end_out(end)));
             if !choice.citations.is_empty() {
-                let metadata = grounding::write(&choice.citations, &choice.said);
+                let metadata = grounding::write(&choice.citations, &choice.text_so_far);
                 candidate.insert(GROUNDING.to_owned(), metadata.into());
             }
             Value::Object(candidate)

@@ -175,11 +175,11 @@ impl Comparison {
                 "required" => {
                     for name in value.as_array().into_iter().flatten().map(string) {
                         let property = format!("{at}/properties/{name}");
-                        let said = of_type["required"]
+                        let is_required = of_type["required"]
                             .as_array()
                             .is_some_and(|all| all.iter().any(|one| one == name));
                         let filled_in = self.recorded.contains(&(property, keyword.clone()));
-                        if !said && !filled_in && !may_be_null(&node["properties"][name]) {
+                        if !is_required && !filled_in && !may_be_null(&node["properties"][name]) {
                             self.lost(at, keyword, &format!(" ({name})"), missing);
                         }
                     }

@@ -184,8 +184,8 @@ impl RawStream {
     ///
     /// ```no_run
     /// # async fn example(stream: &mut gatewright::RawStream) -> Result<(), gatewright::Error> {
-    /// let begun = stream.next_batch().await?.is_some();
-    /// assert_eq!(stream.partial().is_some(), begun);
+    /// let started = stream.next_batch().await?.is_some();
+    /// assert_eq!(stream.partial().is_some(), started);
     /// # Ok(())
     /// # }
     /// ```

@@ -72,8 +72,8 @@ async fn tell(app: Weak<App>, mut node: NodeRecord) {
 
 /// The name of the machine or the container.
 fn name_of_machine() -> String {
-    let told = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let told = told.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
-    let name: String = told.trim().chars().take(64).collect();
+    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let hostname = hostname.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+    let name: String = hostname.trim().chars().take(64).collect();
     if name.is_empty() { NAMELESS.to_owned() } else { name }
 }

@@ -295,7 +295,7 @@ mod permissions {
             let path = folder.path().join(format!("{kept:o}"));
             std::fs::write(&path, "old").expect("written");
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(kept)).expect("set");
-            let (mut file, whole) = WholeFile::begin(path.clone()).expect("begun");
+            let (mut file, whole) = WholeFile::begin(path.clone()).expect("started");
             assert_eq!(mode(&whole.temporary), kept);
             file.write_all(b"new").expect("written");
             whole.land(file, true).expect("landed");
@@ -308,7 +308,7 @@ mod permissions {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, other) = (folder.path().join("new"), folder.path().join("other"));
         File::create(&other).expect("made");
-        let (file, whole) = WholeFile::begin(path.clone()).expect("begun");
+        let (file, whole) = WholeFile::begin(path.clone()).expect("started");
         whole.land(file, false).expect("landed");
         assert_eq!(mode(&path), mode(&other));
     }

@@ -303,9 +303,9 @@ impl<E: Send + 'static> ReadAhead<E> {
     /// use gatewright::read_ahead::ReadAhead;
     ///
     /// fn wait(stream: &ReadAhead<String>) {
-    ///     let (tell, told) = channel();
-    ///     stream.when_readable(move || drop(tell.send(())));
-    ///     told.recv().expect("delivered once");
+    ///     let (sender, receiver) = channel();
+    ///     stream.when_readable(move || drop(sender.send(())));
+    ///     receiver.recv().expect("delivered once");
     /// }
     /// ```
     pub fn when_readable(&self, tell: impl FnOnce() + Send + 'static) {

@@ -316,7 +316,7 @@ impl fmt::Debug for Attempt {
 /// use gatewright::Outcome;
 ///
 /// /// A line for a log.
-/// fn told(outcome: &Outcome) -> String {
+/// fn log_line(outcome: &Outcome) -> String {
 ///     match outcome.error() {
 ///         Some(error) => format!("failed after {:?}: {error}", outcome.elapsed()),
 ///         None => format!("{:?} after {:?}", outcome.status(), outcome.elapsed()),

@@ -61,7 +61,7 @@ impl Registry {
         crash::point();
         private_folder()
             .create(&unfinished)
-            .map_err(|error| unusable(&unfinished)(told_of_another(error)))?;
+            .map_err(|error| unusable(&unfinished)(explain_leftover(error)))?;
         crash::point();
         if let Err(error) = self.copy(from, &unfinished).await {
             // A partial copy is useless.
@@ -143,7 +143,7 @@ fn copy_waiting(from: &Path, to: &Path) -> Result<(), InvalidData> {
 }
 
 /// Why the folder for a backup can't be created yet.
-fn told_of_another(error: io::Error) -> io::Error {
+fn explain_leftover(error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::AlreadyExists {
         return error;
     }

@@ -21,7 +21,7 @@ pub(crate) struct Frames {
     /// How much of it is known not to contain an end.
     searched: usize,
     /// Whether the stream is past the position of a byte order mark.
-    has_begun: bool,
+    has_started: bool,
 }
 
 /// May precede the first event, but isn't part of it (WHATWG HTML, 9.2.5).
@@ -46,7 +46,7 @@ impl Frames {
         mut packet: Bytes,
         mut tell: impl FnMut(Bytes),
     ) -> Result<(), EventTooLong> {
-        if !self.has_begun {
+        if !self.has_started {
             if !self.started.is_empty() {
                 self.started.extend_from_slice(&packet);
                 packet = std::mem::take(&mut self.started).freeze();
@@ -58,7 +58,7 @@ impl Frames {
             if packet.starts_with(BYTE_ORDER_MARK) {
                 packet.advance(BYTE_ORDER_MARK.len());
             }
-            self.has_begun = true;
+            self.has_started = true;
         }
         if !self.started.is_empty() {
             self.started.extend_from_slice(&packet);

@@ -20,7 +20,7 @@ use gatewright_protocol::inspect::{EventAction, StreamInspector, StreamProgress}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     Events,
-    /// One JSON array (native without `alt=sse`). `opened`: whether it has begun.
+    /// One JSON array (native without `alt=sse`). `opened`: whether it has started.
     Array {
         opened: bool,
     },
@@ -115,7 +115,7 @@ impl PassthroughStream {
     fn keep(&mut self, data: &str, edit: Option<&Range<usize>>) {
         let Some(recorder) = &mut self.recorder else { return };
         if let Some(started) = &self.inspector.started {
-            recorder.keep_begun(started.get());
+            recorder.keep_started(started.get());
         }
         let Some(at) = self.inspector.ended_with.take() else { return };
         let Some(recorder) = self.recorder.take() else { return };

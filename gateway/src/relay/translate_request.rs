@@ -71,8 +71,8 @@ impl RequestTranslation {
         stream: bool,
     ) -> Result<Conversation, ApiError> {
         protocol.request_in(request, model, stream).map_err(|malformed| {
-            let said = limits::brief(format_args!("{malformed}"));
-            let message = format!("the request cannot be translated for {}: {said}", call.operation.path);
+            let reason = limits::brief(format_args!("{malformed}"));
+            let message = format!("the request cannot be translated for {}: {reason}", call.operation.path);
             ApiError::new(&ErrorCode::INVALID_VALUE, message)
         })
     }
@@ -410,14 +410,14 @@ mod tests {
                 "every text of the request is empty; add one at /messages/0/content"
             )
         );
-        for said in [
+        for messages in [
             serde_json::json!([{ "role": "system", "content": "Greet." }, { "role": "user", "content": "" }]),
             serde_json::json!([{ "role": "user", "content": [
                 { "type": "text", "text": "" },
                 { "type": "image_url", "image_url": { "url": "https://a.example/x.png" } },
             ] }]),
         ] {
-            assert_eq!(read(said).only_empty_text(), None);
+            assert_eq!(read(messages).only_empty_text(), None);
         }
     }
 

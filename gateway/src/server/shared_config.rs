@@ -76,12 +76,12 @@ async fn follow(alive: Weak<App>) {
         }
         // Combines changes in quick succession into one read.
         tokio::time::sleep(LEAST_PAUSE).await;
-        let is_asked = tokio::select! {
+        let is_requested = tokio::select! {
             () = app.storage.store.config_changed() => false,
             () = shared.again.notified() => true,
             () = tokio::time::sleep(PAUSE.saturating_sub(LEAST_PAUSE)) => false,
         };
-        if is_asked {
+        if is_requested {
             use_again(&app, shared).await;
         }
     }

@@ -188,11 +188,11 @@ impl Replays {
                 let (keyed, number) = (keyed.clone(), rand::random());
                 let mut first = RunningRequest { replays, keyed, number, own, lease: None, may_be_stored };
                 // Streams are not stored, so they need no store operation.
-                let asked = match wish.stream {
+                let slot = match wish.stream {
                     Some(true) => None,
                     _ => self.health.ask(self.store.reserve_as(&first.keyed, number, LEASE)).await,
                 };
-                match asked {
+                match slot {
                     None => return Ok(ReplayDecision::First(first)),
                     Some(ReplaySlot::First(lease)) => {
                         self.held().insert(lease.clone());

@@ -46,11 +46,11 @@ impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let Some(threads) = &self.threads else { return Box::pin(std::future::pending()) };
         let (look_up, allow_private) = (self.look_up, self.allow_private);
-        let asked = threads.spawn_blocking(move || look_up(name.as_str()));
+        let lookup = threads.spawn_blocking(move || look_up(name.as_str()));
         // A lookup that still waits for a thread when its attempt is abandoned never starts.
-        let asked = AbortOnDrop(asked);
+        let lookup = AbortOnDrop(lookup);
         Box::pin(async move {
-            let found = asked.await.map_err(|error| format!("the lookup failed: {error}"))?;
+            let found = lookup.await.map_err(|error| format!("the lookup failed: {error}"))?;
             let found = found.map_err(|error| format!("the host has no address: {error}"))?;
             let vetted: Vec<SocketAddr> =
                 found.into_iter().filter(|found| allow_private || limits::is_public(found.ip())).collect();
@@ -142,12 +142,12 @@ mod tests {
     async fn slow_lookups_use_bounded_threads_and_abandoned_ones_are_skipped() {
         let names = GuardedResolver::with(false, slow).expect("threads");
         let ask = || names.resolve("example.com".parse().expect("a name"));
-        let asked: Vec<Resolving> = (0..4 * MAX_LOOK_UPS).map(|_| ask()).collect();
+        let lookups: Vec<Resolving> = (0..4 * MAX_LOOK_UPS).map(|_| ask()).collect();
         let (kept, given_up): (Vec<_>, Vec<_>) =
-            asked.into_iter().enumerate().partition(|(number, _)| *number < 2 * MAX_LOOK_UPS);
+            lookups.into_iter().enumerate().partition(|(number, _)| *number < 2 * MAX_LOOK_UPS);
         drop(given_up);
-        for (_, asked) in kept {
-            assert_eq!(asked.await.expect("an address").count(), 1);
+        for (_, lookup) in kept {
+            assert_eq!(lookup.await.expect("an address").count(), 1);
         }
         assert_eq!(MOST.load(Ordering::SeqCst), MAX_LOOK_UPS);
         assert_eq!(BEGUN.load(Ordering::SeqCst), 2 * MAX_LOOK_UPS);

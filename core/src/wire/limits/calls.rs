@@ -178,8 +178,8 @@ impl PendingCalls<'_> {
         let left = || self.calls.iter().filter(|(_, (_, answered))| !answered);
         let (message, first) = left().map(|(id, (message, _))| (*message, *id)).min()?;
         let others = others(left().count() - 1);
-        let told = format!("no tool_result after it answers the call {}{others}", quoted(first));
-        Some(violation(format!("/messages/{message}/content"), told))
+        let message_text = format!("no tool_result after it answers the call {}{others}", quoted(first));
+        Some(violation(format!("/messages/{message}/content"), message_text))
     }
 }
 
@@ -272,15 +272,15 @@ mod tests {
         assert_eq!(check(&operations::CREATE_RESPONSE, &body), []);
         let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": ""});
         assert!(unmatched_calls(&[call.clone(), output.clone()], 1).is_empty());
-        let told = |items: &[Value]| -> Vec<String> {
+        let messages = |items: &[Value]| -> Vec<String> {
             unmatched_calls(items, 1).iter().map(ToString::to_string).collect()
         };
         assert_eq!(
-            told(&[json!({}), output]),
+            messages(&[json!({}), output]),
             ["/input/0/call_id: no function_call before it has the call_id \"c\""]
         );
         assert_eq!(
-            told(&[call, json!({"role": "user", "content": "hi"})]),
+            messages(&[call, json!({"role": "user", "content": "hi"})]),
             ["/input: no function_call_output has the call_id \"c\", which an earlier response called"]
         );
     }
@@ -308,7 +308,7 @@ mod tests {
             let chat = json!({"model": "model-sol", "messages": vec![result.clone(); number]});
             let mut items = vec![output.clone(); number - 1];
             items.push(call.clone());
-            let told = [
+            let lists = [
                 super::super::check(&operations::CREATE_CHAT_COMPLETION, &chat),
                 super::super::check(
                     &operations::CREATE_RESPONSE,
@@ -316,8 +316,8 @@ mod tests {
                 ),
                 unmatched_calls(&items, 0),
             ];
-            for told in told {
-                assert_eq!((told.len(), told.is_complete()), (MAX_VIOLATIONS, complete));
+            for found in lists {
+                assert_eq!((found.len(), found.is_complete()), (MAX_VIOLATIONS, complete));
             }
         }
     }

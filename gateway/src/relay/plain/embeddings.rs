@@ -332,11 +332,11 @@ mod tests {
     #[test]
     fn more_vectors_and_numbers_than_anybody_wants_are_not_collected() {
         let flood = format!(r#"{{"data":[1{}]}}"#, ",1".repeat(1_000_000));
-        let said = passed(Protocol::Chat, (1, false), &flood).expect_err("a flood");
-        assert!(said.contains("not a list of 1 embeddings"), "{said}");
+        let error = passed(Protocol::Chat, (1, false), &flood).expect_err("a flood");
+        assert!(error.contains("not a list of 1 embeddings"), "{error}");
         let flood = format!(r#"{{"embeddings":[1{}]}}"#, ",1".repeat(1_000_000));
-        let said = passed(Protocol::Native, (1, false), &flood).expect_err("a flood");
-        assert!(said.contains("not a list of 1"), "{said}");
+        let error = passed(Protocol::Native, (1, false), &flood).expect_err("a flood");
+        assert!(error.contains("not a list of 1"), "{error}");
         let numbers = |count: usize| format!("[0{}]", ",0".repeat(count - 1));
         let of = |vector: &str| format!(r#"{{"data":[{{"embedding":{vector}}}]}}"#);
         assert!(passed(Protocol::Chat, (1, true), &of(&numbers(MAX_NUMBERS))).is_ok());
@@ -388,11 +388,11 @@ mod tests {
             assert!(passed(Protocol::Chat, (1, false), document).is_err(), "{document}");
         }
         let one = r#"{"embedding":{"values":[1]}}"#;
-        let said = passed(Protocol::Native, (2, false), one).expect_err("one is missing");
-        assert!(said.contains("has 1 embeddings for 2 inputs"), "{said}");
+        let error = passed(Protocol::Native, (2, false), one).expect_err("one is missing");
+        assert!(error.contains("has 1 embeddings for 2 inputs"), "{error}");
         for from in [Protocol::Chat, Protocol::Native] {
-            let said = passed(from, (1, false), r#"{"error":{"message":"no vectors today"}}"#);
-            assert_eq!(said, Err("no vectors today".to_owned()), "{from:?}");
+            let error = passed(from, (1, false), r#"{"error":{"message":"no vectors today"}}"#);
+            assert_eq!(error, Err("no vectors today".to_owned()), "{from:?}");
         }
     }
 }

@@ -68,7 +68,7 @@ impl HttpService for BoundedService {
         Self: 'a,
     {
         let changes = !request.method().is_safe();
-        // A list is asked for in the query.
+        // A list is requested in the query.
         let wants_file = request.method() == Method::GET && request.uri().query().is_none();
         let asking = async move {
             if changes {

@@ -136,8 +136,8 @@ async fn invoke(function: Py<PyAny>, arguments: Py<PyTuple>) -> Result<Py<PyAny>
         Ok(CallbackSite::EventLoop(event_loop)) => event_loop,
         Ok(CallbackSite::Thread(desk)) => {
             let (sender, outcome) = oneshot::channel();
-            let asked = PendingCallback { function, arguments, outcome: sender };
-            desk.0.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
+            let pending = PendingCallback { function, arguments, outcome: sender };
+            desk.0.lock().unwrap_or_else(PoisonError::into_inner).push(pending);
             let gone = |_| Error::new(ErrorKind::Cancelled, "the thread of the call has gone");
             return outcome.await.map_err(gone)?.map_err(raised);
         }

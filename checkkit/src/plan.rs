@@ -75,8 +75,8 @@ mod tests {
             [FILTERED, NOT_FULL, AGENT_SKIPPED, AGENT_ONE_MODEL, NO_LIST, NOT_ASKED, NOT_SERVED, ABORTED]
         {
             let (code, _) = reason.split_once(':').expect("a code");
-            let told = Check::skipped(CheckId::ModelAccess, None, reason).in_words().expect("a reason");
-            assert!(!told.contains(code) && !told.contains(':'), "{reason}: {told}");
+            let words = Check::skipped(CheckId::ModelAccess, None, reason).in_words().expect("a reason");
+            assert!(!words.contains(code) && !words.contains(':'), "{reason}: {words}");
         }
     }
 }

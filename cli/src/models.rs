@@ -19,7 +19,7 @@ use crate::json;
 use crate::table;
 use crate::target::Target;
 
-/// How long a command looks for the model that the user may have meant.
+/// How long a command looks for a model to suggest.
 pub(crate) const LOOK: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -148,7 +148,7 @@ pub(crate) async fn unless_known(client: &Client, model: &str, wanted: &str, err
     }
     let list = client.models();
     let Ok(Ok(list)) = tokio::time::timeout(LOOK, list.list()).await else { return failure };
-    // A listed model is not the one that was meant: it serves another operation.
+    // A listed model can't be the intended one: it serves another operation.
     let usable = list.data.iter().filter(|listed| listed.id != model && may_be(listed, wanted));
     let ids: Vec<&str> = usable.map(|listed| listed.id.as_str()).collect();
     let is_of_other_kind = list.data.iter().any(|listed| listed.id == model && !may_be(listed, wanted));

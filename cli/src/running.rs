@@ -90,7 +90,7 @@ pub(crate) fn at(url: &str) -> Option<RunningGateway> {
     running().into_iter().find(|gateway| gateway.has(url))
 }
 
-/// All that run. The files of others are removed; if none runs, the user is told about them.
+/// All that run. The files of others are removed; if none runs, a message names them.
 pub(crate) fn running() -> Vec<RunningGateway> {
     let (mut running, mut ended) = (Vec::new(), Vec::new());
     for file in files() {

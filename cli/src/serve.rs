@@ -39,7 +39,7 @@ use crate::running::{Registration, RunningGateway};
 use crate::signals::{Hangup, Hangups, stop_signal};
 use crate::terminal::is_watched;
 
-/// How long the program that has the address is asked whether it is a gateway.
+/// How long to probe whether the program at the address is a gateway.
 const PROBE_TIME: Duration = Duration::from_secs(1);
 /// Maximum size of its answer, in bytes.
 const MAX_PROBE_BYTES: u64 = 4 << 10;

@@ -112,7 +112,7 @@ fn described(description: &str, facts: &str) -> String {
     }
 }
 
-/// A text that more is said after: a description may lack its full stop.
+/// A text with a full stop, so that more may follow: a description may lack it.
 fn closed(text: &str) -> String {
     let text = text.trim_end();
     let stop = if text.is_empty() || text.ends_with(['.', '!', '?', ':', '…']) { "" } else { "." };

@@ -21,7 +21,7 @@ const REASONS: [(&str, &str, &str); 8] = [
     ("aborted", "", "the run was interrupted"),
 ];
 
-/// Whether a reason says that the run was not asked for the cell: its selection, not the service, is why there is no result.
+/// Whether a reason means that the run did not include the cell: its selection, not the service, is why there is no result.
 pub(crate) fn is_by_choice(reason: &str) -> bool {
     let (code, detail) = reason.split_once(':').unwrap_or((reason, ""));
     match code {

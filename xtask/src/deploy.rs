@@ -148,7 +148,7 @@ impl Service {
     fn started(mut self) -> Result<Self> {
         let mut command = self.command("ExecStart", None)?;
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let (sender, said) = channel();
+        let (sender, lines) = channel();
         let outputs: [Option<Box<dyn Read + Send>>; 2] = [
             child.stdout.take().map(|output| Box::new(output) as _),
             child.stderr.take().map(|output| Box::new(output) as _),
@@ -161,7 +161,7 @@ impl Service {
                 }
             });
         }
-        self.child = Some((child, said));
+        self.child = Some((child, lines));
         self.says("http://127.0.0.1:")?;
         Ok(self)
     }
@@ -172,15 +172,15 @@ impl Service {
 
     /// Waits for a line that contains these words.
     fn says(&self, words: &str) -> Result<()> {
-        let (_, said) = self.child.as_ref().context("the service was not started")?;
-        let mut heard = Vec::new();
-        while let Ok(line) = said.recv_timeout(PATIENCE) {
+        let (_, lines) = self.child.as_ref().context("the service was not started")?;
+        let mut seen = Vec::new();
+        while let Ok(line) = lines.recv_timeout(PATIENCE) {
             if line.contains(words) {
                 return Ok(());
             }
-            heard.push(line);
+            seen.push(line);
         }
-        bail!("the service does not say {words:?}, but {heard:#?}")
+        bail!("the service does not say {words:?}, but {seen:#?}")
     }
 
     fn runs(&mut self) -> Result<bool> {

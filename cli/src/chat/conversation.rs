@@ -154,12 +154,12 @@ impl Conversation {
             ));
             return Ok(());
         }
-        // An earlier signal is not meant for this answer.
+        // An earlier signal is not for this answer.
         while interrupts.next().now_or_never().is_some() {}
         let request = self.request();
-        let mut said = String::new();
+        let mut received = String::new();
         let answered = tokio::select! {
-            answered = answer::print(&self.client, self.protocol, &request, &mut said) => Some(answered),
+            answered = answer::print(&self.client, self.protocol, &request, &mut received) => Some(answered),
             () = interrupts.next() => None,
         };
         match answered {
@@ -167,15 +167,15 @@ impl Conversation {
             Some(Err(IncompleteAnswer::Output(error))) => return Err(error.into()),
             Some(Err(broken)) => say(broken.into_failure(&self.client, &self.model).await.message()),
             None => {
-                begin_line(&said)?;
+                begin_line(&received)?;
                 self.note("stopped")?;
             }
         }
-        if said.is_empty() {
+        if received.is_empty() {
             // There was no answer: the prompt may be sent again.
             self.turns.pop();
         } else {
-            self.turns.push((Speaker::Assistant, said));
+            self.turns.push((Speaker::Assistant, received));
         }
         writeln!(io::stdout())?;
         Ok(())
@@ -264,8 +264,8 @@ impl Conversation {
         if let Some(system) = &self.system {
             _ = write!(text, "\n## system\n\n{system}\n");
         }
-        for (speaker, said) in &self.turns {
-            _ = write!(text, "\n## {}\n\n{}\n", speaker.role(), said.trim_end());
+        for (speaker, text_of_turn) in &self.turns {
+            _ = write!(text, "\n## {}\n\n{}\n", speaker.role(), text_of_turn.trim_end());
         }
         text
     }
@@ -302,8 +302,8 @@ fn talks(model: &Model) -> bool {
 }
 
 /// Ensures that the next output starts on a new line.
-fn begin_line(said: &str) -> io::Result<()> {
-    if !said.is_empty() && !said.ends_with('\n') {
+fn begin_line(received: &str) -> io::Result<()> {
+    if !received.is_empty() && !received.ends_with('\n') {
         writeln!(io::stdout())?;
     }
     Ok(())

@@ -56,7 +56,7 @@ pub(super) struct Rollback {
     place: OperatorTarget,
 }
 
-/// What is said of a change.
+/// The note that is stored with a change.
 #[derive(Debug, Args)]
 struct Change {
     /// Author of the change, for the history [default: your user name]

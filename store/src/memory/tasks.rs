@@ -128,15 +128,15 @@ impl QueueState {
 
     /// For all keys, or for one.
     fn forget_oldest_tasks(&mut self, owner: Option<&str>, most: usize) {
-        let is_meant = |entry: &MemoryTask| {
+        let is_forgettable = |entry: &MemoryTask| {
             entry.ended.is_some() && owner.is_none_or(|owner| *entry.task.owner == *owner)
         };
-        let ended = self.tasks.values().filter(|entry| is_meant(entry));
+        let ended = self.tasks.values().filter(|entry| is_forgettable(entry));
         let mut numbers: Vec<u64> = ended.map(|entry| entry.number).collect();
         if let Some(excess) = numbers.len().checked_sub(most).filter(|excess| *excess > 0) {
             let (_, last, _) = numbers.select_nth_unstable(excess - 1);
             let last = *last;
-            self.tasks.retain(|_, entry| !is_meant(entry) || entry.number > last);
+            self.tasks.retain(|_, entry| !is_forgettable(entry) || entry.number > last);
         }
     }
 

@@ -207,8 +207,8 @@ fn measure(gateways: &mut [RunningPeer], figures: &mut Figures) -> Result<()> {
             for header in &gateway.headers {
                 load.args(["--header", header]);
             }
-            let told: Value = match output(&mut load) {
-                Ok(told) => serde_json::from_str(&told)?,
+            let measured: Value = match output(&mut load) {
+                Ok(measured) => serde_json::from_str(&measured)?,
                 Err(error) => {
                     eprintln!("    {} did not finish {}: {error}", gateway.name, measure.name);
                     continue;
@@ -216,7 +216,7 @@ fn measure(gateways: &mut [RunningPeer], figures: &mut Figures) -> Result<()> {
             };
             let kept = figures.entry((at, gateway.name)).or_default();
             for (figure, _) in measure.figures {
-                kept.entry(*figure).or_default().extend(told[*figure].as_f64());
+                kept.entry(*figure).or_default().extend(measured[*figure].as_f64());
             }
         }
     }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{Scenario, WRITTEN};
 use crate::process::{command, root};
 
-/// A document that agents are asked to produce.
+/// A document that agents must produce.
 const PLACES: &str = r#"{
   "type": "object",
   "properties": { "the_city": { "type": "string" }, "days": { "type": "array", "items": { "type": "integer" } } },
@@ -33,7 +33,7 @@ pub(super) struct Agent {
     pub(super) operation: &'static str,
     /// What it can't do, and why.
     pub(super) lacks: &'static [(Scenario, &'static str)],
-    /// Whether it retries a 429 only if told how long to wait.
+    /// Whether it retries a 429 only if the response says how long to wait.
     pub(super) needs_wait: bool,
     pub(super) command: fn(&AgentCall<'_>) -> Result<Command>,
     /// The prompt with calls of its tools that read `notes.txt` and write `copy.txt` in a folder.
@@ -96,7 +96,7 @@ pub(super) struct AgentCall<'a> {
     pub(super) home: &'a Path,
 }
 
-/// What a program told its user.
+/// What a program printed for its user.
 #[derive(Debug, Default)]
 pub(super) struct AgentOutput {
     pub(super) answer: String,
@@ -109,11 +109,11 @@ pub(super) struct AgentOutput {
 
 impl AgentOutput {
     pub(super) fn read(printed: &str, hear: fn(&mut Self, &Value)) -> Self {
-        let mut heard = Self::default();
+        let mut parsed = Self::default();
         for line in printed.lines().filter_map(|line| serde_json::from_str(line).ok()) {
-            hear(&mut heard, &line);
+            hear(&mut parsed, &line);
         }
-        heard
+        parsed
     }
 
     fn responses(&mut self, line: &Value) {

@@ -61,7 +61,7 @@ export class Stream<T> extends Events<T> {
   /** What is read, at the level that was chosen, and who reads it. */
   #source: EngineSource;
   #reader: Feed<unknown>;
-  /** Whether the whole document was asked for. */
+  /** Whether the whole document was requested. */
   #given = false;
 
   /** Created by the client. */
@@ -217,7 +217,7 @@ class EngineSource implements Source {
   #passed = false;
   /** Why the signal was aborted, if it was. */
   reason: unknown;
-  /** Asked at the end: the error to report in its place, if there is one. Never rejects. */
+  /** Called at the end: the error to report in its place, if there is one. Never rejects. */
   verdict: (() => Promise<unknown>) | undefined;
 
   constructor(engine: EngineStream, response: ResponseInfo, origin: Origin, level: Level) {

@@ -143,7 +143,7 @@ test("documents are ranked, and content is moderated", async () => {
   assert.ok(judged.results[1].category_scores.violence > judged.results[0].category_scores.violence);
 });
 
-test("embeddings are numbers, or the text that was asked for", async () => {
+test("embeddings are numbers, or base64 text on request", async () => {
   const request = { model: "embedding_model_1", input: ["a boat", "a lake"], dimensions: 3 };
   const { data, usage } = await client.embeddings.create(request);
   assert.deepEqual(

@@ -468,11 +468,11 @@ def test_html_instead_of_json_retains_status_and_body(
 def test_an_error_or_an_array_instead_of_a_response_is_a_decode_error(
     serve: Callable[[Callable[[Connection], None]], str],
 ) -> None:
-    said = {"error": {"message": "No room.", "type": "server_error", "param": "model", "code": "full"}}
-    base_url = serve(lambda connection: connection.answer(json.dumps(said).encode()))
+    body = {"error": {"message": "No room.", "type": "server_error", "param": "model", "code": "full"}}
+    base_url = serve(lambda connection: connection.answer(json.dumps(body).encode()))
     with pytest.raises(gatewright.DecodeError, match="No room") as caught:
         Client(base_url, "key").models.list()
-    assert (caught.value.status_code, caught.value.body) == (200, said)
+    assert (caught.value.status_code, caught.value.body) == (200, body)
     assert (caught.value.code, caught.value.param, caught.value.type) == ("full", "model", "server_error")
     base_url = serve(lambda connection: connection.answer(b"[]"))
     with pytest.raises(gatewright.DecodeError, match="it is an array"):

@@ -433,9 +433,9 @@ try:
 except ImportError as error:
     print(error)
 """
-        said = run(program)
-        assert ("imported" in said) is enabled
-        assert ("remove PYTHON_GIL=0 or -X gil=0" in said) is not enabled
+        output = run(program)
+        assert ("imported" in output) is enabled
+        assert ("remove PYTHON_GIL=0 or -X gil=0" in output) is not enabled
 
 
 def test_importing_takes_less_than_30_ms_in_addition_to_python() -> None:

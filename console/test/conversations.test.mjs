@@ -27,7 +27,7 @@ const says = async (page, text) => {
 const texts = ({ messages }) => messages.map(({ content }) => content);
 
 test("a message that fails is not sent again, and is the draft again", async (t) => {
-  const { gateway, asked } = await startWithProvider(t, [400, ["one"], 400, ["two"]]);
+  const { gateway, bodies } = await startWithProvider(t, [400, ["one"], 400, ["two"]]);
   const tab = await browser.open(gateway, { expected: [REFUSED] });
   const { page } = tab;
   await tab.signIn(KEY);
@@ -37,7 +37,7 @@ test("a message that fails is not sent again, and is the draft again", async (t)
   await judge(tab, "a message that failed");
   await send(page, "B");
   await says(page, "one");
-  assert.deepEqual(texts(asked[1]), ["B"]);
+  assert.deepEqual(texts(bodies[1]), ["B"]);
   const file = { name: "a.pdf", mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.4") };
   await page.locator("input[type=file]").setInputFiles(file);
   await page.getByRole("button", { name: "Remove a.pdf" }).waitFor();
@@ -47,15 +47,15 @@ test("a message that fails is not sent again, and is the draft again", async (t)
   await transcript(page).getByText("This message is not part of the conversation.").waitFor();
   await transcript(page).getByRole("button", { name: "Retry" }).last().click();
   await says(page, "two");
-  assert.deepEqual(texts(asked[3]).slice(0, 2), ["B", "one"]);
-  assert.equal(texts(asked[3])[2][0].text, "C");
+  assert.deepEqual(texts(bodies[3]).slice(0, 2), ["B", "one"]);
+  assert.equal(texts(bodies[3])[2][0].text, "C");
   assert.equal(await page.getByRole("button", { name: "Remove a.pdf" }).count(), 0);
   assert.equal(await message(page).inputValue(), "");
   await tab.close();
 });
 
 test("an answer can be requested again, and a message can be edited", async (t) => {
-  const { gateway, asked } = await startWithProvider(t, [["one"], ["other"], 400, ["third"]]);
+  const { gateway, bodies } = await startWithProvider(t, [["one"], ["other"], 400, ["third"]]);
   const tab = await browser.open(gateway, { expected: [REFUSED] });
   const { page } = tab;
   await tab.signIn(KEY);
@@ -64,7 +64,7 @@ test("an answer can be requested again, and a message can be edited", async (t) 
   await press(page, "Retry");
   await says(page, "other");
   assert.equal(await transcript(page).getByText("one", { exact: true }).count(), 0);
-  assert.deepEqual(texts(asked[1]), ["A"]);
+  assert.deepEqual(texts(bodies[1]), ["A"]);
   // An answer stays if its replacement fails.
   await press(page, "Retry");
   await transcript(page).getByRole("alert").waitFor();
@@ -76,13 +76,13 @@ test("an answer can be requested again, and a message can be edited", async (t) 
   await field.fill("B");
   await press(page, "Send edited");
   await says(page, "third");
-  assert.deepEqual(texts(asked[3]), ["B"]);
+  assert.deepEqual(texts(bodies[3]), ["B"]);
   assert.equal(await page.locator(".turn").count(), 2);
   await tab.close();
 });
 
 test("a conversation survives a reload for its own key, and ends at sign-out", async (t) => {
-  const { gateway, asked } = await startWithProvider(t, [["one"], ["two"], ["three"]]);
+  const { gateway, bodies } = await startWithProvider(t, [["one"], ["two"], ["three"]]);
   const tab = await browser.open(gateway);
   const { page } = tab;
   await tab.signIn(KEY);
@@ -94,7 +94,7 @@ test("a conversation survives a reload for its own key, and ends at sign-out", a
   assert.equal(await page.getByLabel("System prompt").inputValue(), "Be brief.");
   await send(page, "B");
   await says(page, "two");
-  assert.deepEqual(texts(asked[1]), ["Be brief.", "A", "one", "B"]);
+  assert.deepEqual(texts(bodies[1]), ["Be brief.", "A", "one", "B"]);
 
   await press(page, "New");
   await transcript(page).getByText("Ask something below.").waitFor();

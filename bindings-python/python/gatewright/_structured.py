@@ -46,7 +46,7 @@ class UnfitText(ValueError):
 
 
 class Format:
-    """What an answer should be: how it is asked for, and how it is read."""
+    """What an answer should be: how it is requested, and how it is parsed."""
 
     def __init__(self, name: str, schema: Mapping[str, Any] | None, read: Callable[[str], Any]) -> None:
         self.name = name
@@ -283,8 +283,8 @@ def parsed_response(response: Any, wanted: Format) -> ParsedResponse[Any]:
         fails.if_cut_off(cut_off_code(reason) or "incomplete", text)
     if response.status == "failed":
         error = response.error
-        said = (error and error.message) or "the gateway does not say why"
-        raise fails.error("failed", f"the answer failed: {said}")
+        cause = (error and error.message) or "the gateway does not say why"
+        raise fails.error("failed", f"the answer failed: {cause}")
     # Beside calls of tools, a text is no answer yet.
     calls = any(item.get("type") in ("function_call", "custom_tool_call") for item in response.output or [])
     value = None if text is None or refusal is not None or calls else fails.read(wanted, text)

@@ -8,7 +8,7 @@ import type { Added, Protocol } from "./protocols.ts";
 /** An answer so far. */
 export interface Answer {
   turn: Turn;
-  /** The model that was asked. */
+  /** The requested model. */
   model: string;
   /** Milliseconds until the first text, thought or call; `null` before it, and if the answer isn't streamed. */
   first: number | null;

@@ -115,8 +115,8 @@ fn read<T: DeserializeOwned>(value: &Value) -> T {
 
 /// Runs a loop; with its events, if the case has streams.
 macro_rules! ran {
-    ($run:expr, $case:expr, $told:expr, $json_of:expr, $text:expr) => {{
-        let Reports { messages, events } = &mut *$told;
+    ($run:expr, $case:expr, $reports:expr, $json_of:expr, $text:expr) => {{
+        let Reports { messages, events } = &mut *$reports;
         let mut run = $run.max_rounds($case.max_rounds.unwrap_or(10)).on_message(|_| *messages += 1);
         if !$case.streams.is_empty() {
             run = run.on_event(|event| events.extend($json_of(event)));

@@ -61,7 +61,8 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 export function refuseUnknown(place: string, options: object, known: object): void {
   for (const name of Object.keys(options)) {
     if (Object.hasOwn(known, name)) continue;
-    const ownName = OTHER_NAMES[name] ?? name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    const ownName =
+      OTHER_NAMES[name] ?? name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
     const hint = Object.hasOwn(known, ownName)
       ? `; it is called ${ownName} here`
       : suggestion(name, Object.keys(known));

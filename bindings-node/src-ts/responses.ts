@@ -123,7 +123,13 @@ export class Responses extends ResponsesResource {
         refuseStream(origin.operation.name, params);
         const format = formatOf(params.text?.format);
         const body = { ...params, text: { ...params.text, format: format.responses } };
-        const response = await this.connection.send<Response>(origin.operation, [], body, options, origin.site);
+        const response = await this.connection.send<Response>(
+          origin.operation,
+          [],
+          body,
+          options,
+          origin.site,
+        );
         await parseResponse(response, format, origin);
         return response as ParsedResponse<Parsed<S>>;
       })(),

@@ -299,7 +299,9 @@ try:
 except gatewright.ConfigurationError as error:
     print(error)
 """
-    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
     assert "Client needs pydantic 2: pip install pydantic" in output
 
 
@@ -307,5 +309,7 @@ def test_importing_the_package_imports_neither_pydantic_nor_the_helpers() -> Non
     program = (
         "import sys, gatewright; print([m for m in sys.modules if 'pydantic' in m or '_structured' in m])"
     )
-    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
     assert output.strip() == "[]"

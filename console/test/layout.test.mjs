@@ -31,8 +31,8 @@ before(async () => {
   const body = { name: "reconciliation-of-quarterly-statements-europe-west" };
   const made = await gateway.call("/admin/keys", { key: ADMIN_KEY, method: "POST", body });
   const { secret } = await made.json();
-  const body = { model: "model-sol", messages: [{ role: "user", content: "Say hello." }] };
-  await gateway.call("/v1/chat/completions", { key: secret, method: "POST", body: body });
+  const question = { model: "model-sol", messages: [{ role: "user", content: "Say hello." }] };
+  await gateway.call("/v1/chat/completions", { key: secret, method: "POST", body: question });
 });
 after(() => Promise.all([gateway.stop(), browser.close()]));
 

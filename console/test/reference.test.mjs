@@ -57,7 +57,10 @@ test("parameters and members have their types, defaults and bounds", async () =>
       .filter({ has: tab.page.locator("code.name", { hasText: new RegExp(`^${name}$`) }) })
       .textContent();
   assert.match(await described("parameters", "limit"), /integer, in query.*default 20; 1 to 100/);
-  assert.match(await described("parameters", "order"), /string, in query.*one of "asc", "desc"; default "desc"/);
+  assert.match(
+    await described("parameters", "order"),
+    /string, in query.*one of "asc", "desc"; default "desc"/,
+  );
   assert.match(await described("parameters", "response_id"), /string, in path required/);
   await tab.go("reference/create_chat_completion");
   assert.match(await described("body", "temperature"), /number or null.*0 to 2/);

@@ -308,7 +308,7 @@ _CUT_OFF = {
 
 
 def cut_off_code(reason: Any) -> str | None:
-    """Why an answer is not whole, in the words of chat: `length` or `content_filter`. None for any other reason."""
+    """Why an answer is cut off, as chat names it: `length` or `content_filter`. None for any other reason."""
     return _CUT_OFF.get(reason) if isinstance(reason, str) else None
 
 

@@ -115,7 +115,8 @@ function python(
 ): string {
   const name = form === "video" ? `${operation.name}_and_wait` : operation.name;
   const call = `client.${operation.resource}.${name}(\n${entries(members, PYTHON, 1, "=")})`;
-  const printing = calls && operation.final ? `answer = stream.${operation.final.python}()\n${calls.python}` : "";
+  const printing =
+    calls && operation.final ? `answer = stream.${operation.final.python}()\n${calls.python}` : "";
   return `from gatewright import Client\n\nclient = Client()\n${PYTHON_ENDS[form](call)}${printing}`;
 }
 

@@ -7,9 +7,9 @@ import {
   readSchema,
   readTools,
   type Settings,
-  userTurn,
   type ToolResult,
   type Turn,
+  userTurn,
 } from "./conversation.ts";
 import * as history from "./history.ts";
 import { preferred } from "./preferred.ts";
@@ -206,7 +206,9 @@ export function settings(): Settings {
 export function prepared(): Prepared {
   const turns = firstTurns.value;
   const next = draft.value !== "" || files.value.length > 0 || turns.length === 0;
-  const all = next ? [...turns, userTurn(draft.value || "Say hello.", files.value)] : withoutLastAnswer(turns);
+  const all = next
+    ? [...turns, userTurn(draft.value || "Say hello.", files.value)]
+    : withoutLastAnswer(turns);
   return prepare(protocol.value, modelOf(0), all, settings());
 }
 

@@ -79,7 +79,8 @@ function answerOf(request) {
   const next = writtenCalls(question, tools)[results.length];
   if (next) return { toolCalls: [next] };
   // LiteLLM's proxy moves what a tool has shown into a user message after the prompt.
-  if (texts.some((text) => text.includes("How many pictures"))) return { content: `${picturesAsked()} pictures` };
+  if (texts.some((text) => text.includes("How many pictures")))
+    return { content: `${picturesAsked()} pictures` };
   if (results.length > 0) return { content: `It is ${results.map(textOf).join(" and ")}.` };
   const trip = question.includes("a trip");
   const document = JSON.stringify(trip ? TRIP : { city: "Paris" });

@@ -102,7 +102,10 @@ export const SCENARIOS = {
     const seen = await client.ask("Reply with exactly: a picture", PICTURE);
     assert.equal(seen.text, "a picture");
     const unseen = await client.ask("Reply with exactly: a picture");
-    assert.ok(target.drops_pictures || seen.inputTokens > unseen.inputTokens, JSON.stringify({ seen, unseen }));
+    assert.ok(
+      target.drops_pictures || seen.inputTokens > unseen.inputTokens,
+      JSON.stringify({ seen, unseen }),
+    );
   },
 
   async draw({ connect }) {

@@ -97,8 +97,8 @@ impl Driven {
             leave: Notify::new(),
             caretakers: Mutex::default(),
         });
-        let kept = Arc::clone(&driven);
-        thread::Builder::new().name("gatewright".to_owned()).spawn(move || kept.keep())?;
+        let driver = Arc::clone(&driven);
+        thread::Builder::new().name("gatewright".to_owned()).spawn(move || driver.keep())?;
         Ok(driven)
     }
 

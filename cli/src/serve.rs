@@ -204,7 +204,7 @@ pub(crate) async fn run(arguments: ServeArguments) -> Exit {
             let arguments = Arc::clone(&arguments);
             // A reloaded file may still leave the key out.
             let local_key = local_keys.client.as_ref().filter(|_| settled.key.is_none());
-            let local_key = local_key.map(|kept| kept.key.clone());
+            let local_key = local_key.map(|local| local.key.clone());
             let reloading = Reloading { arguments, path, log, local_key, control, watch, hangups };
             Some(tokio::spawn(reloading.run()))
         }
@@ -294,7 +294,7 @@ fn maybe_path() -> impl TypedValueParser<Value = PathBuf> {
 /// Lets other commands of this user find the gateway. Where that is impossible, it runs all the same.
 fn register(gateway: &Gateway, local_keys: &LocalKeys, key_file: Option<&Path>) -> Option<Registration> {
     let absolute = |path: &Path| std::path::absolute(path).ok();
-    let file = |kept: &Option<LocalKey>| kept.as_ref().map(|kept| kept.file.clone());
+    let file = |local: &Option<LocalKey>| local.as_ref().map(|local| local.file.clone());
     let running = RunningGateway {
         urls: gateway.urls().iter().map(|url| reachable(url)).collect(),
         process: std::process::id(),

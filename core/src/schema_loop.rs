@@ -78,7 +78,7 @@ fn constraints_recorded_as_enforced_by_limits_are_enforced() {
             continue;
         };
         let node = requests.pointer(&format!("/$defs{place}"));
-        let kept = node.is_some_and(|node| match keyword {
+        let is_enforced = node.is_some_and(|node| match keyword {
             // Conditions replace the variants of an open union.
             "oneOf" | "x-discriminator" => node.get("allOf").is_some(),
             // Recorded at the property, but stated by the enclosing object.
@@ -88,7 +88,7 @@ fn constraints_recorded_as_enforced_by_limits_are_enforced() {
             }),
             _ => node.get(keyword) == Some(&record["value"]),
         });
-        if !kept {
+        if !is_enforced {
             lost.push(format!("{pointer}: {keyword}"));
         }
     }

@@ -277,21 +277,21 @@ mod tests {
 
     #[test]
     fn stream_extra_is_bounded_and_the_last_value_wins() {
-        let mut kept = StreamExtra::default();
-        kept.extra(given("/a", json!(1)));
-        kept.extra(given("/a", json!(2)));
-        kept.extra(given("/b", json!("x".repeat(MAX_BYTES))));
-        kept.other(json!([]));
+        let mut stream_extra = StreamExtra::default();
+        stream_extra.extra(given("/a", json!(1)));
+        stream_extra.extra(given("/a", json!(2)));
+        stream_extra.extra(given("/b", json!("x".repeat(MAX_BYTES))));
+        stream_extra.other(json!([]));
         for number in 0..1000 {
-            kept.extra(given(format!("/many/{number}"), json!({})));
+            stream_extra.extra(given(format!("/many/{number}"), json!({})));
         }
         let mut event = Map::new();
-        kept.add(&mut event);
+        stream_extra.add(&mut event);
         let extra = &event[MEMBER];
         assert_eq!((&extra["/a"], &extra["/b"], &extra["/parts/0"]), (&json!(2), &Value::Null, &json!([])));
         assert_eq!(extra.as_object().map(Map::len), Some(MAX_MEMBERS));
-        kept.add(&mut Map::new());
-        assert_eq!((kept.bytes, kept.members.len()), (0, 0));
+        stream_extra.add(&mut Map::new());
+        assert_eq!((stream_extra.bytes, stream_extra.members.len()), (0, 0));
     }
 
     #[test]

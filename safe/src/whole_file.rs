@@ -291,15 +291,15 @@ mod permissions {
     #[test]
     fn replaced_file_keeps_its_permissions_as_does_its_temporary_copy() {
         let folder = tempfile::tempdir().expect("a folder");
-        for kept in [0o600, 0o640, 0o666, 0o444] {
-            let path = folder.path().join(format!("{kept:o}"));
+        for permissions in [0o600, 0o640, 0o666, 0o444] {
+            let path = folder.path().join(format!("{permissions:o}"));
             std::fs::write(&path, "old").expect("written");
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(kept)).expect("set");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(permissions)).expect("set");
             let (mut file, whole) = WholeFile::begin(path.clone()).expect("started");
-            assert_eq!(mode(&whole.temporary), kept);
+            assert_eq!(mode(&whole.temporary), permissions);
             file.write_all(b"new").expect("written");
             whole.land(file, true).expect("landed");
-            assert_eq!((mode(&path), std::fs::read(&path).expect("read")), (kept, b"new".to_vec()));
+            assert_eq!((mode(&path), std::fs::read(&path).expect("read")), (permissions, b"new".to_vec()));
         }
     }
 

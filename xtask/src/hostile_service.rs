@@ -28,11 +28,11 @@ impl HostileService {
         let address = format!("http://{}", listener.local_addr()?);
         let orders = orders(&file.display().to_string());
         let received = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&received);
+        let recorded = Arc::clone(&received);
         std::thread::spawn(move || {
             for socket in listener.incoming().flatten() {
                 // An agent that disconnects sends nothing more.
-                let _ = serve(&socket, &orders, &kept);
+                let _ = serve(&socket, &orders, &recorded);
             }
         });
         Ok(Self { address, received })

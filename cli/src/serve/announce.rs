@@ -65,7 +65,7 @@ impl Origins {
 
     /// Whether the user can know the key for clients only from the output.
     fn shows_key(&self) -> bool {
-        self.key.is_none() && self.local_keys.client.as_ref().is_none_or(|kept| kept.is_new)
+        self.key.is_none() && self.local_keys.client.as_ref().is_none_or(|local| local.is_new)
     }
 }
 
@@ -179,7 +179,7 @@ impl Announcement {
             // A key that was supplied is already known to its users.
             _ = writeln!(out, "  export GATEWRIGHT_BASE_URL={url}  # and set GATEWRIGHT_API_KEY to the key");
         }
-        if let Some(admin) = origins.local_keys.admin.as_ref().filter(|kept| kept.is_new) {
+        if let Some(admin) = origins.local_keys.admin.as_ref().filter(|local| local.is_new) {
             _ = writeln!(out, "  export GATEWRIGHT_SERVE_ADMIN_KEY={}  # for operators", admin.key.expose());
         }
         if let Some(model) = &self.model {

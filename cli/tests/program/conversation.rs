@@ -189,8 +189,8 @@ fn history_is_private_to_its_owner_and_opt_in() {
     let mode =
         |path: &std::path::Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
     assert_eq!((mode(&history), mode(history.parent().expect("a folder"))), (0o600, 0o700));
-    let kept = std::fs::read_to_string(&history).expect("text");
-    assert!(kept.contains("count to 3\n"), "{kept}");
+    let saved_history = std::fs::read_to_string(&history).expect("text");
+    assert!(saved_history.contains("count to 3\n"), "{saved_history}");
     // The up key brings the previous line back.
     let mut talk = Talk::begin_at(&gateway, home, &[]);
     talk.sees("> ");

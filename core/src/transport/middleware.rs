@@ -266,7 +266,7 @@ impl Attempt {
             };
             let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
             if joined(headers, &header).as_ref() == Some(value) {
-                put.extend(headers.get_all(&header).iter().map(|kept| (header.clone(), kept.clone())));
+                put.extend(headers.get_all(&header).iter().map(|value| (header.clone(), value.clone())));
                 continue;
             }
             let mut value = HeaderValue::from_str(value).map_err(|_| unusable())?;

@@ -328,8 +328,8 @@ async fn answers_become_values_or_errors_as_the_vectors_say() {
             assert!(message.contains(&words), "{}: {words} is not in: {message}", case.name);
         }
         assert!(expected.hides.is_none_or(|hidden| !message.contains(&hidden)), "{}: {message}", case.name);
-        let kept: Value = serde_json::from_slice(error.answer().unwrap()).unwrap();
-        assert_eq!(kept.get("id"), answer.get("id"), "{}", case.name);
+        let shown: Value = serde_json::from_slice(error.answer().unwrap()).unwrap();
+        assert_eq!(shown.get("id"), answer.get("id"), "{}", case.name);
     }
 }
 

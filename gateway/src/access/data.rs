@@ -175,7 +175,7 @@ impl Data {
         let check = self.pepper.check();
         let (pepper, store) = (self.places.0.clone(), self.places.1.clone());
         match self.store.pepper_check(check).await {
-            Ok(kept) if kept == check => Ok(Ok(())),
+            Ok(stored) if stored == check => Ok(Ok(())),
             Ok(_) => Ok(Err(InvalidData::OtherPepper { pepper, store })),
             Err(StoreError::Refused(why)) => Ok(Err(InvalidData::Refused(store, why))),
             Err(error) => Err(error),

@@ -86,7 +86,7 @@ pub(crate) trait EventProcessor: Send {
     }
 
     /// Bytes of the answer that are retained until its end.
-    fn kept(&self) -> usize {
+    fn retained_bytes(&self) -> usize {
         0
     }
 }
@@ -215,7 +215,7 @@ impl EventProcessor for PassthroughStream {
         if block.len() > LONG_BODY { block.len() + self.inspector.model().len() } else { 0 }
     }
 
-    fn kept(&self) -> usize {
+    fn retained_bytes(&self) -> usize {
         self.recorder.as_ref().map_or(0, ResponseRecorder::weight) + self.inspector.memory()
     }
 

@@ -218,7 +218,7 @@ impl Stream {
 
     /// The memory that the stream takes, in bytes.
     fn memory(&self) -> usize {
-        self.reader.memory() + self.out.capacity() + self.events.kept()
+        self.reader.memory() + self.out.capacity() + self.events.retained_bytes()
     }
 
     /// Gives back memory that the stream no longer takes.

@@ -95,8 +95,8 @@ impl RestingKeys {
         for key in keys {
             match slots.get(key).copied().unwrap_or_default().choose(tokens, now) {
                 Ok((slot, is_probe)) => {
-                    if let Some(kept) = slots.get_mut(key) {
-                        *kept = slot;
+                    if let Some(known) = slots.get_mut(key) {
+                        *known = slot;
                     }
                     return Ok(SelectedKey { key: (self.count > 0).then_some(key), is_probe });
                 }

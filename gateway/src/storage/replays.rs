@@ -347,20 +347,20 @@ impl RunningRequest {
                 Some(sealer) => sealer.seal_apart(keyed.slot.clone(), record.clone()).await,
                 None => record.clone(),
             };
-            let kept = match &lease {
+            let is_stored = match &lease {
                 Some(lease) => {
                     replays.health.ask(replays.store.keep_answer(lease, &answer, LIFETIME, room)).await
                 }
                 None => None,
             };
-            if kept == Some(true) && replays.sealer.is_none() {
+            if is_stored == Some(true) && replays.sealer.is_none() {
                 // It is already in this memory.
                 replays.own.free_key(&own);
             } else {
                 // It is replayed from here while the store is away.
                 _ = replays.own.keep_answer(&own, &record, LIFETIME, room);
             }
-            if kept.is_none() {
+            if is_stored.is_none() {
                 let expires = made + LIFETIME;
                 let spooled = OnceLock::new();
                 let late = PendingAnswer { keyed, number, lease, answer, expires, room, spooled };

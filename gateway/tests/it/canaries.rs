@@ -162,16 +162,16 @@ async fn harmless(request: RequestBuilder, here: &str) -> u16 {
 
 /// A trace collector that keeps what is exported to it.
 async fn collector() -> (String, Arc<Mutex<Vec<u8>>>) {
-    let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
-    let keeps = Arc::clone(&kept);
+    let received: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let recorder = Arc::clone(&received);
     let app = Router::new().fallback(move |body: Bytes| {
-        let keeps = Arc::clone(&keeps);
-        async move { keeps.lock().expect("no panic").extend_from_slice(&body) }
+        let recorder = Arc::clone(&recorder);
+        async move { recorder.lock().expect("no panic").extend_from_slice(&body) }
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move { axum::serve(listener, app).await });
-    (url, kept)
+    (url, received)
 }
 
 async fn start(folder: &std::path::Path, scripted: &Scripted) -> Server {

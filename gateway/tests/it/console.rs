@@ -146,11 +146,11 @@ async fn content_is_kept_only_if_configured_without_secrets_and_only_for_the_adm
     let second = ask(&server, "more").await;
     let (_, all) = read(server.bare(Method::GET, "/admin/requests").bearer_auth(ADMIN)).await;
     assert_eq!(all["content_requests"], 2);
-    let kept = |id: &str| {
+    let is_listed = |id: &str| {
         let listed = all["under_way"].as_array().into_iter().chain(all["recent"].as_array()).flatten();
         listed.filter(|request| request["id"] == *id).any(|request| request["content"] == true)
     };
-    assert!(kept(&first) && kept(&second) && !all.to_string().contains("of mine"), "{all}");
+    assert!(is_listed(&first) && is_listed(&second) && !all.to_string().contains("of mine"), "{all}");
     ask(&server, "and more").await;
     assert_eq!(content(&server, &first, ADMIN).await.0, 404);
     assert_eq!(content(&server, &second, ADMIN).await.0, 200);

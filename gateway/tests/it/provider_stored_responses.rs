@@ -100,9 +100,9 @@ async fn provider_stored_response_is_retrieved_listed_and_deleted_there() {
     let server = at(&[("one", Kind::Responses, &provider)]).await;
     server.ask(PATH, &question("Say apples")).await;
 
-    let kept = send(server.get(&path("resp_1"))).await;
-    assert_eq!(kept.headers()["x-gatewright-upstream"], "one");
-    let text = kept.text().await.expect("a body");
+    let retrieved = send(server.get(&path("resp_1"))).await;
+    assert_eq!(retrieved.headers()["x-gatewright-upstream"], "one");
+    let text = retrieved.text().await.expect("a body");
     assert_eq!(text, later.to_string().replace("theirs", "mine"));
     let listed =
         send(server.get(&format!("{}/input_items?limit=2&after=msg_1&include[]=x", path("resp_1")))).await;
@@ -141,10 +141,10 @@ async fn local_copy_is_served_when_the_provider_fails() {
             let response = send(server.post(PATH, &body)).await;
             assert_eq!(response.status(), 200);
             response.text().await.expect("a whole answer");
-            let (status, kept) = read(server.get(&path("resp_1"))).await;
+            let (status, retrieved) = read(server.get(&path("resp_1"))).await;
             let mut expected = made.clone();
             expected["model"] = json!("mine");
-            assert_eq!((status, kept), (200, expected));
+            assert_eq!((status, retrieved), (200, expected));
             let (status, page) = read(server.get(&format!("{}/input_items", path("resp_1")))).await;
             assert_eq!((status, &page["data"][0]["content"][0]["text"]), (200, &json!("Say apples")));
         }
@@ -263,8 +263,8 @@ async fn response_continues_elsewhere_when_its_upstream_fails() {
     server.ask(PATH, &question("Say apples")).await;
     let third = server.ask(PATH, &next("resp_1", "Say plums")).await;
     assert_eq!(message_texts(&chat.seen()[0].json()), ["Say apples", "apples", "Say plums"]);
-    let (status, kept) = read(server.get(&path(third["id"].as_str().expect("an id")))).await;
-    assert_eq!((status, kept), (200, third));
+    let (status, retrieved) = read(server.get(&path(third["id"].as_str().expect("an id")))).await;
+    assert_eq!((status, retrieved), (200, third));
 }
 
 #[tokio::test]
@@ -578,6 +578,6 @@ async fn stored_response_may_be_compressed() {
     let provider = Scripted::start([json_answer(200, &made), vec![Step::Write(whole)]]).await;
     let server = at(&[("one", Kind::Responses, &provider)]).await;
     server.ask(PATH, &question("Say apples")).await;
-    let kept = send(server.get(&path("resp_1"))).await.text().await.expect("a body");
-    assert_eq!(kept, made.to_string().replace("theirs", "mine"));
+    let retrieved = send(server.get(&path("resp_1"))).await.text().await.expect("a body");
+    assert_eq!(retrieved, made.to_string().replace("theirs", "mine"));
 }

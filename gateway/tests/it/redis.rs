@@ -287,9 +287,9 @@ async fn counter_entries_contain_no_secrets_and_expire() {
     let key = nodes.key("ci", limits).await;
     assert_eq!(send(chat(one, &key)).await.status(), 200);
     until(async || nodes.redis.command("KEYS *:tokens").contains("gatewright:{")).await;
-    let kept = nodes.redis.command("KEYS *");
-    assert!(kept.contains(":requests") && kept.contains(":spent:") && !kept.contains(&key), "{kept}");
-    for name in kept.lines().filter(|line| line.starts_with("gatewright:")) {
+    let names = nodes.redis.command("KEYS *");
+    assert!(names.contains(":requests") && names.contains(":spent:") && !names.contains(&key), "{names}");
+    for name in names.lines().filter(|line| line.starts_with("gatewright:")) {
         let left = nodes.redis.command(&format!("PTTL {name}"));
         let left: i64 = left.trim().trim_start_matches(':').parse().expect("a time");
         // Expired by now, or soon.

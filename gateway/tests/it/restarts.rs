@@ -103,9 +103,9 @@ async fn database_file_is_complete_after_shutdown() {
     std::fs::copy(folder.path().join("gatewright.db"), &copied).expect("a copy of the file alone");
     let options = SqliteConnectOptions::new().filename(&copied);
     let mut copy = SqliteConnection::connect_with(&options).await.expect("a database");
-    let kept: i64 =
+    let count: i64 =
         sqlx::query_scalar("SELECT count(*) FROM copies").fetch_one(&mut copy).await.expect("a table");
-    assert_eq!(kept, 1);
+    assert_eq!(count, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,8 +31,8 @@ async fn stored_response_is_retrieved_unchanged() {
     let server = start().await;
     let (first, second) = two_turns(&server).await;
     for made in [&first, &second] {
-        let (status, kept) = read(server.get(&format!("{PATH}/{}", id(made)))).await;
-        assert_eq!((status, &kept), (200, made));
+        let (status, retrieved) = read(server.get(&format!("{PATH}/{}", id(made)))).await;
+        assert_eq!((status, &retrieved), (200, made));
     }
     let body = json!({ "model": "model-sol", "input": "Say plums", "stream": true });
     let events = server.stream(PATH, &body).await;
@@ -158,8 +158,8 @@ async fn response_at_maximum_depth_is_retrieved_and_continued() {
     let body = json!({ "model": "model-sol", "input": [{ "role": "user", "content": "Say apples" }, ours], "tools": [ours] });
     let made = server.ask(PATH, &body).await;
     assert_eq!(made["tools"][0], ours);
-    let (status, kept) = read(server.get(&format!("{PATH}/{}", id(&made)))).await;
-    assert_eq!((status, &kept), (200, &made));
+    let (status, retrieved) = read(server.get(&format!("{PATH}/{}", id(&made)))).await;
+    assert_eq!((status, &retrieved), (200, &made));
     let items = page(&server, &made, "?order=asc").await;
     assert_eq!(items["data"][1]["deep"], ours["deep"]);
     let next = json!({ "model": "model-sol", "previous_response_id": made["id"], "input": "Say pears" });
@@ -205,8 +205,8 @@ async fn typed_client_retrieves_lists_and_deletes_responses() {
     let responses = client.responses();
     let request = types::ResponseRequest::new("model-sol", "Say apples");
     let made = responses.create(&request).await.expect("a response");
-    let kept = responses.retrieve(&made.id).await.expect("it is stored");
-    assert_eq!(kept.output_text(), "apples");
+    let retrieved = responses.retrieve(&made.id).await.expect("it is stored");
+    assert_eq!(retrieved.output_text(), "apples");
     let order = Some(types::ListResponseInputItemsOrder::Asc);
     let page = responses.input_items().list(&made.id, None, None, Some(1), order).await.expect("a page");
     let [item] = page.data.as_slice() else { panic!("{page:?}") };

@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn candidates_share_the_citation_limit() {
-        let (mut left, mut count, mut kept) = (MAX_CITATIONS, 0, 0);
+        let (mut left, mut count, mut unconverted) = (MAX_CITATIONS, 0, 0);
         for _ in 0..128 {
             let metadata = json!({ "groundingChunks": [{ "web": { "uri": "a" } }],
                 "groundingSupports": [{ "segment": {}, "groundingChunkIndices": vec![0; 200] }] });
@@ -293,10 +293,10 @@ mod tests {
             let mut candidate = Members::read(candidate, "").expect("an object");
             let mut rest = RemainingFields::default();
             count += read(&mut candidate, &CandidateText::default(), &mut left, &mut rest).len();
-            kept += rest.into_extra().len();
+            unconverted += rest.into_extra().len();
         }
         assert_eq!((count, left), (480, 20));
-        assert_eq!(kept, 126 * 2 + 126, "citations over the limit stay");
+        assert_eq!(unconverted, 126 * 2 + 126, "citations over the limit stay");
     }
 
     #[test]

@@ -73,14 +73,14 @@ fn lines_of(page: &str) -> Result<String> {
         blocks.iter().filter(|block| block.info.starts_with("sh") && block.text.contains(MAKES)).collect();
     let found = candidates.into_iter().find(|block| block.text.contains("pip install"));
     let text = &found.context("the page has no block that installs from a clone")?.text;
-    let kept: Vec<_> = text.lines().filter(|line| !line.contains("cargo ")).collect();
-    let kept = kept.join("\n") + "\n";
+    let commands: Vec<_> = text.lines().filter(|line| !line.contains("cargo ")).collect();
+    let commands = commands.join("\n") + "\n";
     for installer in ["pip install", "npm install"] {
-        if !kept.contains(installer) {
+        if !commands.contains(installer) {
             bail!("the block for a clone has no line with {installer}");
         }
     }
-    Ok(kept)
+    Ok(commands)
 }
 
 #[cfg(test)]

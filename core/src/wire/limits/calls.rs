@@ -30,7 +30,7 @@ pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
 }
 
 /// The unmatched calls and results in a whole conversation of the responses protocol: results without an earlier call,
-/// and calls without a result. The first `kept` items come from before the input. Pointers are into the request body.
+/// and calls without a result. The first `stored` items come from before the input. Pointers are into the request body.
 ///
 /// ```
 /// use gatewright::limits::unmatched_calls;
@@ -41,9 +41,9 @@ pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
 /// assert_eq!(unmatched_calls(std::slice::from_ref(&call), 0).len(), 1);
 /// assert!(unmatched_calls(&[call, result], 0).is_empty());
 /// ```
-pub fn unmatched_calls(items: &[Value], kept: usize) -> Violations {
+pub fn unmatched_calls(items: &[Value], stored: usize) -> Violations {
     let mut violations = Violations::default();
-    for violation in of_items(items, kept, false) {
+    for violation in of_items(items, stored, false) {
         violations.push(violation);
     }
     violations
@@ -185,7 +185,7 @@ impl PendingCalls<'_> {
 
 /// Responses: a result has an earlier call of its kind, and every call has a result. `goes_on`: there are items before
 /// these.
-fn of_items(items: &[Value], kept: usize, goes_on: bool) -> Vec<Violation> {
+fn of_items(items: &[Value], stored: usize, goes_on: bool) -> Vec<Violation> {
     let mut found = Vec::new();
     // The call may be in a reference or in the items that a compaction replaced.
     let mut may_be_elsewhere = goes_on;
@@ -207,7 +207,7 @@ fn of_items(items: &[Value], kept: usize, goes_on: bool) -> Vec<Violation> {
                     Some(call) => call.answered = true,
                     None if may_be_elsewhere => {}
                     None => {
-                        let pointer = match index.checked_sub(kept) {
+                        let pointer = match index.checked_sub(stored) {
                             Some(index) => format!("/input/{index}/call_id"),
                             None => "/previous_response_id".to_owned(),
                         };
@@ -224,7 +224,9 @@ fn of_items(items: &[Value], kept: usize, goes_on: bool) -> Vec<Violation> {
         let mut left: Vec<_> = left.map(|((kind, id), call)| (call.index, kind, id)).collect();
         left.sort_unstable();
         left.truncate(MAX_CALL_VIOLATIONS.saturating_sub(found.len()));
-        found.extend(left.into_iter().map(|(index, kind, id)| unanswered(index.checked_sub(kept), kind, id)));
+        found.extend(
+            left.into_iter().map(|(index, kind, id)| unanswered(index.checked_sub(stored), kind, id)),
+        );
     }
     found
 }

@@ -185,7 +185,7 @@ fn texts_of(detail: &Value) -> Option<&'static [&'static str]> {
 }
 
 /// Keeps the unread fields of details. Details of unknown kinds are reported as a whole. `at`: the delta's place.
-pub(super) fn keep_unread(details: &Value, at: &str, kept: &mut StreamExtra) {
+pub(super) fn keep_unread(details: &Value, at: &str, extra: &mut StreamExtra) {
     for (place, detail) in (0..).zip(details.as_array().into_iter().flatten()) {
         let (Some(texts), Value::Object(members)) = (texts_of(detail), detail) else { continue };
         let is_read = |name: &str, value: &Value| {
@@ -196,7 +196,7 @@ pub(super) fn keep_unread(details: &Value, at: &str, kept: &mut StreamExtra) {
         let unread: Map<_, _> = unread.map(|(name, value)| (name.clone(), value.clone())).collect();
         if !unread.is_empty() {
             let place = detail["index"].as_u64().unwrap_or(place);
-            kept.unread(unread, &format!("{at}/reasoning_details/{place}"), &[]);
+            extra.unread(unread, &format!("{at}/reasoning_details/{place}"), &[]);
         }
     }
 }

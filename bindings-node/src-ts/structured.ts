@@ -202,7 +202,7 @@ export async function parseMessage(message: Message, format: Format, origin: Cal
   const blocks = message.content as readonly { readonly type: string; readonly text?: string }[];
   const text = joined(blocks.filter(({ type }) => type === "text"));
   refuseCutOff(message, cutOffCode(message.stop_reason) ?? "", text, origin);
-  // Beside calls of tools, a text is no answer yet; the text of a refusal is none at all.
+  // Beside calls of tools, a text is no answer yet, and the text of a refusal never is.
   const none = message.stop_reason === "refusal" || blocks.some(({ type }) => type === "tool_use");
   add(message, "parsed_output", none ? null : await readValue(message, text, format, origin));
 }

@@ -30,7 +30,7 @@ fn spawn<T: PromiseValue + Send + ToNapiValue + 'static>(
     env.spawn_future(async move {
         Ok(tokio::select! {
             biased;
-            // Nobody receives this: any value will do.
+            // No code receives this: any value will do.
             _ = ended.wait_for(|ended| *ended) => T::default(),
             outcome = gatewright::contained(work) => {
                 outcome.unwrap_or_else(|error| T::failed(describe(&error)))

@@ -106,7 +106,7 @@ pub(crate) fn call<'py>(
 }
 
 /// Runs `visit` with the interpreter attached, on a thread that Python did not start. None during the shutdown: then
-/// nobody waits for the result.
+/// the result is not needed.
 pub(crate) fn visit<T>(visit: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     let _pass = ThreadMark::take()?;
     Python::try_attach(visit)

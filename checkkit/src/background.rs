@@ -44,7 +44,7 @@ impl BackgroundRun {
         let cancel = CancellationToken::new();
         let (outcome, cancelled) = (Arc::clone(&finished), cancel.clone());
         std::thread::Builder::new().name("gatewright-check".to_owned()).spawn(move || {
-            // The run continues even if nobody listens.
+            // The run continues even without a listener.
             let tell = |progress| drop(sender.try_send(progress));
             let run = async {
                 #[cfg(debug_assertions)]

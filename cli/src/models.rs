@@ -134,7 +134,7 @@ fn of_catalog(kind: &str) -> &'static str {
     first.unwrap_or_default()
 }
 
-/// Whether a model is of a kind, as far as anybody knows: most gateways list only text models, without their kind.
+/// Whether a model is of a kind, as far as is known: most gateways list only text models, without their kind.
 pub(crate) fn may_be(model: &Model, wanted: &str) -> bool {
     kind(model).map_or(wanted == "text", |kind| kind == wanted)
 }

@@ -94,7 +94,7 @@ pub(crate) fn at(url: &str) -> Option<RunningGateway> {
 pub(crate) fn running() -> Vec<RunningGateway> {
     let (mut running, mut ended) = (Vec::new(), Vec::new());
     for file in files() {
-        // Files that are no longer there, that somebody else wrote, or that another version wrote differently.
+        // Files that are no longer there, that another user wrote, or that another version wrote differently.
         let Ok(gateway) = read(&file) else { continue };
         if is_locked(&file.with_extension(LOCK_EXTENSION)) {
             running.push(gateway);
@@ -148,7 +148,7 @@ pub(crate) fn read_key(file: &Path) -> Result<ApiKey, Failure> {
     ApiKey::trimmed(&text).map_err(|problem| refused(problem.to_string()))
 }
 
-/// The text of a file of this user. Errors: it is larger than `limit` bytes, or belongs to somebody else.
+/// The text of a file of this user. Errors: it is larger than `limit` bytes, or belongs to another user.
 fn read_own(file: &Path, limit: u64) -> io::Result<String> {
     let opened = File::open(file)?;
     #[cfg(unix)]

@@ -199,7 +199,7 @@ impl RemainingFields {
             } else {
                 &mut self.extra
             };
-            // A member that nobody knows is reported as the client wrote it.
+            // An unknown member is reported as the client wrote it.
             let written = respelled.iter().position(|(plain, _)| *plain == name);
             let name = written.map_or(name, |index| respelled.swap_remove(index).1);
             list.push(Located::new(value, format!("{at}/{}", escaped(&name))));

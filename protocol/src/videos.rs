@@ -103,7 +103,7 @@ impl VideoForm {
         let stage = match fields.status.as_str() {
             "pending" | "queued" => VideoStage::Waiting,
             "completed" => VideoStage::Done(self.finished(&fields)?),
-            // No status of the specification says that somebody else ended a video (3).
+            // The specification has no status for a video that was cancelled from outside (3).
             status @ ("failed" | "cancelled" | "canceled" | "expired") => {
                 VideoStage::Failed(failure::of_task(&json!({ "error": fields.error }), status))
             }

@@ -48,7 +48,7 @@ impl WholeFile {
         let make = |path: &Path| {
             let mut options = OpenOptions::new();
             options.write(true).create_new(true);
-            // If only the owner may read the file, nobody else may read the temporary file either, not even briefly.
+            // If only the owner may read the file, no other user may read the temporary file either, not even briefly.
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(
                 &mut options,

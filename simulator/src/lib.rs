@@ -60,7 +60,7 @@ const MAX_SUMMARY: usize = 4_000;
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// It would cost too much, or nobody waits for it.
+    /// It would cost too much, or it is no longer needed.
     #[error(transparent)]
     Budget(#[from] BudgetExceeded),
     /// A schema of the client exceeds the limits.

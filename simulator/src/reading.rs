@@ -22,7 +22,7 @@ const MAX_SHOWN: usize = 64;
 
 impl Prompt {
     /// Errors: a schema or grammar exceeds the limits; the tool choice names a missing tool, or requires one when there is
-    /// none; the tool choice or the format is a word that nobody knows.
+    /// none; the tool choice or the format is an unknown word.
     pub(crate) fn read(conversation: Conversation) -> Result<Self, Refusal> {
         let Conversation { turns, tools, tool_choice, parallel_tool_calls, format, max_tokens, stop, .. } =
             conversation;

@@ -56,7 +56,7 @@ pub enum StoreError {
     /// It may work later.
     #[error("the store failed: {0}")]
     Failed(String),
-    /// It won't work until somebody changes the store or the configuration.
+    /// It won't work until an operator changes the store or the configuration.
     #[error("the store cannot be used: {0}")]
     Refused(String),
 }

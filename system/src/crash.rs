@@ -28,7 +28,7 @@ fn pass() {
         AtomicU64::new(number.unwrap_or(0))
     });
     if LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
-        // Like a kill: nothing more is written, and nobody is notified.
+        // Like a kill: nothing more is written or reported.
         std::process::abort();
     }
 }

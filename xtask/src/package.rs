@@ -24,7 +24,7 @@ use zig::Zig;
 /// How packages are compiled (decision 0084).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// In minutes, for whoever uses what a checkout contains.
+    /// In minutes, for users of a checkout.
     Local,
     /// As small and as fast as possible. `guided`: the server's program uses a profile of what it does.
     Published { guided: bool },

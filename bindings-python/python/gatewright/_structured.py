@@ -321,7 +321,7 @@ def parsed_answer(message: Any, wanted: Format) -> ParsedAnswer[Any]:
     fails = _Failing("messages.parse", "create_message", message)
     text = "".join(block.text or "" for block in message.content if block.get("type") == "text")
     fails.if_cut_off(cut_off_code(message.stop_reason), text)
-    # Beside calls of tools, a text is no answer yet; the text of a refusal is none at all.
+    # Beside calls of tools, a text is no answer yet; and the text of a refusal never is.
     calls = any(block.get("type") == "tool_use" for block in message.content)
     value = None if calls or message.stop_reason == "refusal" else fails.read(wanted, text)
     return View(message, parsed_output=value)  # type: ignore[return-value]

@@ -484,7 +484,7 @@ def _asking(
     open_stream: Callable[..., Any] | None,
     on_event: Callable[[Any], object] | None,
 ) -> Callable[[Loop[Any]], Steps[Any]]:
-    """What asks for the next answer; it is streamed if somebody wants its events."""
+    """The call for the next answer; it is streamed if its events are needed."""
 
     def ask(loop: Loop[Any]) -> Steps[Any]:
         if on_event is None:

@@ -26,7 +26,7 @@ pub(super) struct Announcement {
     /// A model for the example; `None`: there is no text model.
     model: Option<String>,
     data: Option<PathBuf>,
-    /// Whether receivers of webhooks may be on this machine: somebody is about to write one.
+    /// Whether receivers of webhooks are likely on this machine, because they are in development.
     has_private_webhooks: bool,
 }
 

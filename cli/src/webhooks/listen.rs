@@ -44,7 +44,7 @@ async fn receive(State(secrets): State<Arc<Vec<Secret>>>, headers: HeaderMap, bo
             let mut out = io::stdout().lock();
             match writeln!(out, "{record}").and_then(|()| out.flush()) {
                 Ok(()) => StatusCode::NO_CONTENT,
-                // Nobody reads the output, so the gateway must retry.
+                // The output is closed, so the gateway must retry.
                 Err(_) => StatusCode::SERVICE_UNAVAILABLE,
             }
         }

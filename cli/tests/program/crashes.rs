@@ -94,7 +94,7 @@ fn nothing_accepted_is_lost_at_any_step_last_part() {
     stop_at_every(3);
 }
 
-/// 2.10: a key that was returned to somebody works, and a name is never lost.
+/// 2.10: a key that was returned works, and a name is never lost.
 #[test]
 fn created_key_works_wherever_the_gateway_stops() {
     scenes::created_key_works(&Scene::in_folder());

@@ -190,7 +190,7 @@ impl Recorded {
         self.gateway.child.kill().expect("it runs");
         self.gateway.child.wait().expect("its end");
         let left = files_below(&data_in(self.folder.path()));
-        // Whoever uses the database last tidies it up.
+        // The last process that uses the database tidies it up.
         drop(locked);
         left
     }

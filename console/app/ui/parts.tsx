@@ -263,7 +263,7 @@ function useStacking() {
   return frame;
 }
 
-/** Moves the focus to the list when the focused row or button is removed, so that nobody has to start at the top again. */
+/** Moves the focus to the list when the focused row or button is removed, so that the keyboard stays in place. */
 function useFocusOfRows(list: RefObject<HTMLElement | null>) {
   // Checked before the rows change.
   const isWithin = list.current?.contains(document.activeElement) ?? false;

@@ -82,7 +82,7 @@ pub struct ReadAhead<E: Send + 'static> {
 }
 
 impl<E: Send + 'static> ReadAhead<E> {
-    /// A stream that nobody has read from yet; the task that reads ahead will run on `runtime`. make: converts what is read; if it
+    /// A stream that has not been read from yet; the task that reads ahead will run on `runtime`. make: converts what is read; if it
     /// returns a reason why it cannot, the stream ends with a Decode error.
     ///
     /// ```

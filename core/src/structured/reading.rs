@@ -1,4 +1,4 @@
-//! Reads the texts of an answer as values of a type, and tells why there are none.
+//! Reads the texts of an answer as values of a type, or reports why there are none.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -143,7 +143,7 @@ impl StructuredAnswer for Message {
             Some(MessageStopReason::MAX_TOKENS | CONTEXT_WINDOW) => Some(CutOff::at_limit("max_tokens")),
             _ => None,
         };
-        // Beside calls of tools, a text is no answer yet; the text of a refusal is none at all.
+        // Beside calls of tools, a text is no answer yet, and the text of a refusal never is.
         let calls_tools = self.content.iter().any(|block| block.type_ == "tool_use");
         let has_none = calls_tools || reason == Some(MessageStopReason::REFUSAL);
         let blocks = self.content.iter().filter(|block| block.type_ == "text");

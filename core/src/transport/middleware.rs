@@ -87,7 +87,7 @@ pub trait Middleware: Send + Sync {
     /// }
     ///
     /// let failures = Arc::new(Failures::default());
-    /// # // Nobody listens there.
+    /// # // No server listens there.
     /// let client = Client::builder().base_url("http://127.0.0.1:1").max_retries(1);
     /// let client = client.api_key("my-key").no_proxy().middleware(failures.clone()).build()?;
     /// assert!(client.models().list().await.is_err());

@@ -285,7 +285,7 @@ async fn keys_quoted_by_the_gateway_are_redacted_from_errors() {
 async fn gateway_that_accepts_no_connection_hits_the_connect_timeout() {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    // The queue has room for one connection, which nobody accepts; the next one gets no response.
+    // The queue has room for one connection, which is never accepted; the next one gets no response.
     let listener = socket.listen(0).unwrap();
     let address = listener.local_addr().unwrap();
     let _queued = tokio::net::TcpStream::connect(address).await.unwrap();

@@ -71,7 +71,7 @@ pub(crate) struct Data {
     spool: Option<Arc<Path>>,
     /// Whether the data survives the process.
     pub(crate) lasting: bool,
-    /// Whether the pepper was just created: nobody can know anything derived from it.
+    /// Whether the pepper was just created: no client can have anything derived from it.
     pub(crate) is_new: bool,
     /// Where the pepper comes from and where the store is, for messages.
     places: Arc<(String, String)>,

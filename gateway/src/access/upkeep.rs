@@ -132,7 +132,7 @@ fn copy_waiting(from: &Path, to: &Path) -> Result<(), InvalidData> {
         match copied_with_time(&file, &to.join(name)) {
             // The store has all of it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            // Windows doesn't let anybody read what another process has locked. The store will have it within
+            // Windows doesn't let a process read what another process has locked. The store will have it within
             // a moment.
             Err(error) if cfg!(windows) && error.raw_os_error() == Some(LOCKED) => {}
             Err(error) => return Err(unusable(&file)(error)),

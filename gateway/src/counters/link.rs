@@ -118,7 +118,7 @@ fn warn_once(is_logged: &mut bool, place: &str, why: &str) {
     }
 }
 
-/// A connection on which the server replies as fast as requests need. Errors: why there is none.
+/// A connection on which the server replies as fast as requests need. Errors: why there is no connection.
 async fn connect(link: &Link) -> Result<Arc<MultiplexedConnection>, String> {
     let connection = timeout(PATIENCE, open(&link.client)).await;
     let connection = connection.map_err(|_| "it does not respond")?.map_err(|error| explained(&error))?;

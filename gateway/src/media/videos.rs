@@ -410,7 +410,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    /// A task in progress with a file. Its lease expires as soon as nobody renews it for a moment.
+    /// A task in progress with a file. Its lease expires soon after it is no longer renewed.
     async fn work(gateway: &Embedded) -> (VideoWork, StoredFile) {
         let app = Arc::clone(gateway.app());
         let task = Task {

@@ -96,7 +96,7 @@ impl Traces {
 
     /// Exports what is still queued. Blocks for a few seconds at most.
     pub fn end(self) {
-        // The collector may be gone, and there is nobody left to notify.
+        // The collector may be gone, and no receiver is left.
         _ = self.provider.shutdown_with_timeout(TIMEOUT);
     }
 }

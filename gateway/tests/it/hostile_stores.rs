@@ -162,7 +162,7 @@ const ANSWERS: [Words; 11] = [
     ),
 ];
 
-/// A service that takes any file, and answers whoever asks for one. Gives its address.
+/// A service that takes any file, and serves any. Returns its address.
 async fn bucket(answer: Words, elsewhere: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -1,5 +1,5 @@
 //! Every field in the specification is carried over to every other protocol, is reported, or means nothing there. What
-//! means nothing is decided here, so a new field in the specification fails until somebody decides.
+//! means nothing is decided here, so a new field in the specification fails until a decision is added.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -195,7 +195,7 @@ async fn spool_recovers_from_an_uncreatable_folder() {
     assert!(keep(&spool, "a").await.is_some() && spool.works());
 }
 
-/// Nobody reads from this pipe: opening it for writing hangs, as with a hanging disk.
+/// This pipe has no reader: opening it for writing hangs, as with a hanging disk.
 #[cfg(unix)]
 #[tokio::test]
 async fn hanging_disk_delays_callers_once() {

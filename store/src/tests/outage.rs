@@ -97,7 +97,7 @@ mod postgres {
             let error = fails(&store(host, query), server.password()).await;
             assert!(error.contains("certificate"), "{host} {query}: {error}");
         }
-        // Without TLS, this server rejects everybody.
+        // Without TLS, this server rejects every client.
         fails(&store("localhost", "sslmode=disable"), server.password()).await;
     }
 

@@ -141,7 +141,7 @@ async fn unaccepted_task_is_forgotten(shared: Shared) {
     store.forget_tasks().await.expect("an answer");
     assert!(state(&*store, "b").await.is_none());
     assert!(!store.accept_task(&left, &TaskState::Pending, "late").await.expect("an answer"));
-    // Its acceptance was recorded, but nobody learned of it in time.
+    // Its acceptance was recorded, but not returned in time.
     let lease = accepted(&*store, "c").await;
     store.drop_task(&lease).await.expect("an answer");
     assert!(state(&*store, "c").await.is_none());

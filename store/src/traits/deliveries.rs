@@ -114,7 +114,7 @@ pub trait DeliveryStore {
     /// Time until a notification is due.
     fn next_delivery(&self) -> StoreFuture<'_, Option<Duration>>;
 
-    /// Records the outcome of an attempt. False if somebody else has taken the next lease.
+    /// Records the outcome of an attempt. False if another process has taken the next lease.
     fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s DeliveryOutcome) -> StoreFuture<'s, bool>;
 
     /// The newest notifications first, at most [`MAX_LISTED`](super::MAX_LISTED). `status`: only those

@@ -122,7 +122,7 @@ fn answer(mut connection: &TcpStream, files: &BTreeMap<String, Sent>) -> std::io
     connection.write_all(body)
 }
 
-/// Somebody with an empty home folder.
+/// A user with an empty home folder.
 struct User<'a> {
     home: PathBuf,
     server: &'a Server,

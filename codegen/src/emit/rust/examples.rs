@@ -149,7 +149,7 @@ impl<'a> Examples<'a> {
             None => self.constructed(name, &members)?,
         };
         for field in &self.structs.get(name)?.fields {
-            // Written if it is none, too.
+            // Also written if it is `None`.
             if is_boxed_option(&field.ty) {
                 members.entry(wire_name(&field.attrs, field.ident.as_ref()?)).or_insert(Value::Null);
             }

@@ -144,7 +144,7 @@ impl Walk {
         if let Some(referred) = REQUESTS.referred(schema) {
             self.value(referred, value, at, section);
         }
-        // A value of the wrong type also violates its other rules; reporting those would not help anyone.
+        // A value of the wrong type also violates its other rules; reporting those would not help.
         if !schema.types.is_empty() && !schema.types.iter().any(|kind| kind.admits(value)) {
             let message = || format!("{} is {}, not {}", at.name(), type_of(value), types(&schema.types));
             self.find(schema, "type", at, section, message);

@@ -138,7 +138,7 @@ impl EventProcessor for OffloadedEvents {
         false
     }
 
-    /// Nothing to write, and nobody to read it: the runtime is shutting down.
+    /// Nothing to write, and no reader: the runtime is shutting down.
     fn fail(&mut self, _: &Failure, _: &mut BytesMut) {}
 
     fn framing(&self) -> Framing {

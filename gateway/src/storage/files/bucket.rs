@@ -86,7 +86,7 @@ impl HttpService for BoundedService {
     }
 }
 
-/// Ends a body with an error where it becomes too large. Whoever collects it reserves the length that its header claims.
+/// Ends a body with an error where it becomes too large. Its reader reserves the length that its header claims.
 fn bounded(body: HttpResponseBody) -> HttpResponseBody {
     let body = Limited::new(body, MAX_WHOLE);
     HttpResponseBody::new(body.map_err(|error| HttpError::new(HttpErrorKind::Decode, UnreadBody(error))))

@@ -79,7 +79,7 @@ async fn acknowledged_keys_survive_a_database_crash_at_any_statement() {
                 made["secret"].as_str().expect("a secret").to_owned()
             } else {
                 assert_eq!(status, 503, "{name}: {made}");
-                // It may be there without anybody knowing its secret.
+                // It may exist although its secret was never returned.
                 let path = format!("/keys/{name}/rotate");
                 let (status, rotated) =
                     definite(async || read(admin(one, Method::POST, &path).json(&json!({}))).await).await;
@@ -116,7 +116,7 @@ async fn stored_and_repeated_responses_are_the_same_wherever_the_database_dies()
             let keyed = async |node: &Server| {
                 read(node.post(RESPONSES, &ask(name)).header("idempotency-key", name)).await
             };
-            // Nobody who asks waits for the database, or is refused because of it.
+            // No request waits for the database, or is rejected because of it.
             let (status, first) = keyed(one).await;
             assert_eq!(status, 200, "{name}: {first}");
             let id = first["id"].as_str().expect("an id").to_owned();

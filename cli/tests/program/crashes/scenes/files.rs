@@ -1,4 +1,4 @@
-//! Files: whoever received a URL gets the complete file, and files that were never reported are removed.
+//! Files: a URL that was returned serves the complete file, and files that were never reported are removed.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -68,7 +68,7 @@ impl Scene {
             assert!(aged.success());
             return;
         }
-        // Atomically, so that nobody reads a partial file.
+        // Atomically, so that no partial file is read.
         let new = self.folder.path().join("clock.new");
         std::fs::write(&new, (self.ahead() + time).as_millis().to_string()).expect("written");
         std::fs::rename(new, self.clock()).expect("renamed");

@@ -104,7 +104,7 @@ pub(crate) fn running() -> Vec<RunningGateway> {
         }
     }
     if let (true, Some(gateway)) = (running.is_empty(), ended.first()) {
-        say(&format!(
+        print_message(&format!(
             "the gateway at {} (process {}) ended unexpectedly; `gatewright serve` starts one again",
             gateway.url(),
             gateway.process

@@ -181,12 +181,12 @@ pub(crate) async fn run(arguments: ServeArguments) -> Exit {
         None => (Config::default(), Vec::new(), Vec::new()),
     };
     for warning in warnings {
-        say(&format!("warning: {warning}"));
+        print_message(&format!("warning: {warning}"));
     }
     let mut settled = arguments.settle(config)?;
     let local_keys = LocalKeys::complete(&mut settled.config, path.is_some(), &mut settled.warnings)?;
     for warning in &settled.warnings {
-        say(&format!("warning: {warning}"));
+        print_message(&format!("warning: {warning}"));
     }
     let gateway = match Gateway::bind(settled.config).await {
         Ok(gateway) => gateway,
@@ -229,11 +229,13 @@ pub(crate) async fn run(arguments: ServeArguments) -> Exit {
         stop.await;
         // The log elsewhere is for programs.
         if is_watched() {
-            say(&format!("stopping; requests in progress have {} to finish", amount::time(grace)));
+            print_message(&format!("stopping; requests in progress have {} to finish", amount::time(grace)));
         }
     };
     for task in gateway.serve(stop).await {
-        say(&format!("the video task {task} failed: the gateway stopped before the video was ready"));
+        print_message(&format!(
+            "the video task {task} failed: the gateway stopped before the video was ready"
+        ));
     }
     drop(registration);
     if let Some(reloading) = reloading {
@@ -261,14 +263,14 @@ async fn unbound(error: &BindError) -> String {
 
 /// Whether a gateway listens at this address.
 async fn is_gateway(listen: &str) -> bool {
-    let asking = async {
+    let probe = async {
         let mut stream = TcpStream::connect(listen).await?;
         stream.write_all(b"GET /health/live HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n\r\n").await?;
         let mut answer = Vec::new();
         stream.take(MAX_PROBE_BYTES).read_to_end(&mut answer).await?;
         io::Result::Ok(answer.ends_with(br#"{"status":"live"}"#))
     };
-    matches!(tokio::time::timeout(PROBE_TIME, asking).await, Ok(Ok(true)))
+    matches!(tokio::time::timeout(PROBE_TIME, probe).await, Ok(Ok(true)))
 }
 
 /// The secrets that sign webhooks: those of the configuration file, otherwise those in GATEWRIGHT_WEBHOOK_SECRET, the
@@ -317,7 +319,7 @@ fn open_page(gateway: &Gateway) {
     let page = format!("{}/", reachable(&gateway.url()));
     // A fragment is sent to no server.
     if let Err(error) = open::that_detached(format!("{page}#sign-in={}", gateway.sign_in_code())) {
-        say(&format!("no browser could be opened ({error}): open {page} in one"));
+        print_message(&format!("no browser could be opened ({error}): open {page} in one"));
     }
 }
 

@@ -19,8 +19,8 @@ export type {
 } from "./generated/types.ts";
 
 /** Sends a request with the admin key. */
-export function asAdmin<T>(path: string, asking: Asking = {}): Promise<T> {
-  return askJson<T>(keys.value.admin ?? "", `/admin/${path}`, asking);
+export function asAdmin<T>(path: string, options: Asking = {}): Promise<T> {
+  return askJson<T>(keys.value.admin ?? "", `/admin/${path}`, options);
 }
 
 /** The display name of a key: its name if known, otherwise its id. */

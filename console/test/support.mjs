@@ -38,10 +38,10 @@ export async function startGateway({ arguments: more = [], environment = {}, con
   const url = JSON.parse(line).listening;
   return {
     url,
-    async call(path, { key = KEY, ...asking } = {}) {
+    async call(path, { key = KEY, ...options } = {}) {
       const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
-      const body = asking.body === undefined ? undefined : JSON.stringify(asking.body);
-      return fetch(`${url}${path}`, { ...asking, headers, body });
+      const body = options.body === undefined ? undefined : JSON.stringify(options.body);
+      return fetch(`${url}${path}`, { ...options, headers, body });
     },
     async stop() {
       const ended = new Promise((resolve) => child.once("exit", resolve));

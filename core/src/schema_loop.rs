@@ -193,7 +193,7 @@ impl Comparison {
                     self.compare_open_union(value, of_type, at, missing);
                 }
                 "oneOf" => self.compare_union(value, field, &at_keyword, missing),
-                _ if says(of_type, keyword, value) => {}
+                _ if states(of_type, keyword, value) => {}
                 _ => self.lost(at, keyword, "", missing),
             }
         }
@@ -264,7 +264,7 @@ fn may_be_null(node: &Value) -> bool {
 }
 
 /// Whether a type's schema has a keyword with this value or an equivalent one.
-fn says(of_type: &Value, keyword: &str, value: &Value) -> bool {
+fn states(of_type: &Value, keyword: &str, value: &Value) -> bool {
     let types = |value: &Value| -> BTreeSet<String> {
         let all = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
         all.iter().filter_map(Value::as_str).filter(|name| *name != "null").map(str::to_owned).collect()

@@ -99,14 +99,14 @@ fn run_unit(unit: &str) -> Result<()> {
     let mut service = service.started()?;
     write("60")?;
     // It notices by itself that the file has changed; a reload reads it anyway.
-    service.says("reloaded ")?;
+    service.waits_for_line("reloaded ")?;
     service.run("ExecReload", Some(service.id()))?;
-    service.says("reloaded ")?;
+    service.waits_for_line("reloaded ")?;
     write("\"none\"")?;
-    service.says("max_percent_per_key")?;
+    service.waits_for_line("max_percent_per_key")?;
     service.run("ExecReload", Some(service.id()))?;
     // The configuration in use remains, and the service keeps running.
-    service.says("max_percent_per_key")?;
+    service.waits_for_line("max_percent_per_key")?;
     ensure!(service.runs()?, "the service ended at a reload of a wrong file");
     ensure!(service.run("ExecStartPre", None).is_err(), "a wrong file passes the check before the start");
     Ok(())
@@ -162,7 +162,7 @@ impl Service {
             });
         }
         self.child = Some((child, lines));
-        self.says("http://127.0.0.1:")?;
+        self.waits_for_line("http://127.0.0.1:")?;
         Ok(self)
     }
 
@@ -171,7 +171,7 @@ impl Service {
     }
 
     /// Waits for a line that contains these words.
-    fn says(&self, words: &str) -> Result<()> {
+    fn waits_for_line(&self, words: &str) -> Result<()> {
         let (_, lines) = self.child.as_ref().context("the service was not started")?;
         let mut seen = Vec::new();
         while let Ok(line) = lines.recv_timeout(PATIENCE) {

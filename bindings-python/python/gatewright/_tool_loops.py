@@ -457,7 +457,7 @@ def _steps(
     results_of: Callable[[Loop[Any], Sequence[Call]], Any],
     on_message: Callable[[Any], object] | None,
 ) -> Steps[ToolRun[Any]]:
-    def tell() -> Steps[None]:
+    def report_messages() -> Steps[None]:
         for message in loop.new_messages():
             if on_message is not None:
                 yield on_message(message)
@@ -467,16 +467,16 @@ def _steps(
         try:
             calls = loop.take(answer)
         except ToolLoopError:
-            yield from tell()
+            yield from report_messages()
             raise
-        yield from tell()
+        yield from report_messages()
         if not calls and not loop.is_paused:
             return loop.done()
         for call, output in zip(calls, (yield results_of(loop, calls)), strict=True):
             loop.put(call, output)
-            yield from tell()
+            yield from report_messages()
         loop.end_round()
-        yield from tell()
+        yield from report_messages()
 
 
 def _asking(

@@ -101,7 +101,7 @@ pub(super) async fn print(
         }
         if received.len() > MAX_ANSWER_BYTES {
             out.end_line(received)?;
-            say(&format!(
+            print_message(&format!(
                 "the answer is longer than {}: the rest is omitted",
                 amount::bytes(MAX_ANSWER_BYTES as u64)
             ));
@@ -113,7 +113,7 @@ pub(super) async fn print(
     // Its text is there, whatever form the rest has.
     let answer = protocol.read(&whole.body).ok();
     if answer.as_ref().is_some_and(is_cut) {
-        say("the answer was cut off at the model's token limit");
+        print_message("the answer was cut off at the model's token limit");
     }
     summary.show(client, &request.model, answer.and_then(|answer| answer.usage)).await;
     Ok(())
@@ -148,7 +148,7 @@ pub(super) async fn print_whole(
     out.write(&text)?;
     out.end_line(&text)?;
     if is_cut(&answer) {
-        say("the answer was cut off at the model's token limit");
+        print_message("the answer was cut off at the model's token limit");
     }
     summary.show(client, &request.model, answer.usage).await;
     Ok(())

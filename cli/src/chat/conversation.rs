@@ -93,7 +93,7 @@ impl Conversation {
             };
             was_interrupted = false;
             match commands::read(&line) {
-                Err(problem) => say(&problem),
+                Err(problem) => print_message(&problem),
                 Ok(line) => {
                     if self.take(line, &mut editor, &mut interrupts).await? == NextStep::Leave {
                         return Ok(0);
@@ -135,7 +135,7 @@ impl Conversation {
                 Ok(()) => {
                     self.note(&format!("conversation saved to {}", visible(&file.display().to_string())))?;
                 }
-                Err(failure) => say(failure.message()),
+                Err(failure) => print_message(failure.message()),
             },
             Line::Help => self.help()?,
             Line::Quit => return Ok(NextStep::Leave),
@@ -148,7 +148,7 @@ impl Conversation {
         self.turns.push((Speaker::User, prompt));
         if self.size() > MAX_PROMPT_BYTES {
             self.turns.pop();
-            say(&format!(
+            print_message(&format!(
                 "the conversation is longer than {}: /clear starts a new one",
                 amount::bytes(MAX_PROMPT_BYTES)
             ));
@@ -165,7 +165,9 @@ impl Conversation {
         match answered {
             Some(Ok(())) => {}
             Some(Err(IncompleteAnswer::Output(error))) => return Err(error.into()),
-            Some(Err(broken)) => say(broken.into_failure(&self.client, &self.model).await.message()),
+            Some(Err(broken)) => {
+                print_message(broken.into_failure(&self.client, &self.model).await.message())
+            }
             None => {
                 begin_line(&received)?;
                 self.note("stopped")?;
@@ -233,7 +235,7 @@ impl Conversation {
                 let plain = ids.into_iter().filter(|id| visible(id) == id.as_str());
                 editor.offer(plain.take(MAX_OFFERED).collect());
             }
-            Err(error) => say(Failure::from(error).message()),
+            Err(error) => print_message(Failure::from(error).message()),
         }
         Ok(())
     }

@@ -295,7 +295,7 @@ impl<E: Send + 'static> ReadAhead<E> {
         }
     }
 
-    /// Runs `tell` once [`ReadAhead::take`] has something to return: either now or on the task.
+    /// Runs `notify` once [`ReadAhead::take`] has something to return: either now or on the task.
     ///
     /// ```
     /// use std::sync::mpsc::channel;
@@ -308,13 +308,13 @@ impl<E: Send + 'static> ReadAhead<E> {
     ///     receiver.recv().expect("delivered once");
     /// }
     /// ```
-    pub fn when_readable(&self, tell: impl FnOnce() + Send + 'static) {
+    pub fn when_readable(&self, notify: impl FnOnce() + Send + 'static) {
         let mut state = self.inbox.lock();
         if state.is_readable() {
             drop(state);
-            tell();
+            notify();
         } else {
-            state.waiters.push(Box::new(tell));
+            state.waiters.push(Box::new(notify));
         }
     }
 

@@ -290,8 +290,8 @@ pub fn check_with(operation: &Operation, body: &Value, rules: Rules) -> Violatio
     // A field that breaks a rule for all models is not reported again for its own model, unless another member is
     // missing.
     limits.retain(|limit| {
-        let says = |rule: &Violation| limit.missing.is_none() || rule.missing == limit.missing;
-        !violations.iter().any(|rule| rule.pointer == limit.pointer && says(rule))
+        let is_same_member = |rule: &Violation| limit.missing.is_none() || rule.missing == limit.missing;
+        !violations.iter().any(|rule| rule.pointer == limit.pointer && is_same_member(rule))
     });
     for limit in limits {
         violations.push(limit);

@@ -103,11 +103,11 @@ async fn chat_events_are_those_of_the_vectors() {
         }
         match (case.error, outcome) {
             (None, outcome) => outcome.unwrap(),
-            (Some(says), outcome) => {
+            (Some(expected), outcome) => {
                 let error = outcome.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::StructuredOutput, "{}", case.name);
                 assert!(
-                    error.to_string().contains(&says) && error.answer().is_some(),
+                    error.to_string().contains(&expected) && error.answer().is_some(),
                     "{}: {error}",
                     case.name
                 );

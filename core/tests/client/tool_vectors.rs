@@ -176,10 +176,10 @@ fn check(case: &LoopCase, outcome: Ending, reports: &Reports, server: &Server) {
             assert_eq!((Some(rounds), Some(&text)), (case.rounds, case.text.as_ref()), "{name}");
             messages
         }
-        (Err(error), Some(says)) => {
+        (Err(error), Some(expected)) => {
             assert_eq!(error.kind(), ErrorKind::ToolLoop, "{name}");
             assert_eq!(error.code(), case.code.as_deref(), "{name}");
-            assert!(error.to_string().contains(says) && error.answer().is_some(), "{name}: {error}");
+            assert!(error.to_string().contains(expected) && error.answer().is_some(), "{name}: {error}");
             serde_json::from_slice(error.messages().unwrap()).unwrap()
         }
         (outcome, _) => panic!("{name}: {outcome:?}"),

@@ -229,7 +229,7 @@ pub(super) fn response_context(
 /// Whether to reject a request if any of it would be dropped.
 pub(super) fn is_strict(call: &Call, route: &ModelRoute) -> bool {
     match call.headers.get(STRICT_HEADER) {
-        Some(wish) => wish.as_bytes().eq_ignore_ascii_case(b"true"),
+        Some(value) => value.as_bytes().eq_ignore_ascii_case(b"true"),
         None => route.model.strict,
     }
 }

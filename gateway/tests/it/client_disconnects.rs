@@ -145,7 +145,7 @@ struct Leaver<'l> {
     /// What the upstream has sent by then.
     started: &'l str,
     /// Whether the client has received some of it.
-    hears: bool,
+    expects_data: bool,
     resets: bool,
 }
 
@@ -161,7 +161,7 @@ impl Leaver<'_> {
         let mut socket = connect(&server).await;
         socket.write_all(self.request.as_bytes()).await.expect("sent");
         until("the upstream was not called", async || (scripted.count() > 0).then_some(())).await;
-        if self.hears {
+        if self.expects_data {
             assert!(socket.read(&mut [0; 4096]).await.expect("an event") > 0);
         }
         let left = leave(socket, self.resets);
@@ -179,8 +179,8 @@ async fn leave_at_each_stage(client: Protocol, form: Form, speaks: Protocol) {
         for resets in [false, true] {
             let here = format!("{client:?} ({form:?}) at {speaks:?}, {what}, reset: {resets}");
             let path = if *stream { form.path(&path) } else { &path };
-            let hears = what.contains("mid-stream") || what.contains("within an event");
-            let leaver = Leaver { request: posted(path, &body), started, hears, resets };
+            let expects_data = what.contains("mid-stream") || what.contains("within an event");
+            let leaver = Leaver { request: posted(path, &body), started, expects_data, resets };
             let mut last = None;
             is_given_up(&here, async || {
                 let (took, server) = leaver.leaves(&|url| config(speaks.kind(), url)).await;
@@ -263,7 +263,7 @@ async fn counting_compaction_plain_and_image_requests_are_cancelled() {
         };
         for (started, resets) in started.into_iter().flat_map(|started| [(started, false), (started, true)]) {
             let here = format!("{path} at {speaks:?} after {started:?}, reset: {resets}");
-            let leaver = Leaver { request: posted(path, body), started, hears: false, resets };
+            let leaver = Leaver { request: posted(path, body), started, expects_data: false, resets };
             is_given_up(&here, async || leaver.leaves(&settings).await.0).await;
         }
     }))

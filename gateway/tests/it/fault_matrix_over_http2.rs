@@ -529,7 +529,7 @@ async fn http2_stream_is_reset_when_its_client_disconnects() {
             ("within an event", true, started(&events[..cut + 9]), true),
             ("within a whole answer", false, document, false),
         ];
-        for (what, streams, act, hears) in stages {
+        for (what, streams, act, expects_data) in stages {
             let (leaving, mut left) = mpsc::unbounded_channel();
             let (asking, mut request_seen) = mpsc::unbounded_channel();
             let script = move |_: &Seen| {
@@ -545,7 +545,7 @@ async fn http2_stream_is_reset_when_its_client_disconnects() {
                     let mut socket = TcpStream::connect(address).await.expect("a connection");
                     socket.write_all(posted(&path, &body).as_bytes()).await.expect("sent");
                     request_seen.recv().await.expect("a request");
-                    if hears {
+                    if expects_data {
                         assert!(socket.read(&mut [0; 4096]).await.expect("an event") > 0);
                     }
                     let leaving = leave(socket, resets);

@@ -34,7 +34,7 @@ const fn words(name: &'static str, first: &'static str, endless: &'static str) -
     Words { name, first, endless }
 }
 
-async fn say(socket: &mut TcpStream, first: &str, endless: &str) -> std::io::Result<()> {
+async fn write_reply(socket: &mut TcpStream, first: &str, endless: &str) -> std::io::Result<()> {
     socket.write_all(first.as_bytes()).await?;
     let block = endless.repeat(16 * 1024 / endless.len().max(1));
     while !block.is_empty() {
@@ -75,7 +75,7 @@ async fn counters(reply: Words) -> String {
                     let is_script = commands.contains("EVAL");
                     let count = commands.split("\r\n").filter(|line| line.starts_with('*')).count();
                     let written = if is_script {
-                        say(&mut socket, reply.first, reply.endless).await
+                        write_reply(&mut socket, reply.first, reply.endless).await
                     } else {
                         socket.write_all("+OK\r\n".repeat(count).as_bytes()).await
                     };
@@ -200,7 +200,7 @@ async fn serve_bucket(mut socket: TcpStream, answer: Words, elsewhere: String) -
             continue;
         }
         let first = answer.first.replace("{elsewhere}", &elsewhere).replace("{fields}", FIELDS);
-        say(&mut socket, &first, answer.endless).await?;
+        write_reply(&mut socket, &first, answer.endless).await?;
         if answer.first.contains("connection: close") || !answer.first.starts_with("HTTP") {
             return Ok(());
         }

@@ -157,14 +157,14 @@ async fn attempts_are_counted_by_outcome() {
         let one = Scripted::start([steps]).await;
         let upstreams = vec![upstream(name, Kind::Chat, &one.url), upstream("good", Kind::Chat, &good.url)];
         let server = start_with(Config { open_metrics: true, ..config(upstreams) }).await;
-        let asking = tokio::spawn(server.post("/v1/chat/completions", &question(stream)).send());
+        let call = tokio::spawn(server.post("/v1/chat/completions", &question(stream)).send());
         if outcome == "client_left" {
             while one.count() == 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            asking.abort();
+            call.abort();
         } else {
-            let answered = asking.await.expect("no panic").expect("an answer");
+            let answered = call.await.expect("no panic").expect("an answer");
             // A stream that breaks has already sent status 200.
             _ = answered.text().await;
         }

@@ -210,9 +210,9 @@ async fn chat_stream_usage_is_sent_only_on_request() {
     assert!(got.iter().all(|event| !event.data.contains("prompt_tokens")));
     assert!(got[..3].iter().all(|event| event.json()["model"] == "mine"));
     assert_eq!(got[3].data, "[DONE]");
-    let mut asks = question(true);
-    asks["stream_options"] = json!({"include_usage": true});
-    let got = server.stream(CHAT, &asks).await;
+    let mut body = question(true);
+    body["stream_options"] = json!({"include_usage": true});
+    let got = server.stream(CHAT, &body).await;
     assert_eq!(got.len(), 5);
     assert_eq!(got[3].json()["usage"]["total_tokens"], 5);
 }

@@ -89,8 +89,8 @@ impl Turn {
 
     /// Sends a request and handles the response according to its kind.
     async fn take(self, server: &Server, key: &str) {
-        let asking = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(key);
-        let mut response = send(asking.json(&self.question())).await;
+        let request = server.bare(Method::POST, "/v1/chat/completions").bearer_auth(key);
+        let mut response = send(request.json(&self.question())).await;
         assert_eq!(response.status(), if self == Self::Fails { 500 } else { 200 }, "{self:?}");
         if self == Self::Leaves {
             let started = response.chunk().await.expect("bytes").expect("an event");

@@ -81,10 +81,10 @@ impl ChatGrammar {
         };
         let delta = &choice["delta"];
         let ended = self.ends.entry(index).or_default().is_some();
-        let says = ["content", "tool_calls", "refusal", "reasoning_content"]
+        let has_content = ["content", "tool_calls", "refusal", "reasoning_content"]
             .iter()
             .any(|name| !delta[*name].is_null() && delta[*name] != "");
-        if ended && says {
+        if ended && has_content {
             transcript
                 .fault("nothing_after_the_end", format!("{delta} after the finish_reason of its choice"));
         }

@@ -153,7 +153,7 @@ impl NativeStreamReader {
                     continue;
                 }
                 for kind in parts_in(part, "", ids, &mut RemainingFields::default()) {
-                    choice.tell(index, kind, &mut logprobs, deltas);
+                    choice.push_part(index, kind, &mut logprobs, deltas);
                 }
             }
         }
@@ -210,7 +210,13 @@ impl CandidateReader {
         deltas.extend(proof);
     }
 
-    fn tell(&mut self, choice: u32, kind: PartKind, logprobs: &mut Option<Value>, deltas: &mut Vec<Delta>) {
+    fn push_part(
+        &mut self,
+        choice: u32,
+        kind: PartKind,
+        logprobs: &mut Option<Value>,
+        deltas: &mut Vec<Delta>,
+    ) {
         // An empty part doesn't end a thought.
         let is_nothing = matches!(&kind, PartKind::Text(text) if text.is_empty());
         if !is_nothing && !matches!(kind, PartKind::Thought(_)) {

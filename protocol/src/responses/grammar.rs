@@ -181,7 +181,7 @@ impl ResponsesGrammar {
         }
         let cut = self.end.as_deref() != Some("response.completed");
         for item in self.items.iter_mut().filter_map(|item| item.done.take()) {
-            say(&item, cut, transcript);
+            read_item(&item, cut, transcript);
         }
         // Uncompleted calls are partial, and no client executes them.
         transcript.check_calls(true, false);
@@ -189,7 +189,7 @@ impl ResponsesGrammar {
 }
 
 /// Reads a finished item as a client does.
-fn say(item: &Value, cut: bool, transcript: &mut Transcript) {
+fn read_item(item: &Value, cut: bool, transcript: &mut Transcript) {
     let kind = text(item, "type");
     match kind {
         "message" => {

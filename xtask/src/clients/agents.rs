@@ -264,7 +264,7 @@ impl Job<'_> {
         let inherited = INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
         command.envs(inherited).env("HOME", home).env("TMPDIR", home.join("tmp")).current_dir(&work);
         let ended = bounded(&mut command, home)?;
-        let parsed = AgentOutput::read(&ended.printed, self.agent.hear);
+        let parsed = AgentOutput::read(&ended.printed, self.agent.parse_line);
         self.judge(&ended, &parsed, &work).with_context(|| format!("it printed:\n{}", ended.printed))
     }
 

@@ -188,10 +188,10 @@ impl Scene {
     }
 
     /// Another gateway of the store. With a folder, it starts after the first one is gone.
-    fn with_other<T>(&self, asks: impl FnOnce(&Serving) -> T) -> T {
+    fn with_other<T>(&self, call: impl FnOnce(&Serving) -> T) -> T {
         match &self.other {
-            Some(other) => asks(other),
-            None => asks(&self.serve("other", SHORT, &[]).expect("it starts")),
+            Some(other) => call(other),
+            None => call(&self.serve("other", SHORT, &[]).expect("it starts")),
         }
     }
 }

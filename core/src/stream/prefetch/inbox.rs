@@ -193,8 +193,8 @@ impl<E> Inbox<E> {
         let waiters = mem::take(&mut state.waiters);
         drop(state);
         self.readable.notify_waiters();
-        for tell in waiters {
-            tell();
+        for notify in waiters {
+            notify();
         }
     }
 

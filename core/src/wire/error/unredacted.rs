@@ -94,13 +94,13 @@ impl Unredacted {
 
 /// The cause itself if nothing in it needs redaction, so that callers can downcast it; otherwise only its text.
 fn shown_cause(cause: Cause, redactor: &Redactor) -> Cause {
-    let says = |text: String| redactor.redact(&text) == text;
+    let is_safe = |text: String| redactor.redact(&text) == text;
     let chain = || {
         std::iter::successors(Some(&*cause as &(dyn std::error::Error + 'static)), |cause| cause.source())
             .take(MAX_CAUSES)
     };
     // Printing the debug form of the first cause prints those of the others.
-    if says(format!("{cause:?}")) && chain().all(|cause| says(cause.to_string())) {
+    if is_safe(format!("{cause:?}")) && chain().all(|cause| is_safe(cause.to_string())) {
         return cause;
     }
     let mut words: Vec<SafeText> =

@@ -70,7 +70,7 @@ impl HttpService for BoundedService {
         let changes = !request.method().is_safe();
         // A list is requested in the query.
         let wants_file = request.method() == Method::GET && request.uri().query().is_none();
-        let asking = async move {
+        let request_sent = async move {
             if changes {
                 crash::point();
             }
@@ -82,7 +82,7 @@ impl HttpService for BoundedService {
             let is_file = wants_file && response.status().is_success();
             Ok(if is_file { response } else { response.map(bounded) })
         };
-        asking.boxed()
+        request_sent.boxed()
     }
 }
 

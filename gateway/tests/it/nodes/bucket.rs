@@ -86,13 +86,13 @@ async fn per_minute_limit_holds_across_three_gateways() {
         until(node, &key, 200).await;
     }
     let started = Instant::now();
-    let asking = (0..180).map(|number| {
+    let requests = (0..180).map(|number| {
         let node = &cluster.nodes[number % 3];
         let body = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "Say hi" }] });
         read(node.bare(Method::POST, "/v1/chat/completions").bearer_auth(&key).json(&body))
     });
     let mut granted = 0;
-    for (status, answer) in futures_util::future::join_all(asking).await {
+    for (status, answer) in futures_util::future::join_all(requests).await {
         match status {
             200 => granted += 1,
             status => assert_eq!(status, 429, "{answer}"),

@@ -56,10 +56,10 @@ impl Scene {
 }
 
 /// Asks again until the database answers.
-async fn definite(asks: impl AsyncFn() -> (u16, Value)) -> (u16, Value) {
+async fn definite(request: impl AsyncFn() -> (u16, Value)) -> (u16, Value) {
     let started = Instant::now();
     loop {
-        let (status, answer) = asks().await;
+        let (status, answer) = request().await;
         if status != 503 {
             return (status, answer);
         }

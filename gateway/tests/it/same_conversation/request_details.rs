@@ -18,7 +18,7 @@ const FROM_DEVELOPER: &str = "Speak of snow first.";
 const REFUSAL: &str = "That I do not tell.";
 
 /// Adds a feature to a request in the form of its protocol. False if the protocol doesn't have it.
-type Wish = fn(Protocol, &mut Value) -> bool;
+type AddFeature = fn(Protocol, &mut Value) -> bool;
 
 /// What an upstream receives of a feature, and what is reported to the client.
 struct Sent {
@@ -45,13 +45,13 @@ fn knows_the_maker(client: Protocol, speaks: Protocol) -> bool {
 
 /// Sends a feature in each protocol that has it to an upstream of each kind. If two clients' features reach an upstream in
 /// the same form, the complete requests are equal.
-async fn expect(wish: Wish, sent: fn(Protocol, Protocol) -> Sent) {
-    expect_of(wish, |_, _| true, sent).await;
+async fn expect(add_feature: AddFeature, sent: fn(Protocol, Protocol) -> Sent) {
+    expect_of(add_feature, |_, _| true, sent).await;
 }
 
 /// The same for selected pairs of client and upstream.
 async fn expect_of(
-    wish: Wish,
+    add_feature: AddFeature,
     is_selected: fn(Protocol, Protocol) -> bool,
     sent: fn(Protocol, Protocol) -> Sent,
 ) {
@@ -61,7 +61,7 @@ async fn expect_of(
     for (speaks, client) in pairs() {
         let here = format!("{client:?} at {speaks:?}");
         let (path, mut body) = request(client, &model_at(speaks), false, false);
-        if !is_selected(client, speaks) || !wish(client, &mut body) {
+        if !is_selected(client, speaks) || !add_feature(client, &mut body) {
             continue;
         }
         count += 1;
@@ -93,7 +93,7 @@ fn list<'a>(body: &'a mut Value, at: &str) -> &'a mut Vec<Value> {
 
 #[tokio::test]
 async fn reasoning_reaches_every_upstream_except_summaries_at_messages() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         match client {
             Protocol::Chat => {
                 body["messages"][2]["reasoning_details"] =
@@ -116,7 +116,7 @@ async fn reasoning_reaches_every_upstream_except_summaries_at_messages() {
         }
         true
     };
-    expect_of(wish, knows_the_maker, |client, speaks| {
+    expect_of(add_feature, knows_the_maker, |client, speaks| {
         // What the native protocol shows of its reasoning is a summary.
         let is_summary = client == Protocol::Native;
         match speaks {
@@ -157,7 +157,7 @@ async fn reasoning_reaches_every_upstream_except_summaries_at_messages() {
 
 #[tokio::test]
 async fn redacted_reasoning_reaches_every_upstream() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         match client {
             Protocol::Chat => {
                 body["messages"][2]["reasoning_details"] =
@@ -179,7 +179,7 @@ async fn redacted_reasoning_reaches_every_upstream() {
         }
         true
     };
-    expect_of(wish, knows_the_maker, |client, speaks| match speaks {
+    expect_of(add_feature, knows_the_maker, |client, speaks| match speaks {
         Protocol::Chat if client == Protocol::Responses => members([(
             "/messages/2/reasoning_details",
             json!([{"type": "reasoning.encrypted", "data": PROOF, "id": "rs_1"}]),
@@ -215,7 +215,7 @@ fn think(client: Protocol, body: &mut Value) {
 
 #[tokio::test]
 async fn reasoning_effort_and_budget_are_converted() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         think(client, body);
         // In the messages protocol, reasoning counts against the token limit and excludes sampling parameters.
         let (config, most, top_p) = match client {
@@ -228,7 +228,7 @@ async fn reasoning_effort_and_budget_are_converted() {
         config.retain(|name, _| name != "temperature" && name != top_p);
         true
     };
-    expect(wish, |client, speaks| match speaks {
+    expect(add_feature, |client, speaks| match speaks {
         Protocol::Chat => members([("/reasoning_effort", json!("low"))]),
         // The messages protocol always shows its reasoning, and the others on request.
         Protocol::Responses if client == Protocol::Messages => {
@@ -247,12 +247,12 @@ async fn reasoning_effort_and_budget_are_converted() {
 
 #[tokio::test]
 async fn reasoning_beyond_max_tokens_is_dropped_for_messages_and_reported() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         think(client, body);
         // Only an upstream of messages would reject it, and a client of messages avoids it.
         client != Protocol::Messages
     };
-    expect(wish, |client, speaks| match speaks {
+    expect(add_feature, |client, speaks| match speaks {
         Protocol::Chat => members([("/reasoning_effort", json!("low"))]),
         Protocol::Responses => members([("/reasoning", json!({"effort": "low"}))]),
         Protocol::Messages => {
@@ -269,7 +269,7 @@ async fn reasoning_beyond_max_tokens_is_dropped_for_messages_and_reported() {
 
 #[tokio::test]
 async fn files_reach_every_upstream_and_names_those_that_support_them() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         let url = format!("data:application/pdf;base64,{DOCUMENT}");
         let (at, part) = match client {
             Protocol::Chat => {
@@ -292,7 +292,7 @@ async fn files_reach_every_upstream_and_names_those_that_support_them() {
         list(body, at).push(part);
         true
     };
-    expect(wish, |client, speaks| {
+    expect(add_feature, |client, speaks| {
         let url = format!("data:application/pdf;base64,{DOCUMENT}");
         let is_named = client != Protocol::Native;
         match speaks {
@@ -342,7 +342,7 @@ fn both_instructions(speaks: Protocol) -> (&'static str, Value) {
 
 #[tokio::test]
 async fn developer_message_becomes_an_instruction_if_the_role_is_unsupported() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         let prompt = json!({"role": "developer", "content": FROM_DEVELOPER});
         match client {
             Protocol::Chat => list(body, "/messages").insert(1, prompt),
@@ -351,7 +351,7 @@ async fn developer_message_becomes_an_instruction_if_the_role_is_unsupported() {
         }
         true
     };
-    expect(wish, |_, speaks| match speaks {
+    expect(add_feature, |_, speaks| match speaks {
         Protocol::Chat => members([("/messages/1", json!({"role": "developer", "content": FROM_DEVELOPER}))]),
         Protocol::Responses => unreachable!("it is called in chat"),
         Protocol::Messages | Protocol::Native => members([both_instructions(speaks)]),
@@ -361,7 +361,7 @@ async fn developer_message_becomes_an_instruction_if_the_role_is_unsupported() {
 
 #[tokio::test]
 async fn later_developer_message_moves_to_the_front_and_is_reported() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         let prompt = json!({"role": "developer", "content": FROM_DEVELOPER});
         match client {
             Protocol::Chat => list(body, "/messages").insert(6, prompt),
@@ -370,7 +370,7 @@ async fn later_developer_message_moves_to_the_front_and_is_reported() {
         }
         true
     };
-    expect(wish, |client, speaks| match speaks {
+    expect(add_feature, |client, speaks| match speaks {
         Protocol::Chat => members([("/messages/6", json!({"role": "developer", "content": FROM_DEVELOPER}))]),
         Protocol::Responses => unreachable!("it is called in chat"),
         Protocol::Messages | Protocol::Native => members([both_instructions(speaks)]).but(match client {
@@ -383,7 +383,7 @@ async fn later_developer_message_moves_to_the_front_and_is_reported() {
 
 #[tokio::test]
 async fn forced_tool_call_is_forced_at_every_upstream() {
-    let any: Wish = |client, body| {
+    let any: AddFeature = |client, body| {
         match client {
             Protocol::Chat | Protocol::Responses => body["tool_choice"] = "required".into(),
             Protocol::Messages => body["tool_choice"] = json!({"type": "any"}),
@@ -397,7 +397,7 @@ async fn forced_tool_call_is_forced_at_every_upstream() {
         Protocol::Native => members([("/toolConfig", json!({"functionCallingConfig": {"mode": "ANY"}}))]),
     })
     .await;
-    let this: Wish = |client, body| {
+    let this: AddFeature = |client, body| {
         match client {
             Protocol::Chat => {
                 body["tool_choice"] = json!({"type": "function", "function": {"name": "weather"}});
@@ -475,8 +475,8 @@ fn two_tools(kind: &str) -> Sent {
 
 #[tokio::test]
 async fn required_allowed_tools_are_forced_at_every_upstream() {
-    let wish: Wish = |client, body| allow_two(client, body, "required");
-    expect(wish, |_, speaks| match speaks {
+    let add_feature: AddFeature = |client, body| allow_two(client, body, "required");
+    expect(add_feature, |_, speaks| match speaks {
         Protocol::Chat | Protocol::Responses => members([("/tool_choice", allowed(speaks, "required"))]),
         Protocol::Messages => two_tools("any"),
         Protocol::Native => members([("/toolConfig/functionCallingConfig", allowed(speaks, "required"))]),
@@ -486,8 +486,8 @@ async fn required_allowed_tools_are_forced_at_every_upstream() {
 
 #[tokio::test]
 async fn optional_allowed_tools_are_dropped_for_native_and_reported() {
-    let wish: Wish = |client, body| allow_two(client, body, "auto");
-    expect(wish, |_, speaks| match speaks {
+    let add_feature: AddFeature = |client, body| allow_two(client, body, "auto");
+    expect(add_feature, |_, speaks| match speaks {
         Protocol::Chat | Protocol::Responses => members([("/tool_choice", allowed(speaks, "auto"))]),
         Protocol::Messages => two_tools("auto"),
         // Its list of names requires forced calls.
@@ -501,7 +501,7 @@ async fn optional_allowed_tools_are_dropped_for_native_and_reported() {
 
 #[tokio::test]
 async fn cache_control_reaches_messages_and_is_reported_as_dropped_elsewhere() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         let question = match client {
             Protocol::Chat => "/messages/1/content/0",
             Protocol::Messages => "/messages/0/content/0",
@@ -513,7 +513,7 @@ async fn cache_control_reaches_messages_and_is_reported_as_dropped_elsewhere() {
         }
         true
     };
-    expect(wish, |client, speaks| {
+    expect(add_feature, |client, speaks| {
         let dropped = match client {
             Protocol::Chat => "/messages/1/content/0/cache_control, /tools/0/cache_control",
             _ => "/messages/0/content/0/cache_control, /tools/0/cache_control",
@@ -545,7 +545,7 @@ async fn cache_control_reaches_messages_and_is_reported_as_dropped_elsewhere() {
 
 #[tokio::test]
 async fn refusal_becomes_plain_text_if_the_protocol_has_none() {
-    let wish: Wish = |client, body| {
+    let add_feature: AddFeature = |client, body| {
         match client {
             Protocol::Chat => {
                 let part = json!({"type": "refusal", "refusal": REFUSAL});
@@ -559,7 +559,7 @@ async fn refusal_becomes_plain_text_if_the_protocol_has_none() {
         }
         true
     };
-    expect(wish, |_, speaks| match speaks {
+    expect(add_feature, |_, speaks| match speaks {
         Protocol::Chat => {
             let content = json!([{"type": "refusal", "refusal": REFUSAL}]);
             let message = json!({"role": "assistant", "content": content});

@@ -104,7 +104,7 @@ impl Writer {
     }
 
     /// Records what the user's pieces say.
-    fn say(&mut self, bits: &[Bit]) {
+    fn note_content(&mut self, bits: &[Bit]) {
         for bit in bits {
             match bit {
                 Bit::Text(text) => self.content.texts.push(text.clone()),

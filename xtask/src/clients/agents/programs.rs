@@ -39,7 +39,7 @@ pub(super) struct Agent {
     /// The prompt with calls of its tools that read `notes.txt` and write `copy.txt` in a folder.
     pub(super) calls: fn(&Path) -> String,
     /// Processes a line of its output.
-    pub(super) hear: fn(&mut AgentOutput, &Value),
+    pub(super) parse_line: fn(&mut AgentOutput, &Value),
 }
 
 pub(super) const AGENTS: [Agent; 3] = [
@@ -54,7 +54,7 @@ pub(super) const AGENTS: [Agent; 3] = [
             let cmd = format!("cat notes.txt; printf '{WRITTEN}' > copy.txt");
             format!("Call exec_command({}).", serde_json::json!({ "cmd": cmd }))
         },
-        hear: AgentOutput::responses,
+        parse_line: AgentOutput::responses,
     },
     Agent {
         package: "@anthropic-ai/claude-code",
@@ -68,7 +68,7 @@ pub(super) const AGENTS: [Agent; 3] = [
             let write = serde_json::json!({ "file_path": work.join("copy.txt"), "content": WRITTEN });
             format!("Call Read({read}), then Write({write}).")
         },
-        hear: AgentOutput::messages,
+        parse_line: AgentOutput::messages,
     },
     Agent {
         package: "@google/gemini-cli",
@@ -81,7 +81,7 @@ pub(super) const AGENTS: [Agent; 3] = [
             let write = serde_json::json!({ "file_path": "copy.txt", "content": WRITTEN });
             format!("Call read_file({{\"file_path\": \"notes.txt\"}}), then write_file({write}).")
         },
-        hear: AgentOutput::native,
+        parse_line: AgentOutput::native,
     },
 ];
 
@@ -108,10 +108,10 @@ pub(super) struct AgentOutput {
 }
 
 impl AgentOutput {
-    pub(super) fn read(printed: &str, hear: fn(&mut Self, &Value)) -> Self {
+    pub(super) fn read(printed: &str, parse_line: fn(&mut Self, &Value)) -> Self {
         let mut parsed = Self::default();
         for line in printed.lines().filter_map(|line| serde_json::from_str(line).ok()) {
-            hear(&mut parsed, &line);
+            parse_line(&mut parsed, &line);
         }
         parsed
     }

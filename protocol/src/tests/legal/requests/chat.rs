@@ -43,7 +43,7 @@ fn picture(url: &str) -> Value {
 }
 
 fn user(bits: &[Bit], is_plain: bool, writer: &mut Writer) -> Value {
-    writer.say(bits);
+    writer.note_content(bits);
     match bits {
         [Bit::Text(text) | Bit::Blank(text)] if is_plain => json!({ "role": "user", "content": text }),
         bits => json!({ "role": "user", "content": bits.iter().map(part).collect::<Vec<_>>() }),

@@ -58,7 +58,7 @@ fn part(bit: &Bit) -> Option<Value> {
 }
 
 fn user(bits: &[Bit], writer: &mut Writer) -> Vec<Value> {
-    writer.say(bits);
+    writer.note_content(bits);
     let blocks: Vec<Value> = bits.iter().filter_map(part).collect();
     if blocks.is_empty() { vec![block("...")] } else { blocks }
 }

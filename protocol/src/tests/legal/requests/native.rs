@@ -44,7 +44,7 @@ fn part(bit: &Bit) -> Value {
 }
 
 fn user(bits: &[Bit], writer: &mut Writer) -> Vec<Value> {
-    writer.say(bits);
+    writer.note_content(bits);
     bits.iter().map(part).collect()
 }
 

@@ -39,7 +39,7 @@ fn part(bit: &Bit) -> Value {
 }
 
 fn user(bits: &[Bit], is_plain: bool, writer: &mut Writer) -> Value {
-    writer.say(bits);
+    writer.note_content(bits);
     match bits {
         [Bit::Text(text) | Bit::Blank(text)] if is_plain => json!({ "role": "user", "content": text }),
         bits => {

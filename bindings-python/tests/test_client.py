@@ -176,7 +176,7 @@ def test_images(client: Client) -> None:
         assert image.url is None
 
 
-def test_embeddings_are_numbers_or_the_text_that_was_asked_for(client: Client) -> None:
+def test_embeddings_are_numbers_or_base64_text_on_request(client: Client) -> None:
     found = client.embeddings.create(model="embedding_model_1", input=["a boat", "a lake"], dimensions=3)
     assert [(entry.index, len(entry.embedding)) for entry in found] == [(0, 3), (1, 3)]
     assert found.usage.prompt_tokens == found.usage.total_tokens > 0

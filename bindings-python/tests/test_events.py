@@ -129,7 +129,7 @@ async def test_events_of_chat_async(serve: Serve, case: Any) -> None:
     check(case, events, error)
 
 
-def test_choices_are_told_apart(serve: Serve) -> None:
+def test_choices_are_kept_apart(serve: Serve) -> None:
     def chunk(index: int, content: str | None, finish: str | None = None) -> Any:
         return {
             "id": "c",

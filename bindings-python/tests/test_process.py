@@ -421,7 +421,7 @@ print(sorted(name for name in set(sys.modules) - before if not name.startswith("
         assert f"'{heavy}'" not in imported
 
 
-def test_a_python_that_runs_without_its_lock_is_told_what_to_do() -> None:
+def test_a_python_that_runs_without_its_lock_gets_advice() -> None:
     # What a free-threaded Python answers after the import has turned the lock on, or was forbidden to.
     for enabled in (True, False):
         program = f"""

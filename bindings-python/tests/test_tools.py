@@ -236,7 +236,7 @@ def test_events_of_each_answer_are_passed_on(client: Client) -> None:
     assert [event.type for event in events_seen].count("response.completed") == 2
 
 
-async def test_events_of_each_answer_are_told_async(gateway: Gateway) -> None:
+async def test_events_of_each_answer_are_passed_on_async(gateway: Gateway) -> None:
     events: list[Any] = []
 
     async def note(event: Any) -> None:

@@ -163,8 +163,8 @@ pub(super) fn lose_inexpressible(kind: &PartKind, writer: &mut RequestWriter<'_>
         PartKind::File(file) => (None, file.detail.as_ref()),
         _ => return,
     };
-    for unsaid in [name, detail].into_iter().flatten() {
-        writer.lose(unsaid.at.clone());
+    for lost in [name, detail].into_iter().flatten() {
+        writer.lose(lost.at.clone());
     }
 }
 

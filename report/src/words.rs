@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_that_were_not_asked_for_are_told_from_those_that_could_not_be_run() {
+    fn unselected_cells_are_distinguished_from_those_that_could_not_run() {
         for (reason, by_choice) in [
             ("filtered: --only", true),
             ("not_full: runs on the first model only unless the run is full", true),

@@ -435,7 +435,7 @@ fn unreachable_gateway_is_named() {
 }
 
 #[test]
-fn limited_caller_is_told_when_to_try_again() {
+fn rate_limit_error_says_when_to_retry() {
     let gateway = Serving::start(&["--fault", "rate_limit=200"], None);
     let message = gateway.complained(1, &["chat", "hi"]);
     assert!(message.starts_with("gatewright: status 429: "), "{message}");

@@ -97,7 +97,7 @@ async fn create(server: &Server, limits: Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_the_counters_reply_requests_are_served() {
+async fn requests_are_served_with_hostile_counters() {
     let upstream = Scripted::start([json_answer(200, &completion("hello"))]).await;
     let before = memory("VmRSS");
     for reply in REPLIES {

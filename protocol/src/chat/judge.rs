@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new("parameters_are_objects", parameters_are_objects),
     Rule::new("strict_schemas_are_closed", strict_schemas_are_closed),
     Rule::new("a_schema_has_a_name", a_schema_has_a_name),
-    Rule::new("json_is_asked_for", json_is_asked_for),
+    Rule::new("json_is_mentioned", json_is_mentioned),
     Rule::new("user_is_short", user_is_short),
     Rule::new("four_stops", four_stops),
     Rule::new("numbers_are_in_range", numbers_are_in_range),
@@ -309,7 +309,7 @@ fn a_schema_has_a_name(body: &Value, findings: &mut Findings) {
 
 /// "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'". Source: "JSON
 /// mode" in platform.openai.com/docs/guides/structured-outputs ("an error if the string JSON does not appear in the context").
-fn json_is_asked_for(body: &Value, findings: &mut Findings) {
+fn json_is_mentioned(body: &Value, findings: &mut Findings) {
     if body["response_format"]["type"] == "json_object" && !has_word(&body["messages"], "json") {
         findings.report("/messages", "must contain the word 'json'");
     }

@@ -140,8 +140,8 @@ fn part_out(part: &Part, parts: &mut Parts, writer: &mut RequestWriter<'_>) {
         PartKind::Text(text) | PartKind::Refusal(text) => parts.text(text),
         PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
             if parts.medium(part.kind.clone()) {
-                let unsaid = [&media.name, &media.detail];
-                unsaid.into_iter().flatten().for_each(|given| writer.lose(given.at.clone()));
+                let lost = [&media.name, &media.detail];
+                lost.into_iter().flatten().for_each(|given| writer.lose(given.at.clone()));
             } else {
                 writer.lose(part.at.clone());
             }

@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new("parameters_are_objects", parameters_are_objects),
     Rule::new("strict_schemas_are_closed", strict_schemas_are_closed),
     Rule::new("a_schema_has_a_name", a_schema_has_a_name),
-    Rule::new("json_is_asked_for", json_is_asked_for),
+    Rule::new("json_is_mentioned", json_is_mentioned),
     Rule::new("sixteen_tokens", sixteen_tokens),
     Rule::new("user_is_short", user_is_short),
     Rule::new("numbers_are_in_range", numbers_are_in_range),
@@ -324,7 +324,7 @@ fn a_schema_has_a_name(body: &Value, findings: &mut Findings) {
 
 /// "Response input messages must contain the word 'json' in some form to use 'text.format' of type 'json_object'": words
 /// in `instructions` don't count. Source: "JSON mode" in platform.openai.com/docs/guides/structured-outputs.
-fn json_is_asked_for(body: &Value, findings: &mut Findings) {
+fn json_is_mentioned(body: &Value, findings: &mut Findings) {
     if body["text"]["format"]["type"] == "json_object" && !has_word(&body["input"], "json") {
         findings.report("/input", "must contain the word 'json'");
     }

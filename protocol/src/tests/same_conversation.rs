@@ -332,10 +332,10 @@ fn close(schema: &mut Value) {
 }
 
 /// The places of the settings that a protocol can't express.
-fn unsaid(conversation: &Conversation, protocol: Protocol) -> Vec<JsonPointer> {
+fn expected_losses(conversation: &Conversation, protocol: Protocol) -> Vec<JsonPointer> {
     let Conversation { stop, reasoning, tool_choice, .. } = conversation;
-    let of_stop = |is_unsaid: fn(usize, &str) -> bool| {
-        let stop = stop.iter().enumerate().filter(move |(index, stop)| is_unsaid(*index, &stop.value));
+    let of_stop = |is_lost: fn(usize, &str) -> bool| {
+        let stop = stop.iter().enumerate().filter(move |(index, stop)| is_lost(*index, &stop.value));
         stop.map(|(_, stop)| stop.at.clone()).collect::<Vec<_>>()
     };
     match protocol {
@@ -452,7 +452,7 @@ fn supported_settings_round_trip_in_every_protocol() {
         conversation.source = if is_chat { Protocol::Native } else { Protocol::Chat };
         let EncodedRequest { body, mut dropped } = protocol.request_out(&conversation, defaults);
         dropped.sort();
-        prop_assert_eq!(&dropped, &unsaid(&conversation, protocol), "{:#}", body);
+        prop_assert_eq!(&dropped, &expected_losses(&conversation, protocol), "{:#}", body);
         let back = read(protocol, &body)?;
         let schema = |format: Option<Located<Format>>| match format.map(|format| format.value) {
             Some(Format::JsonSchema { schema, .. }) => Some(schema),

@@ -261,7 +261,7 @@ fn adopted_document_passes_the_lint() {
 }
 
 #[test]
-fn malformed_document_is_linted_whatever_is_wrong_with_it() {
+fn any_malformed_document_is_linted() {
     let library = include_str!("../../../../tests/other-api/library.yaml");
     let library: yaml_serde::Value = yaml_serde::from_str(library).expect("YAML");
     let library = serde_json::to_value(library).expect("JSON");

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_as_wanted_keeps_its_bytes_but_for_the_model() {
+    fn conforming_answer_keeps_its_bytes_except_the_model() {
         let document = "{ \"id\":\"m1\",\"model\" : \"theirs\", \"results\":[{\"flagged\":true,\
                         \"categories\":{\"violence\":true,\"hate\":false},\"category_scores\":{\"violence\":9.50e-1},\
                         \"category_applied_input_types\":{\"violence\":[\"text\"]},\"future\":1}]}\n";

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_as_wanted_keeps_its_bytes_but_for_the_model() {
+    fn conforming_answer_keeps_its_bytes_except_the_model() {
         let document = "{ \"id\":\"x\", \"results\":[{\"index\":1,\"relevance_score\":9.50e-1,\"future\":1},\
                         {\"index\":0,\"relevance_score\":-2}],\"model\" : \"theirs\",\"meta\":{},\
                         \"usage\":{\"prompt_tokens\":4,\"total_tokens\":4}}\n";

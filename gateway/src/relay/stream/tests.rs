@@ -68,7 +68,7 @@ async fn silence_before_the_first_event_is_a_retryable_failure() {
 }
 
 #[tokio::test]
-async fn upstream_that_only_sends_comments_has_begun_after_a_while() {
+async fn upstream_that_only_sends_comments_counts_as_started_after_a_while() {
     let comments = stream::unfold((), |()| async {
         tokio::time::sleep(Duration::from_millis(1)).await;
         Some((Ok::<_, Infallible>(Bytes::from_static(b": at work\n\n")), ()))

@@ -204,7 +204,7 @@ fn every_chat_rule_rejects_and_accepts() {
             format(json!({ "name": "n", "schema": open })),
         ),
         (
-            "json_is_asked_for",
+            "json_is_mentioned",
             json!({ "response_format": { "type": "json_object" } }),
             json!({ "response_format": { "type": "json_object" },
                 "messages": [{ "role": "user", "content": "As JSON." }] }),

@@ -20,14 +20,14 @@ const OPERATIONS: [&str; 6] = [
 ];
 
 /// Whether a text consists of scheme, host and port only.
-pub(crate) fn is_origin(text: &str) -> bool {
+pub fn is_origin(text: &str) -> bool {
     let url = Url::parse(text).ok();
     let plain = url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.path() == "/");
     plain && !text.contains(['?', '#', '@'])
 }
 
 /// Whether a text is host and port, the format of an address to listen on.
-pub(crate) fn is_listen_address(text: &str) -> bool {
+pub fn is_listen_address(text: &str) -> bool {
     let parts = text.rsplit_once(':');
     parts.is_some_and(|(host, port)| is_host(host) && port.parse::<u16>().is_ok())
 }
@@ -105,7 +105,7 @@ pub(super) fn is_public_host(url: &Url) -> bool {
 
 /// Whether a secret may be sent to a token endpoint: via https, or on this machine. Errors: why not; never quotes
 /// it.
-pub(crate) fn check_token_url(text: &str) -> Result<(), &'static str> {
+pub fn check_token_url(text: &str) -> Result<(), &'static str> {
     let url = base_url(text)?;
     if url.scheme() == "https" || is_this_machine(&url) {
         Ok(())
@@ -116,7 +116,7 @@ pub(crate) fn check_token_url(text: &str) -> Result<(), &'static str> {
 
 /// Whether credentials may be fetched from a server: by https, on this machine, or from an address at which clouds serve their
 /// guests. Errors: why not.
-pub(crate) fn check_credentials_url(text: &str) -> Result<(), &'static str> {
+pub fn check_credentials_url(text: &str) -> Result<(), &'static str> {
     let url = Url::parse(text).map_err(|_| "is not a URL")?;
     let is_of_cloud = match url.host() {
         Some(Host::Ipv4(address)) => address.is_link_local(),

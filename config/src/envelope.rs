@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// Placeholder for the model in a path.
-pub(crate) const MODEL_PLACEHOLDER: &str = "{model}";
+pub const MODEL_PLACEHOLDER: &str = "{model}";
 
 /// How an upstream's requests deviate from its protocol. By default they don't.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -13,7 +13,7 @@ use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-pub(super) use self::models::{Family, KeyIn, Model, Price, PriceTier, ProviderName, Target, Upstream};
+pub(super) use self::models::{Family, KeyIn, Model, Price, PriceTier, Target, Upstream};
 use super::log::{LogFormat, LogLevel};
 use super::secret::Secret;
 use super::units::{Size, Time};

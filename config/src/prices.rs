@@ -14,10 +14,10 @@ use serde_json::{Map, Value};
 use toml::de::DeTable;
 
 use super::file;
+use super::model_price::{ModelPrice, TieredPrice, TokenPrice};
 use super::problem::{Problem, Problems};
 use super::source_map::{Path, SourceMap, line_and_column};
 use super::toml_as_json::table;
-use crate::{ModelPrice, TieredPrice, TokenPrice};
 
 /// Maximum size of a price file, in bytes.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;

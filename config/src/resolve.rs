@@ -14,9 +14,13 @@ use std::path::{Path as Folder, PathBuf};
 use std::time::Duration;
 
 use gatewright::{ApiKey, webhook};
-use gatewright_store::StoreUrl;
+use gatewright_store::{Pepper, StoreUrl};
 
 use super::addresses::{base_url, is_listen_address, is_origin, is_public_host};
+use super::bucket::{Bucket, place_of};
+use super::counters::{CounterServer, CountersUrl};
+use super::data_folder::default_data_folder;
+use super::faults::InvalidFault;
 use super::file::{Counters, DataFolder, File, Files, Limits, OneOrMany, Server, Store, Text};
 use super::log::Log;
 use super::prices::PriceList;
@@ -27,10 +31,6 @@ use super::source_map::Path;
 use super::tls::TlsConfig;
 use super::units::{Size, Time};
 use crate::Config;
-use crate::access::{Pepper, default_data_folder};
-use crate::bucket::{Bucket, place_of};
-use crate::faults::InvalidFault;
-use crate::{CounterServer, CountersUrl};
 
 /// Shorter client and admin keys cause a warning: they can be guessed.
 const MIN_KEY_CHARACTERS: usize = 16;

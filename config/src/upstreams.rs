@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::envelope::Envelope;
 use super::key_source::KeySource;
 use super::keys::{KeyPlace, RequestSetting};
-use crate::ModelPrice;
+use super::model_price::ModelPrice;
 
 /// Protocol of an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]

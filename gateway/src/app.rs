@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use gatewright::webhook::Secret;
+use gatewright_config::{Config, ModelConfig, UpstreamConfig};
 use gatewright_store::{AnswerQuota, DurableStore, Sealer, random_key};
 use http::header;
 
@@ -24,7 +25,6 @@ use crate::usage::{Caller, Ledger};
 use crate::webhooks::{Fetcher, Outbox};
 use crate::wire::{ApiError, Call};
 use crate::work::BlockingPool;
-use gatewright_config::{Config, ModelConfig, UpstreamConfig};
 
 /// The state of a gateway, without its socket.
 pub(crate) struct App {

@@ -1,8 +1,7 @@
 //! Cost budgets that don't cover everything their keys may use.
 
-use gatewright_store::Key;
-
 use gatewright_config::Config;
+use gatewright_store::Key;
 
 /// The models whose requests don't count against the cost budget of a key, because the price of a target is unknown. Empty
 /// for keys without such a budget.

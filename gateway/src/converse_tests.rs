@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use axum::body::Body;
+use gatewright_config::{Config, Kind, ModelConfig, TargetConfig, UpstreamConfig};
 use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::judge::judge_by;
 use http_body_util::BodyExt as _;
@@ -12,7 +13,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::server::Embedded;
-use gatewright_config::{Config, Kind, ModelConfig, TargetConfig, UpstreamConfig};
 
 /// The model's name at the server.
 const MODEL: &str = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";

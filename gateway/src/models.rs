@@ -2,16 +2,15 @@
 
 use gatewright::operations::{self, ErrorStyle, Operation};
 use gatewright::{ErrorCode, catalog, limits};
+use gatewright_config::ModelKind;
 use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::json;
 use gatewright_simulator::MAX_ANSWER_TOKENS;
 use gatewright_store::Scopes;
 use serde_json::{Value, json};
 
-use crate::app::App;
 use crate::routing::{ModelRoute, Routes};
 use crate::wire::{ApiError, Call, Response, json_response};
-use gatewright_config::ModelKind;
 
 /// Creation date of all models in the lists: the start of 2026. The catalog states no dates.
 const CREATED: u64 = 1_767_225_600;
@@ -19,8 +18,8 @@ const CREATED: u64 = 1_767_225_600;
 const NATIVE_PREFIX: &str = "models/";
 
 /// `GET /v1/models`: the models of the configuration that the key may use.
-pub(crate) fn list(app: &App, call: &Call) -> Response {
-    let (routes, scopes) = (app.live.routes.load(), call.caller.scopes());
+pub(crate) fn list(routes: &Routes, call: &Call) -> Response {
+    let scopes = call.caller.scopes();
     let entries = routes.all().flat_map(|route| names(route, scopes).map(|name| entry(route, name)));
     json_response(&json!({ "object": "list", "data": entries.collect::<Vec<_>>() }))
 }
@@ -62,8 +61,8 @@ pub(crate) fn text_protocols(route: &ModelRoute) -> Vec<&'static str> {
 }
 
 /// `GET /v1/models/{model}`: an entry of the list, by its id or an alias.
-pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
-    let (name, routes) = (call.path("model"), app.live.routes.load());
+pub(crate) fn retrieve(routes: &Routes, call: &Call) -> Result<Response, ApiError> {
+    let name = call.path("model");
     let route = routes.find(name).ok_or_else(|| absent(name))?;
     Ok(json_response(&entry(route, listed(route, name, call))))
 }
@@ -74,8 +73,8 @@ fn listed<'n>(route: &'n ModelRoute, name: &'n str, call: &Call) -> &'n str {
 }
 
 /// `GET /v1beta/models`: the models that the native protocol serves, page by page.
-pub(crate) fn list_native(app: &App, call: &Call) -> Result<Response, ApiError> {
-    let (routes, scopes) = (app.live.routes.load(), call.caller.scopes());
+pub(crate) fn list_native(routes: &Routes, call: &Call) -> Result<Response, ApiError> {
+    let scopes = call.caller.scopes();
     let served = || {
         let text = routes.all().filter(|route| route.model.kind == ModelKind::Text);
         text.flat_map(|route| names(route, scopes).map(move |name| (route, name)))
@@ -100,9 +99,8 @@ pub(crate) fn list_native(app: &App, call: &Call) -> Result<Response, ApiError> 
 }
 
 /// `GET /v1beta/models/{model}`: an entry of the native list.
-pub(crate) fn retrieve_native(app: &App, call: &Call) -> Result<Response, ApiError> {
+pub(crate) fn retrieve_native(routes: &Routes, call: &Call) -> Result<Response, ApiError> {
     let id = native_id(call);
-    let routes = app.live.routes.load();
     let route = routes.find_of(ModelKind::Text, id).ok_or_else(|| missing(id, call.operation))?;
     Ok(json_response(&native_entry(route, listed(route, id, call))))
 }
@@ -164,8 +162,8 @@ pub(crate) fn plain_model(id: &str, kind: ModelKind, operation: &Operation) -> R
 }
 
 /// The model of a request that names none: the first one of a kind that the key may use. Errors: there is none.
-pub(crate) fn default_of(app: &App, call: &Call, kind: ModelKind) -> Result<String, ApiError> {
-    let (routes, scopes) = (app.live.routes.load(), call.caller.scopes());
+pub(crate) fn default_of(routes: &Routes, call: &Call, kind: ModelKind) -> Result<String, ApiError> {
+    let scopes = call.caller.scopes();
     let of_kind = routes.all().filter(|route| route.model.kind == kind);
     let mut usable = of_kind.flat_map(|route| names(route, scopes));
     usable.next().map(str::to_owned).ok_or_else(|| {

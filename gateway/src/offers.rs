@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use gatewright::catalog;
+use gatewright_config::{Config, Kind, UpstreamConfig};
 use gatewright_system::clock::millis;
 use http_body_util::{BodyExt as _, Limited};
 use serde::{Deserialize, Serialize};
 
 use crate::upstream::Endpoint;
-use gatewright_config::{Config, Kind, UpstreamConfig};
 
 /// Timeout for an upstream's list.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -4,11 +4,11 @@
 use std::fmt::Write as _;
 
 use futures_util::{StreamExt as _, stream};
+use gatewright_config::{ConfigFile, ModelKind, Preset, Problem, Problems, check_model_id};
 use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::offers::offers;
-use gatewright_config::{ConfigFile, ModelKind, Preset, Problem, Problems, check_model_id};
 
 /// Maximum number of models that are taken from a provider's list.
 const MAX_LISTED: usize = 1000;

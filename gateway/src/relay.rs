@@ -40,6 +40,7 @@ use std::time::Instant;
 use gatewright::ErrorCode;
 use gatewright::operations::{self, Operation, StreamMode};
 use gatewright::redact::Redactor;
+use gatewright_config::ModelKind;
 use gatewright_protocol::conversation::{Protocol, Usage};
 use gatewright_protocol::{Action, PlainAction};
 use http::HeaderValue;
@@ -67,7 +68,6 @@ use crate::storage::{ResponseDocuments, ResponseRecord};
 use crate::usage::{Charge, Consumption};
 use crate::wire::{ApiError, Call, Response, held_json};
 use crate::{models, stored_responses};
-use gatewright_config::ModelKind;
 
 /// Larger bodies are checked on the blocking pool, so that they don't delay other requests.
 const LONG_BODY: usize = 64 * 1024;
@@ -171,7 +171,7 @@ impl RequestContext {
         };
         let Some(mut meta) = RequestMeta::read(&call.body, protocol) else { return Ok(None) };
         if action(false, false) == Action::Plain(PlainAction::Moderate) && !meta.names_model() {
-            meta = meta.choosing(&models::default_of(app, call, ModelKind::Moderation)?);
+            meta = meta.choosing(&models::default_of(&app.live.routes.load(), call, ModelKind::Moderation)?);
         }
         // It is a copy if the client's has duplicate members.
         meta.body = prepare::charged(app, call, meta.body, &call.body)?;
@@ -259,8 +259,8 @@ impl RequestContext {
     async fn previous(&self) -> Result<Option<ResponseRecord>, ApiError> {
         let id = self.meta.previous.as_ref().filter(|_| self.protocol.binding().stores_responses);
         let Some(id) = id else { return Ok(None) };
-        Box::pin(stored_responses::seek(&self.app, &self.call, id)).await?;
-        stored_responses::previous(&self.app, &self.call, id).map(Some)
+        Box::pin(stored_responses::seek(&self.app.storage, &self.call, id)).await?;
+        stored_responses::previous(&self.app.storage, &self.call, id).map(Some)
     }
 
     /// Sends the request to one upstream, with another of its keys if one is refused. Errors: the request itself is at fault.

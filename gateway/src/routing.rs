@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gatewright::redact::Redactor;
 use gatewright::{catalog, limits, operations};
+use gatewright_config::{Capabilities, Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig};
 use gatewright_protocol::conversation::Protocol;
 
 use self::breaker::Breaker;
@@ -22,7 +23,6 @@ pub(crate) use self::plan::{Plan, SkipReason, Unavailable, UpstreamAttempt};
 use crate::observe::Attempts;
 use crate::upstream::Endpoint;
 use crate::usage::Rates;
-use gatewright_config::{Capabilities, Kind, ModelConfig, ModelKind, TargetConfig, UpstreamConfig};
 
 /// Maximum number of targets of a model.
 const MAX_TARGETS: usize = 64;

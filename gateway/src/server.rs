@@ -35,6 +35,7 @@ use std::time::Duration;
 
 use gatewright::ErrorCode;
 use gatewright::webhook::Secret;
+use gatewright_config::Config;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -52,13 +53,12 @@ use self::listening::{AcceptedConnection, Listeners};
 use self::probes::Probes;
 use self::tls::{Certificate, Handshakes};
 use crate::access::ApiKey;
-use crate::app::App;
+use crate::app::{Access, App, Storage};
 use crate::node_registry::RegisteredNode;
 use crate::observe::GaugeGuard;
 #[cfg(feature = "console")]
 use crate::sign_in::SignInKeys;
 use crate::wire::ApiError;
-use gatewright_config::Config;
 
 /// Maximum number of refused connections that stay open for their clients to read the error.
 const REFUSALS: usize = 64;
@@ -248,8 +248,12 @@ impl Gateway {
         open.wait().await;
         app.task_runner.abandon().await;
         // Each waits for a store that is silent, and none for another.
-        let (unfinished, (), (), ()) =
-            tokio::join!(app.task_runner.release(), record_usage(&app), record_history(&app), listed.end());
+        let (unfinished, (), (), ()) = tokio::join!(
+            app.task_runner.release(),
+            record_usage(&app.access),
+            record_history(&app.storage),
+            listed.end()
+        );
         if let Err(error) = app.storage.store.checkpoint().await {
             tracing::warn!("{error}: a copy of the database must include the file that ends in -wal");
         }
@@ -267,21 +271,18 @@ fn too_many(max_connections: usize) -> ApiError {
 }
 
 /// Records in the store what the last requests consumed.
-async fn record_usage(app: &App) {
-    if let Err(error) = app.access.writer.finish().await {
-        let becomes = if app.access.ledger.journal().is_some() {
-            "will be written at the next start"
-        } else {
-            "is lost"
-        };
+async fn record_usage(access: &Access) {
+    if let Err(error) = access.writer.finish().await {
+        let becomes =
+            if access.ledger.journal().is_some() { "will be written at the next start" } else { "is lost" };
         tracing::warn!("{error}: the usage of the last requests {becomes}");
     }
 }
 
 /// Records in the store what the last requests left behind of stored responses.
-async fn record_history(app: &App) {
-    if let Err(error) = app.storage.history_keeper.finish().await {
-        let becomes = if app.storage.history_keeper.is_spooled() {
+async fn record_history(storage: &Storage) {
+    if let Err(error) = storage.history_keeper.finish().await {
+        let becomes = if storage.history_keeper.is_spooled() {
             "will be written at the next start"
         } else {
             "are lost"

@@ -57,11 +57,11 @@ impl Service for Arc<App> {
     }
 
     async fn list_models(&self, call: Call) -> Response {
-        models::list(self, &call)
+        models::list(&self.live.routes.load(), &call)
     }
 
     async fn retrieve_model(&self, call: Call) -> Response {
-        finish(call.operation, models::retrieve(self, &call))
+        finish(call.operation, models::retrieve(&self.live.routes.load(), &call))
     }
 
     async fn generate_content(&self, call: Call) -> Response {
@@ -77,11 +77,11 @@ impl Service for Arc<App> {
     }
 
     async fn list_native_models(&self, call: Call) -> Response {
-        finish(call.operation, models::list_native(self, &call))
+        finish(call.operation, models::list_native(&self.live.routes.load(), &call))
     }
 
     async fn retrieve_native_model(&self, call: Call) -> Response {
-        finish(call.operation, models::retrieve_native(self, &call))
+        finish(call.operation, models::retrieve_native(&self.live.routes.load(), &call))
     }
 
     async fn create_embedding(&self, call: Call) -> Response {

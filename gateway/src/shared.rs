@@ -10,10 +10,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use gatewright_config::{Config, ModelConfig, SharedConfig, Sharing, UpstreamConfig, Watch};
 use gatewright_store::StoredRevision;
 use tokio::sync::Notify;
-
-use gatewright_config::{Config, ModelConfig, SharedConfig, Sharing, UpstreamConfig, Watch};
 
 /// A gateway's view of the shared configuration.
 pub(crate) struct Shared {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::app::Storage;
 use crate::storage::{MAX_RESPONSE_BYTES, ResponseDocuments, ResponseRecord, StoreUnavailable};
 use crate::wire::{ApiError, Call, Response, json_bytes, json_response};
 
@@ -31,7 +31,7 @@ pub(crate) struct StoredConversation {
 
 /// The conversation that a request continues or begins. Errors: the caller has no such previous response.
 pub(crate) fn conversation(
-    app: &App,
+    storage: &Storage,
     call: &Call,
     body: &Value,
     budget: &Budget,
@@ -39,7 +39,7 @@ pub(crate) fn conversation(
     let mut items = match body["previous_response_id"].as_str() {
         None => Vec::new(),
         Some(id) => {
-            let earlier = previous(app, call, id)?.documents;
+            let earlier = previous(storage, call, id)?.documents;
             let earlier = earlier.ok_or_else(|| previous_not_found(NOT_KEPT))?;
             let too_costly = |exceeded| ApiError::from(exceeded).param("previous_response_id");
             earlier.into_conversation(budget).map_err(too_costly)?
@@ -149,7 +149,7 @@ impl ResponseDocuments {
 /// The item that a reference names, from the response that the gateway created it for. The ids of such items contain the id of
 /// their response. `read`: the items read so far, by response id.
 pub(crate) fn referenced(
-    app: &App,
+    storage: &Storage,
     call: &Call,
     id: &str,
     read: &mut HashMap<String, HashMap<String, Value>>,
@@ -159,7 +159,7 @@ pub(crate) fn referenced(
         if read.len() >= MAX_REFERENCED_RESPONSES {
             return None;
         }
-        let documents = look_up(app, call, &format!("resp_{response}"))?.documents?;
+        let documents = look_up(storage, call, &format!("resp_{response}"))?.documents?;
         let ResponseMembers { output } = serde_json::from_slice(&documents.response).ok()?;
         let by_id = |item: Value| Some((item["id"].as_str()?.to_owned(), item));
         read.insert(response.to_owned(), output.into_iter().filter_map(by_id).collect());
@@ -200,29 +200,29 @@ fn as_kept(mut item: Value, seen: &mut HashSet<String>) -> Value {
 }
 
 /// Looks up a response of the caller.
-fn look_up(app: &App, call: &Call, id: &str) -> Option<ResponseRecord> {
-    app.storage.history.get(call.caller.id(), id)
+fn look_up(storage: &Storage, call: &Call, id: &str) -> Option<ResponseRecord> {
+    storage.history.get(call.caller.id(), id)
 }
 
 /// The response that a request continues. Errors: the caller has none with this id.
-pub(crate) fn previous(app: &App, call: &Call, id: &str) -> Result<ResponseRecord, ApiError> {
-    look_up(app, call, id).ok_or_else(|| unread(app).unwrap_or_else(|| previous_not_found(NOT_KEPT)))
+pub(crate) fn previous(storage: &Storage, call: &Call, id: &str) -> Result<ResponseRecord, ApiError> {
+    look_up(storage, call, id).ok_or_else(|| unread(storage).unwrap_or_else(|| previous_not_found(NOT_KEPT)))
 }
 
 /// Loads what the store knows of a response of the caller. Errors: the store doesn't answer.
-pub(crate) async fn seek(app: &App, call: &Call, id: &str) -> Result<(), ApiError> {
-    let sought = app.storage.history_keeper.seek(call.caller.id(), id).await;
-    sought.map_err(|StoreUnavailable| unread(app).unwrap_or_else(not_loaded))
+pub(crate) async fn seek(storage: &Storage, call: &Call, id: &str) -> Result<(), ApiError> {
+    let sought = storage.history_keeper.seek(call.caller.id(), id).await;
+    sought.map_err(|StoreUnavailable| unread(storage).unwrap_or_else(not_loaded))
 }
 
 /// The response that an operation is about.
-pub(crate) fn found(app: &App, call: &Call) -> Result<ResponseRecord, ApiError> {
-    look_up(app, call, call.path("response_id")).ok_or_else(|| unread(app).unwrap_or_else(not_found))
+pub(crate) fn found(storage: &Storage, call: &Call) -> Result<ResponseRecord, ApiError> {
+    look_up(storage, call, call.path("response_id")).ok_or_else(|| unread(storage).unwrap_or_else(not_found))
 }
 
 /// The error while the stored responses aren't known yet.
-fn unread(app: &App) -> Option<ApiError> {
-    (!app.storage.history.is_complete()).then(not_loaded)
+fn unread(storage: &Storage) -> Option<ApiError> {
+    (!storage.history.is_complete()).then(not_loaded)
 }
 
 fn not_loaded() -> ApiError {
@@ -230,8 +230,8 @@ fn not_loaded() -> ApiError {
     ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(1)
 }
 
-fn copy(app: &App, call: &Call) -> Result<ResponseDocuments, ApiError> {
-    found(app, call)?.documents.ok_or_else(not_found)
+fn copy(storage: &Storage, call: &Call) -> Result<ResponseDocuments, ApiError> {
+    found(storage, call)?.documents.ok_or_else(not_found)
 }
 
 pub(crate) fn not_found() -> ApiError {
@@ -239,29 +239,33 @@ pub(crate) fn not_found() -> ApiError {
 }
 
 /// `GET /v1/responses/{response_id}`.
-pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
-    Ok(json_bytes(copy(app, call)?.response))
+pub(crate) fn retrieve(storage: &Storage, call: &Call) -> Result<Response, ApiError> {
+    Ok(json_bytes(copy(storage, call)?.response))
 }
 
 /// Deletes a response of the caller. Returns whether it existed. Errors: it is deleted here, but the store didn't confirm in
 /// time.
-pub(crate) async fn forget(app: &App, call: &Call) -> Result<bool, ApiError> {
-    let was_there = app.storage.history.remove(call.caller.id(), call.path("response_id"));
-    if app.storage.history_keeper.written().await { Ok(was_there) } else { Err(not_loaded()) }
+pub(crate) async fn forget(storage: &Storage, call: &Call) -> Result<bool, ApiError> {
+    let was_there = storage.history.remove(call.caller.id(), call.path("response_id"));
+    if storage.history_keeper.written().await { Ok(was_there) } else { Err(not_loaded()) }
 }
 
 /// `DELETE /v1/responses/{response_id}`.
-pub(crate) async fn delete(app: &App, call: &Call) -> Result<Response, ApiError> {
+pub(crate) async fn delete(storage: &Storage, call: &Call) -> Result<Response, ApiError> {
     let id = call.path("response_id");
-    if !forget(app, call).await? {
+    if !forget(storage, call).await? {
         return Err(not_found());
     }
     Ok(json_response(&json!({ "id": id, "object": "response", "deleted": true })))
 }
 
 /// `GET /v1/responses/{response_id}/input_items`: a page of them.
-pub(crate) fn list_input_items(app: &App, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
-    let mut items = copy(app, call)?.into_items(budget)?;
+pub(crate) fn list_input_items(
+    storage: &Storage,
+    call: &Call,
+    budget: &Budget,
+) -> Result<Response, ApiError> {
+    let mut items = copy(storage, call)?.into_items(budget)?;
     if call.parameter("order") == "desc" {
         items.reverse();
     }

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gatewright::redact::Redactor;
+use gatewright_config::{Kind, RequestSetting, UpstreamConfig};
 use gatewright_connect::Pool;
 use gatewright_protocol::Action;
 use http::{HeaderName, HeaderValue, StatusCode, Uri};
@@ -35,7 +36,6 @@ use self::escaping::SEGMENT;
 use self::key_place::AttachedKey;
 use self::keys::UpstreamKeys;
 use self::request::Targets;
-use gatewright_config::{Kind, RequestSetting, UpstreamConfig};
 
 /// Header with the name of an error, where the request is signed for AWS.
 const ERROR_TYPE: HeaderName = HeaderName::from_static("x-amzn-errortype");

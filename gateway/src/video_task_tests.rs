@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use gatewright_config::Config;
 use gatewright_protocol::json::text;
 use gatewright_store::NewKey;
 use http_body_util::BodyExt as _;
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::server::Embedded;
 use crate::wire::Response;
-use gatewright_config::Config;
 
 async fn send(gateway: &Embedded, request: http::request::Builder, body: &str) -> Response {
     let request = request

@@ -8,6 +8,7 @@ use futures_util::FutureExt as _;
 use gatewright::ErrorCode;
 use gatewright::limits::Rules;
 use gatewright::redact::Redactor;
+use gatewright_config::ModelKind;
 use gatewright_protocol::conversation::Usage;
 use gatewright_protocol::json::text;
 use gatewright_protocol::{VideoDimensions, VideoStage};
@@ -35,7 +36,6 @@ use crate::tasks::{LeaseGuard, VideoInProgress};
 use crate::usage::Charge;
 use crate::webhooks::notice;
 use crate::wire::{ApiError, Call, Response, json_response};
-use gatewright_config::ModelKind;
 
 /// `POST /v1/videos/generations`: returns the task, always as `processing` (sections 3 and 4).
 pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiError> {

@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use super::compaction::{CompactionTrigger, ask_for_summary};
 use super::frames::{Fields, Frames};
-use crate::app::App;
+use crate::app::Storage;
 use crate::compaction;
 use crate::routing::{Plan, UpstreamAttempt};
-use crate::storage::{MAX_RESPONSE_BYTES, ResponseRecord};
+use crate::storage::{History, MAX_RESPONSE_BYTES, ResponseRecord};
 use crate::stored_responses::{self, InputItems, StoredConversation};
 use crate::wire::{ApiError, Call};
 use gatewright_protocol::lazy_json::{members, string};
@@ -28,7 +28,7 @@ const ELSEWHERE: &str =
 /// Stores the response to a request once it is complete.
 #[derive(Clone)]
 pub(super) struct ResponseRecorder {
-    app: Arc<App>,
+    history: Arc<History>,
     owner: Arc<str>,
     /// None if there is no copy of the previous response, or this one can't be copied.
     items: Option<InputItems>,
@@ -78,8 +78,8 @@ pub(super) fn pin_to_upstream(previous: &ResponseRecord, plan: &mut Plan) -> Res
 
 /// Resolves a validated request to its whole conversation. Errors: the caller has no such response; items don't match; there is
 /// nothing to compact.
-pub(super) fn whole(app: &Arc<App>, call: &Call, request: &Value) -> Result<FullConversation, ApiError> {
-    let resolved = resolved(app, call, request)?;
+pub(super) fn whole(storage: &Storage, call: &Call, request: &Value) -> Result<FullConversation, ApiError> {
+    let resolved = resolved(storage, call, request)?;
     let request = resolved.as_ref().unwrap_or(request);
     let compacts = CompactionTrigger::of(call, request);
     let is_stored = is_stored(request) && compacts != Some(CompactionTrigger::Operation);
@@ -89,7 +89,7 @@ pub(super) fn whole(app: &Arc<App>, call: &Call, request: &Value) -> Result<Full
     if !is_stored && !changes {
         return Ok(FullConversation::of(whole));
     }
-    let StoredConversation { items, earlier } = conversation(app, call, request, compacts)?;
+    let StoredConversation { items, earlier } = conversation(storage, call, request, compacts)?;
     let mut origin = None;
     if changes {
         let mut all = expanded(&items, earlier);
@@ -101,13 +101,13 @@ pub(super) fn whole(app: &Arc<App>, call: &Call, request: &Value) -> Result<Full
         whole["previous_response_id"] = Value::Null;
         origin = Some(ItemSources { sources, is_text: request["input"].is_string() });
     }
-    let recorder = is_stored.then(|| ResponseRecorder::new(app, call, Some(items)));
+    let recorder = is_stored.then(|| ResponseRecorder::new(storage, call, Some(items)));
     Ok(FullConversation { request: whole, recorder, origin, compacts })
 }
 
 /// Replaces item references with the items, for an upstream that has none of them. `None`: there are no references. Errors: the
 /// gateway has no such item.
-fn resolved(app: &App, call: &Call, request: &Value) -> Result<Option<Value>, ApiError> {
+fn resolved(storage: &Storage, call: &Call, request: &Value) -> Result<Option<Value>, ApiError> {
     let is_reference = |item: &Value| item["type"] == "item_reference";
     if !list(&request["input"]).any(is_reference) {
         return Ok(None);
@@ -118,7 +118,7 @@ fn resolved(app: &App, call: &Call, request: &Value) -> Result<Option<Value>, Ap
         if !is_reference(item) {
             continue;
         }
-        let found = stored_responses::referenced(app, call, text(&item["id"]), &mut read);
+        let found = stored_responses::referenced(storage, call, text(&item["id"]), &mut read);
         *item = found.ok_or_else(|| {
             let id = limits::brief(format_args!("{:?}", text(&item["id"])));
             let message = format!(
@@ -133,7 +133,7 @@ fn resolved(app: &App, call: &Call, request: &Value) -> Result<Option<Value>, Ap
 /// What a validated request needs besides its bytes. `previous_is_there`: the upstream stores the previous response. Errors: the
 /// caller has no such response; items don't match.
 pub(super) fn relayed(
-    app: &Arc<App>,
+    storage: &Storage,
     call: &Call,
     mut request: Value,
     previous_is_there: bool,
@@ -141,12 +141,12 @@ pub(super) fn relayed(
     let compacts = CompactionTrigger::of(call, &request);
     let is_stored = is_stored(&request) && compacts != Some(CompactionTrigger::Operation);
     let id = request["previous_response_id"].as_str();
-    let previous = id.map(|id| stored_responses::previous(app, call, id)).transpose()?;
+    let previous = id.map(|id| stored_responses::previous(storage, call, id)).transpose()?;
     let moves = previous.is_some() && !previous_is_there;
     // A copy of the whole requires a copy of the previous response.
     let continues_copy = previous.as_ref().is_some_and(|previous| previous.documents.is_some());
     let all = if moves || is_stored && continues_copy {
-        Some(conversation(app, call, &request, compacts)?)
+        Some(conversation(storage, call, &request, compacts)?)
     } else {
         None
     };
@@ -159,8 +159,10 @@ pub(super) fn relayed(
         Some(all) => Some(all.items),
         None => previous.is_none().then(|| stored_responses::items_of(request["input"].take())),
     };
-    let recorder =
-        || ResponseRecorder { in_background, ..ResponseRecorder::new(app, call, items.filter(|_| is_all)) };
+    let recorder = || ResponseRecorder {
+        in_background,
+        ..ResponseRecorder::new(storage, call, items.filter(|_| is_all))
+    };
     Ok(PassthroughBody { body, recorder: is_stored.then(recorder) })
 }
 
@@ -188,14 +190,14 @@ fn expanded_body(mut request: Value) -> Bytes {
 
 /// All items of a request, previous ones first. A conversation to be compacted may have open calls.
 fn conversation(
-    app: &App,
+    storage: &Storage,
     call: &Call,
     request: &Value,
     compacts: Option<CompactionTrigger>,
 ) -> Result<StoredConversation, ApiError> {
     // A stored conversation is never longer than a request may be.
     let unlimited = Budget::of(usize::MAX, usize::MAX);
-    let conversation = stored_responses::conversation(app, call, request, &unlimited)?;
+    let conversation = stored_responses::conversation(storage, call, request, &unlimited)?;
     if conversation.earlier > 0 && compacts.is_none() {
         let unmatched = limits::unmatched_calls(&conversation.items, conversation.earlier);
         if !unmatched.is_empty() {
@@ -280,10 +282,10 @@ impl ItemSources {
 }
 
 impl ResponseRecorder {
-    fn new(app: &Arc<App>, call: &Call, items: Option<Vec<Value>>) -> Self {
-        let (app, owner) = (Arc::clone(app), Arc::clone(call.caller.id()));
+    fn new(storage: &Storage, call: &Call, items: Option<Vec<Value>>) -> Self {
+        let (history, owner) = (Arc::clone(&storage.history), Arc::clone(call.caller.id()));
         let items = items.map(InputItems::new).filter(|items| !items.are_too_long());
-        Self { app, owner, items, holder: None, in_background: false }
+        Self { history, owner, items, holder: None, in_background: false }
     }
 
     /// For a response that an upstream stores as well.
@@ -306,7 +308,7 @@ impl ResponseRecorder {
             (response["id"].as_str(), self.items.clone(), stored_responses::is_readable(&text))
         {
             let documents = items.answered_by(&text);
-            self.app.storage.history.keep(&self.owner, id.to_owned(), Some(documents), None);
+            self.history.keep(&self.owner, id.to_owned(), Some(documents), None);
         }
     }
 
@@ -348,7 +350,7 @@ impl ResponseRecorder {
         let items = self.items.clone().filter(|_| is_copied);
         let documents = items.map(|items| items.answered_by(response));
         let holder = self.holder.clone().filter(|_| is_held);
-        self.app.storage.history.keep(&self.owner, id.into_owned(), documents, holder);
+        self.history.keep(&self.owner, id.into_owned(), documents, holder);
     }
 }
 

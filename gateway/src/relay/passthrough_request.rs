@@ -33,7 +33,7 @@ impl RequestContext {
                     return call.checked_body_by(own_models()).map(|_| PassthroughBody::default());
                 }
                 let request = call.checked_prompt_by(own_models())?;
-                conversation_state::relayed(&app, call, request, is_there)
+                conversation_state::relayed(&app.storage, call, request, is_there)
             };
             let PassthroughBody { body, recorder } = self.unless_long(check).await?;
             let charge = |body| charged(&self.app, &self.call, body, &self.call.body);

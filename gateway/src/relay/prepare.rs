@@ -253,7 +253,7 @@ impl RequestContext {
             let mut request = call.checked_body_by(own_models())?;
             // Only responses answers echo the request, and never its input.
             let (mut whole, request) = if from.binding().stores_responses {
-                let whole = conversation_state::whole(&app, call, &request)?;
+                let whole = conversation_state::whole(&app.storage, call, &request)?;
                 request["input"].take();
                 (whole, request)
             } else {

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use gatewright_config::Capabilities;
 use gatewright_protocol::RequestMembers;
 use gatewright_protocol::conversation::Protocol;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use gatewright_config::Capabilities;
 use gatewright_protocol::lazy_json::{self, members, spliced};
 
 /// The request members that routing and relaying read.

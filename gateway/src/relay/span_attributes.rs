@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use gatewright_config::ModelKind;
 use gatewright_protocol::RequestMembers;
 use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::lazy_json::members;
@@ -16,7 +17,6 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::observe::provider_name;
 use crate::routing::{Destination, ModelRoute};
-use gatewright_config::ModelKind;
 
 /// Maximum size of a request whose parameters are read, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;

@@ -37,8 +37,8 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: StoredAction) -> 
         let message = "a stored response cannot be streamed; omit stream";
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
     }
-    stored_responses::seek(app, &call, call.path("response_id")).await?;
-    let known = stored_responses::found(app, &call)?;
+    stored_responses::seek(&app.storage, &call, call.path("response_id")).await?;
+    let known = stored_responses::found(&app.storage, &call)?;
     let Some(holder) = known.holder else { return own(app, call, action).await };
     let has_copy = known.documents.is_some();
     let request = ask(app, &call, action, &holder, has_copy);
@@ -51,10 +51,12 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: StoredAction) -> 
     };
     match (action, answered) {
         (StoredAction::Delete, Ok(response)) => {
-            stored_responses::forget(app, &call).await?;
+            stored_responses::forget(&app.storage, &call).await?;
             Ok(response)
         }
-        (StoredAction::Delete, Err(ProxyFailure::Unknown)) => stored_responses::delete(app, &call).await,
+        (StoredAction::Delete, Err(ProxyFailure::Unknown)) => {
+            stored_responses::delete(&app.storage, &call).await
+        }
         // Not deleted here while a copy may remain there.
         (StoredAction::Delete, Err(ProxyFailure::Fault(error))) => Err(error),
         (_, Ok(response)) => Ok(response),
@@ -70,13 +72,13 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: StoredAction) -> 
 /// The answer from the gateway's copy.
 async fn own(app: &Arc<App>, call: Call, action: StoredAction) -> Result<Response, ApiError> {
     match action {
-        StoredAction::Retrieve => stored_responses::retrieve(app, &call),
-        StoredAction::Delete => stored_responses::delete(app, &call).await,
+        StoredAction::Retrieve => stored_responses::retrieve(&app.storage, &call),
+        StoredAction::Delete => stored_responses::delete(&app.storage, &call).await,
         StoredAction::InputItems => {
             let worker = Arc::clone(app);
             app.resources
                 .blocking_pool
-                .work(move |budget| stored_responses::list_input_items(&worker, &call, budget))
+                .work(move |budget| stored_responses::list_input_items(&worker.storage, &call, budget))
                 .await
         }
     }

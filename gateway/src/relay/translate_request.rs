@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gatewright::redact::Redactor;
 use gatewright::{ErrorCode, limits};
+use gatewright_config::Capabilities;
 use gatewright_protocol::conversation::{
     Conversation, JsonPointer, MediaSource, PartKind, Protocol, Role, Usage,
 };
@@ -25,7 +26,6 @@ use super::failure::AttemptFailure;
 use crate::bounds::memory_budget::Reservation;
 use crate::routing::ModelRoute;
 use crate::wire::{ApiError, Call};
-use gatewright_config::Capabilities;
 
 /// Lists what the upstream's protocol can't express.
 pub(crate) const DROPPED_HEADER: HeaderName = HeaderName::from_static("x-gatewright-dropped");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use bytes::Bytes;
 use gatewright::ErrorCode;
+use gatewright_config::Kind;
 use gatewright_protocol::conversation::{Protocol, Usage};
 use gatewright_protocol::{Action, Finished, Report, VideoDimensions, VideoForm};
 use http::{HeaderMap, HeaderValue, Uri, header};
@@ -25,7 +26,6 @@ use crate::upstream::{LookUp, NoAnswer, Request};
 use crate::usage::Charge;
 use crate::webhooks::Fetcher;
 use crate::wire::{ApiError, Call};
-use gatewright_config::Kind;
 
 /// Maximum size of an upstream's report on a video.
 const MAX_REPORT_BYTES: usize = 1024 * 1024;

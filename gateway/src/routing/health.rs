@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use gatewright_config::Kind;
 use serde::Serialize;
 
 use super::breaker::Condition;
 use super::{Provider, Routes};
-use gatewright_config::Kind;
 
 /// The current state of an upstream.
 #[derive(Debug, Serialize)]

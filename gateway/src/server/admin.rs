@@ -20,7 +20,7 @@ use super::body::read_body;
 use super::route_match::{Match, match_route_of, methods_of};
 use super::shared_config;
 use crate::access::RegistryError;
-use crate::app::App;
+use crate::app::{Access, App};
 use crate::generated::admin::routes::{ROUTES, Service, dispatch};
 use crate::offers;
 use crate::shared::Shared;
@@ -30,9 +30,9 @@ use crate::wire::{ApiError, OperatorCall, Response, json_response};
 const PREFIX: &str = "/admin";
 
 /// Whether a path belongs to the operator API.
-pub(super) fn serves(app: &App, path: &str) -> bool {
+pub(super) fn serves(access: &Access, path: &str) -> bool {
     let rest = path.strip_prefix(PREFIX);
-    app.access.authenticator.has_admin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    access.authenticator.has_admin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Answers an operator's request.
@@ -80,7 +80,7 @@ impl Service for Arc<App> {
 
     async fn create_key(&self, call: OperatorCall) -> Result<Response, ApiError> {
         let issued = self.registry.create(call.document()?).await?;
-        refresh(self).await;
+        refresh(&self.access).await;
         Ok(created(&issued))
     }
 
@@ -90,20 +90,20 @@ impl Service for Arc<App> {
 
     async fn update_key(&self, call: OperatorCall) -> Result<Response, ApiError> {
         let key = self.registry.update(call.path("key"), call.document()?).await?;
-        refresh(self).await;
+        refresh(&self.access).await;
         Ok(json_response(&key))
     }
 
     async fn revoke_key(&self, call: OperatorCall) -> Result<Response, ApiError> {
         let key = self.registry.revoke(call.path("key")).await?;
-        refresh(self).await;
+        refresh(&self.access).await;
         Ok(json_response(&key))
     }
 
     async fn rotate_key(&self, call: OperatorCall) -> Result<Response, ApiError> {
         let rotation = if call.body.is_empty() { Rotation::default() } else { call.document()? };
         let issued = self.registry.rotate(call.path("key"), rotation).await?;
-        refresh(self).await;
+        refresh(&self.access).await;
         Ok(json_response(&issued))
     }
 
@@ -208,8 +208,8 @@ fn created(document: &impl Serialize) -> Response {
 
 /// Makes a change effective in this gateway before it is confirmed. If the store doesn't answer now, the change
 /// takes effect when it does.
-async fn refresh(app: &App) {
-    if let Err(error) = app.access.authenticator.refresh().await {
+async fn refresh(access: &Access) {
+    if let Err(error) = access.authenticator.refresh().await {
         tracing::warn!("{error}: a change to a key has not taken effect yet");
     }
 }

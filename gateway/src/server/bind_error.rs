@@ -1,9 +1,10 @@
 //! Errors when starting a gateway.
 
+use gatewright_config::TlsError;
+
 use crate::access::InvalidData;
 use crate::counters::InvalidCountersUrl;
 use crate::routing::InvalidRoutes;
-use gatewright_config::TlsError;
 
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]

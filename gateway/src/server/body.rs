@@ -6,6 +6,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright::redact::Redactor;
+use gatewright_config::Config;
 use http::{HeaderMap, HeaderValue, header};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -15,7 +16,6 @@ use crate::bounds::gathering::Gathering;
 use crate::bounds::memory_budget::{Reservation, ReservationError};
 use crate::relay::AttemptFailure;
 use crate::wire::{ApiError, content_coding};
-use gatewright_config::Config;
 
 /// How long a response waits for the rest of an unread body. Clients usually send it right after the head.
 const REST: Duration = Duration::from_millis(200);

@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use gatewright_config::Config;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 #[cfg(target_os = "linux")]
 use tokio::net::TcpSocket;
 use tokio::net::TcpStream;
 
 use super::Gateway;
-use gatewright_config::Config;
 
 /// Long enough for a busy machine; no passing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -18,6 +18,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use gatewright::redact::Redactor;
 use gatewright::{ErrorCode, catalog};
+use gatewright_config::{ModelKind, TargetConfig, TokenPrice};
 use gatewright_console::File;
 use gatewright_simulator::MAX_ANSWER_TOKENS;
 use gatewright_store::{ADMIN_KEY, Scopes};
@@ -35,7 +36,6 @@ use crate::models::text_protocols;
 use crate::relay::AttemptFailure;
 use crate::routing::ModelRoute;
 use crate::wire::{ApiError, Response, held_json, json_response};
-use gatewright_config::{ModelKind, TargetConfig, TokenPrice};
 
 /// Path of the page's files and requests.
 const PREFIX: &str = "/console/";
@@ -68,7 +68,7 @@ pub(super) async fn answer(app: &App, mut head: Parts, body: &mut Body) -> Resul
             return session(app, &mut head.headers);
         }
         Some("session") => READ,
-        Some("sign-in") if head.method == Method::POST => return sign_in(app, &head.headers),
+        Some("sign-in") if head.method == Method::POST => return sign_in(&app.sign_in, &head.headers),
         Some("report" | "sign-in") => "POST, OPTIONS",
         Some(name) => match gatewright_console::file(name).filter(|_| name.starts_with("assets/")) {
             Some(file) if is_read(&head.method) => return Ok(asset(file, &head.headers)),
@@ -176,10 +176,10 @@ fn session(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
 }
 
 /// The keys for a one-time code.
-fn sign_in(app: &App, headers: &HeaderMap) -> Result<Response, ApiError> {
+fn sign_in(sign_in: &SignIn, headers: &HeaderMap) -> Result<Response, ApiError> {
     let header = headers.get(header::AUTHORIZATION).map_or(&b""[..], HeaderValue::as_bytes);
     let code = header.strip_prefix(b"Bearer ").unwrap_or_default();
-    let keys = app.sign_in.exchange(code).ok_or_else(|| {
+    let keys = sign_in.exchange(code).ok_or_else(|| {
         let message =
             "the code to sign in with is wrong, was used already, or has expired: sign in with a key";
         ApiError::new(&ErrorCode::INVALID_API_KEY, message)

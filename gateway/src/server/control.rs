@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use gatewright_config::{Config, Kind};
+
 use super::bind_error::BindError;
 use super::tls::Certificate;
 use crate::app::{App, RejectedConfig};
-use gatewright_config::{Config, Kind};
 
 /// Changes the configuration of a running gateway.
 #[derive(Clone)]

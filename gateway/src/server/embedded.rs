@@ -7,6 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use gatewright::webhook::Secret;
+use gatewright_config::{Config, is_origin};
 use tower::ServiceExt as _;
 
 use super::bind_error::BindError;
@@ -20,7 +21,6 @@ use crate::app::App;
 use crate::counters::SharedCounters;
 use crate::media;
 use crate::wire::Response;
-use gatewright_config::{Config, is_origin};
 
 /// A gateway without a socket, for programs that call it in their own process.
 #[derive(Clone)]

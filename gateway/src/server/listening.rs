@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
+use gatewright_config::{Config, is_listen_address};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::bind_error::BindError;
-use gatewright_config::{Config, is_listen_address};
 
 /// One socket.
 struct Listener {

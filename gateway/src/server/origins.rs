@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gatewright::operations;
+use gatewright_config::is_origin;
 use http::{HeaderValue, Method, header};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
@@ -12,7 +13,6 @@ use super::request_id::REQUEST_ID;
 use crate::relay::{DROPPED_HEADER, ESTIMATED_HEADER, SIMULATED_HEADER, UPSTREAM_HEADER};
 use crate::storage::REPLAYED_HEADER;
 use crate::wire::SHOULD_RETRY;
-use gatewright_config::is_origin;
 
 /// How long a browser may cache a preflight response.
 const PREFLIGHT_LIFETIME: Duration = Duration::from_hours(1);

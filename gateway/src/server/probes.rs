@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use gatewright::ErrorCode;
 use gatewright::operations::ErrorStyle;
+use gatewright_config::Config;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +21,6 @@ use super::listening::Listeners;
 use super::{ACCEPT_PAUSE, operator};
 use crate::app::App;
 use crate::wire::{ApiError, Response};
-use gatewright_config::Config;
 
 /// Maximum number of probe connections; beyond it, the connection that has been silent the longest is closed.
 const MAX_PROBE_CONNECTIONS: usize = 64;

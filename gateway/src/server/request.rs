@@ -154,7 +154,7 @@ async fn respond(
     if let Some(name) = head.uri.path().strip_prefix(PREFIX) {
         return Box::pin(file(&app.storage.files, &head, name, &query)).await;
     }
-    if admin::serves(app, head.uri.path()) {
+    if admin::serves(&app.access, head.uri.path()) {
         return Box::pin(admin::answer(app, head, query, body)).await;
     }
     if let Some(answered) = operator::answer(app, &mut head) {

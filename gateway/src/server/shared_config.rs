@@ -3,13 +3,13 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use gatewright_config::offered;
 use gatewright_store::{StoreError, StoredRevision};
 use gatewright_system::supervise;
 
 use super::bind_error::BindError;
 use crate::app::App;
 use crate::shared::Shared;
-use gatewright_config::offered;
 
 /// How often the store is polled for the newest revision, if it doesn't notify of changes.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -1,12 +1,12 @@
 //! The revisions of the configuration that gateways share, for operators.
 
+use gatewright_config::Sharing;
 use gatewright_store::{InvalidMember, MAX_REVISIONS, NewConfig, StoredRevision, null_is_default};
 use gatewright_system::clock::unix_seconds;
 use serde::{Deserialize, Serialize};
 
 use super::judge;
 use crate::access::{Registry, RegistryError};
-use gatewright_config::Sharing;
 
 /// Maximum length of the name of a change's author, in characters.
 const MAX_NAME_CHARS: usize = 100;

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use gatewright::redact::ChangingSecrets;
+use gatewright_config::KeySource;
 use gatewright_system::supervise;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
@@ -26,7 +27,6 @@ use tokio::time::Instant;
 use self::no_key::{MAX_TIME, NoKey};
 use self::source::Fetched;
 use super::key_place::{AttachedKey, KeyPosition};
-use gatewright_config::KeySource;
 
 /// Longest pause before the next fetch after the upstream has rejected the key, or after one failure.
 const MAX_PAUSE: Duration = Duration::from_secs(5);

@@ -4,12 +4,12 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use gatewright_config::{self, MODEL_PLACEHOLDER, Paths};
 use http::{HeaderMap, HeaderName};
 use percent_encoding::{AsciiSet, utf8_percent_encode};
 use serde_json::Value;
 
 use super::escaping::SEGMENT;
-use gatewright_config::{self, MODEL_PLACEHOLDER, Paths};
 use gatewright_protocol::lazy_json::{members, place, spliced};
 use gatewright_protocol::{Action, PlainAction};
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use gatewright_config::{KeyPlace, KeySource, UpstreamConfig};
 use http::{HeaderName, HeaderValue, header};
 use percent_encoding::utf8_percent_encode;
 
 use super::escaping::SEGMENT;
 use super::signing::RequestSigner;
-use gatewright_config::{KeyPlace, KeySource, UpstreamConfig};
 
 /// A key as a request contains it.
 #[derive(Clone)]

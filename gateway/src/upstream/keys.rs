@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use gatewright::redact::ChangingSecrets;
+use gatewright_config::{KeySource, UpstreamConfig};
 use ring::digest::{SHA256, digest};
 use tokio::time::Instant;
 
 use super::NoAnswer;
 use super::credential::UpstreamCredential;
 use super::key_place::{AttachedKey, KeyPosition};
-use gatewright_config::{KeySource, UpstreamConfig};
 
 /// The keys of an upstream.
 pub(super) enum UpstreamKeys {

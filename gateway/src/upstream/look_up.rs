@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use gatewright_config::Kind;
 use gatewright_protocol::Action;
 use http::uri::Authority;
 use http::{HeaderValue, Uri, header};
@@ -11,7 +12,6 @@ use percent_encoding::utf8_percent_encode;
 use super::Endpoint;
 use super::escaping::SEGMENT;
 use super::request::{introduce, videos};
-use gatewright_config::Kind;
 
 /// Maximum time to the response head. Lookups involve no work.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);

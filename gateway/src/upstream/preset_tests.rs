@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use gatewright_config::{ApplicationDefault, KeySource, Kind, ModelKind, Preset, presets, read_text};
 use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::{Action, PlainAction};
 use http::HeaderMap;
@@ -11,7 +12,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{Endpoint, LookUp, Request, StoredAction, StoredResponseRequest};
-use gatewright_config::{ApplicationDefault, KeySource, Kind, ModelKind, Preset, presets, read_text};
 
 /// The head lines of each request, lowercase except for the first.
 type Heads = Arc<Mutex<Vec<Vec<String>>>>;

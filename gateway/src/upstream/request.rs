@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use gatewright_config::{Kind, Paths, UpstreamConfig};
 use gatewright_protocol::conversation::Protocol;
 use gatewright_protocol::{Action, ModelListQuery};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
@@ -15,7 +16,6 @@ use uuid::Uuid;
 use super::escaping::SEGMENT;
 use super::key_place::AttachedKey;
 use super::{Endpoint, extend_query};
-use gatewright_config::{Kind, Paths, UpstreamConfig};
 
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("gatewright/", env!("CARGO_PKG_VERSION")));
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

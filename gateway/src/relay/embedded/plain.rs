@@ -1,6 +1,7 @@
 //! Rankings and verdicts of the simulator.
 
 use gatewright::limits::{Rules, integer};
+use gatewright_config::ModelKind;
 use gatewright_protocol::json::{list, text};
 use gatewright_simulator::budget::{Budget, BudgetExceeded};
 use gatewright_simulator::moderation::{Verdict, verdict};
@@ -10,7 +11,6 @@ use serde_json::{Map, Value, json};
 
 use crate::models;
 use crate::wire::{ApiError, Call, Response, json_response};
-use gatewright_config::ModelKind;
 
 /// Bytes of a result beside its document.
 const RESULT: usize = 64;

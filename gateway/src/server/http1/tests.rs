@@ -4,13 +4,13 @@ use axum::body::Body;
 use axum::extract::Request;
 use bytes::Bytes;
 use futures_util::stream;
+use gatewright_config::Config;
 use http_body_util::BodyExt as _;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;
 use crate::wire::PIECE;
-use gatewright_config::Config;
 
 /// A piece that is not copied.
 const LONG: &[u8] = &[b'x'; 20_000];

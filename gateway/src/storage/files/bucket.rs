@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use gatewright_config::Bucket;
 use gatewright_system::crash;
 use http::Method;
 use http_body_util::{BodyExt as _, Limited};
@@ -15,8 +16,6 @@ use object_store::client::{
 };
 use object_store::prefix::PrefixStore;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
-
-use gatewright_config::Bucket;
 
 /// Maximum time to connect, and maximum silence in a response.
 const TIMEOUT: Duration = Duration::from_secs(20);

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt as _, TryStreamExt as _};
+use gatewright_config::Bucket;
 use gatewright_store::FileName;
 use gatewright_system::crash;
 use gatewright_system::disk::{private_folder, sync_folder};
@@ -21,7 +22,6 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _};
 
 use super::failure::FileError;
-use gatewright_config::Bucket;
 
 /// A larger file is written in parts of this size, in bytes; one part is in memory while it arrives.
 pub(crate) const PART_BYTES: usize = 5 * 1024 * 1024;

@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 use aws_credential_types::Credentials;
 use bytes::Bytes;
 use gatewright::visible::visible;
+use gatewright_config::{SigV4Credentials, check_credentials_url};
 use reqsign_aws_core::{
     Credential, ECSCredentialProvider, EnvCredentialProvider, IMDSv2CredentialProvider,
     ProcessCredentialProvider, ProfileCredentialProvider,
@@ -29,7 +30,6 @@ use self::web_identity::WebIdentity;
 use super::no_key::NoKey;
 use super::{command, file, token_request};
 use crate::upstream::signing::RequestSigner;
-use gatewright_config::{SigV4Credentials, check_credentials_url};
 
 /// Maximum size of a file, in bytes.
 const MAX_FILE_BYTES: usize = 256 * 1024;

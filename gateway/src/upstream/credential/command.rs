@@ -4,12 +4,12 @@ use std::path::Path;
 use std::process::Stdio;
 
 #[cfg(unix)]
+use gatewright_config::KeyCommand;
 use process_wrap::tokio::ProcessGroup;
 use process_wrap::tokio::{CommandWrap, KillOnDrop};
 use tokio::io::AsyncReadExt as _;
 
 use super::no_key::{MAX_KEY_BYTES, MAX_TIME, NoKey, key_in};
-use gatewright_config::KeyCommand;
 
 /// The key that the program prints.
 pub(super) async fn run(command: &KeyCommand) -> Result<String, NoKey> {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use bytes::Bytes;
+use gatewright_config::ApplicationDefault;
 use gatewright_system::clock::unix_seconds;
 use http::{HeaderName, HeaderValue, Request};
 use serde_json::Value;
@@ -12,7 +13,6 @@ use super::assertion::{self, Claims};
 use super::file;
 use super::no_key::NoKey;
 use super::token_request::{self, Token};
-use gatewright_config::ApplicationDefault;
 
 /// Maximum size of a file with credentials, in bytes.
 const MAX_FILE_BYTES: usize = 64 * 1024;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gatewright_config::{ClientCredentials, KeySource};
+
 use super::aws_credentials::{self, Found};
 use super::no_key::NoKey;
 use super::token_request::{self, Token};
 use super::{command, default_credentials, file};
 use crate::upstream::key_place::{AttachedKey, KeyPosition};
-use gatewright_config::{ClientCredentials, KeySource};
 
 /// A key from a source.
 pub(super) struct Fetched {

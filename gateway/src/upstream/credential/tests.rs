@@ -1,10 +1,10 @@
 use std::fs;
 use std::path::Path;
 
+use gatewright_config::KeyCommand;
 use http::{HeaderName, HeaderValue};
 
 use super::*;
-use gatewright_config::KeyCommand;
 
 /// A program that prints the contents of a file, and logs each run to another one.
 fn command(folder: &Path, ttl: Duration) -> KeySource {

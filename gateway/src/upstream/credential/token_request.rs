@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use gatewright::redact::Redactor;
 use gatewright::visible::visible;
+use gatewright_config::check_token_url;
 use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Limited};
 use serde_json::Value;
@@ -12,7 +13,6 @@ use url::form_urlencoded;
 
 use super::no_key::{MAX_KEY_BYTES, MAX_TIME, NoKey, key_in};
 use crate::upstream::connections;
-use gatewright_config::check_token_url;
 
 /// Timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use gatewright_config::{ApplicationDefault, ClientCredentials, KeyFile, KeySource};
 use gatewright_system::clock::unix_seconds;
 use http::{HeaderName, HeaderValue};
 use ring::signature::{KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RsaKeyPair, UnparsedPublicKey};
@@ -24,7 +25,6 @@ use super::no_key::NoKey;
 use super::source::{self, Fetched};
 use super::tests::until;
 use super::{AttachedKey, KeyPosition, UpstreamCredential};
-use gatewright_config::{ApplicationDefault, ClientCredentials, KeyFile, KeySource};
 
 /// A key that is used only in these tests.
 const TEST_KEY: &str = include_str!("test_key.pem");

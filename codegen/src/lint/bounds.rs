@@ -88,12 +88,12 @@ mod tests {
 
     /// Member → its bounds in words: those that the source states, and ours.
     #[derive(Default)]
-    struct Found {
+    struct BoundsByMember {
         stated: BTreeMap<String, (Vec<String>, String)>,
         ours: BTreeMap<String, Vec<String>>,
     }
 
-    impl Found {
+    impl BoundsByMember {
         fn walk(&mut self, node: &Value, member: &str, source: &str) {
             let source = node.get("x-source").and_then(Value::as_str).unwrap_or(source);
             let is_marked = |keyword: &str| {
@@ -130,10 +130,10 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace")
     }
 
-    fn found(only_requests: bool) -> Found {
+    fn found(only_requests: bool) -> BoundsByMember {
         let sources = Sources::read(root()).expect("the specification can be read");
         let api = build(&sources).expect("it builds");
-        let mut found = Found::default();
+        let mut found = BoundsByMember::default();
         for (name, node) in sources.openapi.members("/components/schemas") {
             if !only_requests || api.schemas[name].in_request {
                 found.walk(node, name, "");

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The value of each secret of a configuration; no message may contain it.
 const CANARY: &str = "sk-canary-4f2a";
 /// Maximum length of all problems of a configuration, in bytes: about fifty problems.
-const MAX_SAID_BYTES: usize = 64 * 1024;
+const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a look-up")]
 fn variable(_: &str) -> Option<OsString> {

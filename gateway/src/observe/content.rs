@@ -20,11 +20,11 @@ pub(super) struct RecentContents {
     most: usize,
     /// How long.
     time: Duration,
-    entries: Mutex<VecDeque<KeptContent>>,
+    entries: Mutex<VecDeque<StoredContent>>,
 }
 
 #[derive(Debug)]
-struct KeptContent {
+struct StoredContent {
     id: String,
     since: Instant,
     content: Arc<Mutex<Content>>,
@@ -89,7 +89,7 @@ impl RecentContents {
         if entries.is_empty() {
             tokio::spawn(Self::expire(Arc::downgrade(this), this.time));
         }
-        entries.push_back(KeptContent { id: id.to_owned(), since: Instant::now(), content });
+        entries.push_back(StoredContent { id: id.to_owned(), since: Instant::now(), content });
         if entries.len() > this.most {
             entries.pop_front();
         }
@@ -123,7 +123,7 @@ impl RecentContents {
         Some(lock(&found.content).clone())
     }
 
-    fn entries(&self) -> MutexGuard<'_, VecDeque<KeptContent>> {
+    fn entries(&self) -> MutexGuard<'_, VecDeque<StoredContent>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -99,12 +99,12 @@ mod tests {
 
     static RUNNING: AtomicUsize = AtomicUsize::new(0);
     static MOST: AtomicUsize = AtomicUsize::new(0);
-    static BEGUN: AtomicUsize = AtomicUsize::new(0);
+    static STARTED: AtomicUsize = AtomicUsize::new(0);
 
     #[expect(clippy::unnecessary_wraps, reason = "the type of a look-up, which may fail")]
     fn slow(_: &str) -> io::Result<Vec<SocketAddr>> {
         assert_eq!(std::thread::current().name(), Some("gatewright-names"), "a thread of their own");
-        BEGUN.fetch_add(1, Ordering::SeqCst);
+        STARTED.fetch_add(1, Ordering::SeqCst);
         MOST.fetch_max(RUNNING.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(100));
         RUNNING.fetch_sub(1, Ordering::SeqCst);
@@ -150,6 +150,6 @@ mod tests {
             assert_eq!(lookup.await.expect("an address").count(), 1);
         }
         assert_eq!(MOST.load(Ordering::SeqCst), MAX_LOOK_UPS);
-        assert_eq!(BEGUN.load(Ordering::SeqCst), 2 * MAX_LOOK_UPS);
+        assert_eq!(STARTED.load(Ordering::SeqCst), 2 * MAX_LOOK_UPS);
     }
 }

@@ -19,7 +19,7 @@ const MARGIN: Duration = Duration::from_secs(10);
 /// Much longer than the video file takes, which is recorded when it is complete.
 const VIDEO_TIME: Duration = Duration::from_secs(6);
 /// Longer than the response to a change takes to arrive from the store.
-const TOLD: Duration = Duration::from_millis(500);
+const CONFIRMATION_TIME: Duration = Duration::from_millis(500);
 
 async fn count(store: &Postgres, what: &'static str) -> i64 {
     let mut connection = PgConnection::connect(&store.url()).await.expect("a connection");
@@ -66,7 +66,7 @@ async fn loses_the_store(way: Way) {
         assert!(started.elapsed() < VIDEO_TIME, "the file of the video is not recorded");
     }
     // The row appears before the node gets the confirmation; without it, the node would retry the recording.
-    tokio::time::sleep(TOLD).await;
+    tokio::time::sleep(CONFIRMATION_TIME).await;
     network.set(way);
     let cut = Instant::now();
     assert!(started.elapsed() < VIDEO_TIME, "the machine is too slow");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::answers::{SAID, calls};
+use super::answers::{ANSWER_TEXT, calls};
 use crate::callers::Protocol;
 use crate::support::Event;
 
@@ -21,7 +21,7 @@ pub(super) struct ParsedResponse {
 /// What every client should parse.
 pub(super) fn expected() -> ParsedResponse {
     let calls = calls().map(|(id, arguments)| (id.to_owned(), "weather".to_owned(), arguments));
-    ParsedResponse { text: SAID.to_owned(), calls: calls.into(), usage: (3, 2), is_end: true }
+    ParsedResponse { text: ANSWER_TEXT.to_owned(), calls: calls.into(), usage: (3, 2), is_end: true }
 }
 
 fn text(value: &Value) -> String {

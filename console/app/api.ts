@@ -17,7 +17,7 @@ export class Refused extends Error {
   }
 }
 
-export interface Asking {
+export interface RequestOptions {
   method?: string;
   /** Sent as JSON. */
   body?: unknown;
@@ -25,7 +25,7 @@ export interface Asking {
 }
 
 /** Sends a request. Throws `Refused` unless the response is a success. */
-export async function ask(key: string, path: string, options: Asking = {}): Promise<Response> {
+export async function ask(key: string, path: string, options: RequestOptions = {}): Promise<Response> {
   const headers: Record<string, string> = { authorization: `Bearer ${key}`, accept: "application/json" };
   if (options.body !== undefined) headers["content-type"] = "application/json";
   let response: Response;
@@ -48,7 +48,7 @@ export async function ask(key: string, path: string, options: Asking = {}): Prom
 }
 
 /** Like `ask`, for a JSON response. */
-export async function askJson<T>(key: string, path: string, options: Asking = {}): Promise<T> {
+export async function askJson<T>(key: string, path: string, options: RequestOptions = {}): Promise<T> {
   const response = await ask(key, path, options);
   return (await response.json()) as T;
 }

@@ -207,7 +207,7 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
         all_example(name, words),
         words.values.len(),
         words.values.iter().map(|word| format!("Self::{}", variants[word])).collect::<Vec<_>>().join(", "),
-        word_example(name, words, "name", &words.values)
+        method_example(name, words, "name", &words.values)
     );
     for word in &words.values {
         _ = writeln!(code, "            Self::{} => {word:?},", variants[word]);
@@ -217,7 +217,7 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
         _ = write!(
             code,
             "\n    /// What it means, in a sentence.\n{}    pub const fn meaning(self) -> &'static str {{\n        match self {{\n",
-            word_example(name, words, "meaning", &words.meanings)
+            method_example(name, words, "meaning", &words.meanings)
         );
         for (word, meaning) in words.values.iter().zip(&words.meanings) {
             _ = writeln!(code, "            Self::{} => {meaning:?},", variants[word]);
@@ -248,7 +248,7 @@ fn word_example(name: &str, words: &StringEnum) -> String {
 }
 
 /// An example that calls a method of the first word. results: what it returns for each word.
-fn word_example(name: &str, words: &StringEnum, method: &str, results: &[String]) -> String {
+fn method_example(name: &str, words: &StringEnum, method: &str, results: &[String]) -> String {
     let (Some(word), Some(result)) = (words.values.first(), results.first()) else { return String::new() };
     let code = format!(
         "use gatewright_report::{name};\n\nassert_eq!({name}::{}.{method}(), {result:?});\n",

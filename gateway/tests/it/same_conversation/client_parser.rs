@@ -39,82 +39,78 @@ fn usage(usage: &Value, read: &str, written: &str) -> (u64, u64) {
 
 /// A unary response, as its client parses it.
 pub(super) fn parse_response(client: Protocol, answer: &Value) -> ParsedResponse {
-    let mut parsed_response = ParsedResponse::default();
+    let mut response = ParsedResponse::default();
     let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
     match client {
         Protocol::Chat => {
             let choice = &answer["choices"][0];
-            parsed_response.text = text(&choice["message"]["content"]);
+            response.text = text(&choice["message"]["content"]);
             for call in items(&choice["message"]["tool_calls"]) {
                 let function = &call["function"];
                 let arguments = parsed(&text(&function["arguments"]));
-                parsed_response.calls.push((text(&call["id"]), text(&function["name"]), arguments));
+                response.calls.push((text(&call["id"]), text(&function["name"]), arguments));
             }
-            parsed_response.usage = usage(&answer["usage"], "prompt_tokens", "completion_tokens");
-            parsed_response.is_end = choice["finish_reason"] == "tool_calls";
+            response.usage = usage(&answer["usage"], "prompt_tokens", "completion_tokens");
+            response.is_end = choice["finish_reason"] == "tool_calls";
         }
         Protocol::Responses => {
             for item in items(&answer["output"]) {
                 if item["type"] == "message" {
-                    parsed_response.text += &text(&item["content"][0]["text"]);
+                    response.text += &text(&item["content"][0]["text"]);
                 } else {
                     let arguments = parsed(&text(&item["arguments"]));
-                    parsed_response.calls.push((text(&item["call_id"]), text(&item["name"]), arguments));
+                    response.calls.push((text(&item["call_id"]), text(&item["name"]), arguments));
                 }
             }
-            parsed_response.usage = usage(&answer["usage"], "input_tokens", "output_tokens");
-            parsed_response.is_end = answer["status"] == "completed";
+            response.usage = usage(&answer["usage"], "input_tokens", "output_tokens");
+            response.is_end = answer["status"] == "completed";
         }
         Protocol::Messages => {
             for block in items(&answer["content"]) {
                 if block["type"] == "text" {
-                    parsed_response.text += &text(&block["text"]);
+                    response.text += &text(&block["text"]);
                 } else {
-                    parsed_response.calls.push((
-                        text(&block["id"]),
-                        text(&block["name"]),
-                        block["input"].clone(),
-                    ));
+                    response.calls.push((text(&block["id"]), text(&block["name"]), block["input"].clone()));
                 }
             }
-            parsed_response.usage = usage(&answer["usage"], "input_tokens", "output_tokens");
-            parsed_response.is_end = answer["stop_reason"] == "tool_use";
+            response.usage = usage(&answer["usage"], "input_tokens", "output_tokens");
+            response.is_end = answer["stop_reason"] == "tool_use";
         }
-        Protocol::Native => take_candidate(&mut parsed_response, answer),
+        Protocol::Native => take_candidate(&mut response, answer),
     }
-    parsed_response
+    response
 }
 
 /// A document of the native protocol: a response, or a part of one.
-fn take_candidate(parsed_response: &mut ParsedResponse, document: &Value) {
+fn take_candidate(response: &mut ParsedResponse, document: &Value) {
     let candidate = &document["candidates"][0];
     for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
-        parsed_response.text += &text(&part["text"]);
+        response.text += &text(&part["text"]);
         let call = &part["functionCall"];
         if call.is_object() {
-            parsed_response.calls.push((text(&call["id"]), text(&call["name"]), call["args"].clone()));
+            response.calls.push((text(&call["id"]), text(&call["name"]), call["args"].clone()));
         }
     }
     if document["usageMetadata"].is_object() {
-        parsed_response.usage = usage(&document["usageMetadata"], "promptTokenCount", "candidatesTokenCount");
+        response.usage = usage(&document["usageMetadata"], "promptTokenCount", "candidatesTokenCount");
     }
-    parsed_response.is_end |= candidate["finishReason"] == "STOP";
+    response.is_end |= candidate["finishReason"] == "STOP";
 }
 
 /// A stream, as its client assembles it.
 pub(super) fn parse_stream(client: Protocol, events: &[Event]) -> ParsedResponse {
     let documents = events.iter().filter(|event| event.data != "[DONE]").map(Event::json);
-    let mut parsed_response = ParsedResponse::default();
+    let mut response = ParsedResponse::default();
     // Arguments arrive as text fragments.
     let mut arguments: Vec<String> = Vec::new();
     for document in documents {
         match client {
             Protocol::Chat => {
                 let choice = &document["choices"][0];
-                parsed_response.text += &text(&choice["delta"]["content"]);
+                response.text += &text(&choice["delta"]["content"]);
                 for call in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
                     if call["id"].is_string() {
-                        parsed_response.calls.push((
+                        response.calls.push((
                             text(&call["id"]),
                             text(&call["function"]["name"]),
                             Value::Null,
@@ -125,20 +121,20 @@ pub(super) fn parse_stream(client: Protocol, events: &[Event]) -> ParsedResponse
                     arguments[index] += &text(&call["function"]["arguments"]);
                 }
                 if document["usage"].is_object() {
-                    parsed_response.usage = usage(&document["usage"], "prompt_tokens", "completion_tokens");
+                    response.usage = usage(&document["usage"], "prompt_tokens", "completion_tokens");
                 }
-                parsed_response.is_end |= choice["finish_reason"] == "tool_calls";
+                response.is_end |= choice["finish_reason"] == "tool_calls";
             }
             Protocol::Responses => match document["type"].as_str().expect("a type") {
-                "response.output_text.delta" => parsed_response.text += &text(&document["delta"]),
+                "response.output_text.delta" => response.text += &text(&document["delta"]),
                 "response.output_item.done" if document["item"]["type"] == "function_call" => {
                     let item = &document["item"];
-                    parsed_response.calls.push((text(&item["call_id"]), text(&item["name"]), Value::Null));
+                    response.calls.push((text(&item["call_id"]), text(&item["name"]), Value::Null));
                     // The fragments arrived earlier.
                     assert_eq!(arguments.last(), Some(&text(&item["arguments"])));
                 }
                 "response.function_call_arguments.delta" => {
-                    if arguments.len() == parsed_response.calls.len() {
+                    if arguments.len() == response.calls.len() {
                         arguments.push(String::new());
                     }
                     *arguments.last_mut().expect("one") += &text(&document["delta"]);
@@ -146,17 +142,17 @@ pub(super) fn parse_stream(client: Protocol, events: &[Event]) -> ParsedResponse
                 "response.completed" => {
                     let last = parse_response(client, &document["response"]);
                     assert_eq!(last, expected(), "the last event repeats all of it");
-                    (parsed_response.usage, parsed_response.is_end) = (last.usage, true);
+                    (response.usage, response.is_end) = (last.usage, true);
                 }
                 _ => {}
             },
             Protocol::Messages => {
                 let (block, delta) = (&document["content_block"], &document["delta"]);
                 if block["type"] == "tool_use" {
-                    parsed_response.calls.push((text(&block["id"]), text(&block["name"]), Value::Null));
+                    response.calls.push((text(&block["id"]), text(&block["name"]), Value::Null));
                     arguments.push(String::new());
                 }
-                parsed_response.text += &text(&delta["text"]);
+                response.text += &text(&delta["text"]);
                 if let Some(arguments) = arguments.last_mut() {
                     *arguments += &text(&delta["partial_json"]);
                 }
@@ -164,19 +160,19 @@ pub(super) fn parse_stream(client: Protocol, events: &[Event]) -> ParsedResponse
                 for counts in [&document["message"]["usage"], &document["usage"]] {
                     let (read, written) = usage(counts, "input_tokens", "output_tokens");
                     if counts["input_tokens"].is_u64() {
-                        parsed_response.usage.0 = read;
+                        response.usage.0 = read;
                     }
                     if counts["output_tokens"].is_u64() {
-                        parsed_response.usage.1 = written;
+                        response.usage.1 = written;
                     }
                 }
-                parsed_response.is_end |= delta["stop_reason"] == "tool_use";
+                response.is_end |= delta["stop_reason"] == "tool_use";
             }
-            Protocol::Native => take_candidate(&mut parsed_response, &document),
+            Protocol::Native => take_candidate(&mut response, &document),
         }
     }
-    for (call, arguments) in parsed_response.calls.iter_mut().zip(&arguments) {
+    for (call, arguments) in response.calls.iter_mut().zip(&arguments) {
         call.2 = parsed(arguments);
     }
-    parsed_response
+    response
 }

@@ -27,7 +27,7 @@ const MAX_TEST_BYTES: usize = 1024 * 1024;
 /// Number of upstreams queried concurrently.
 const AT_ONCE: usize = 16;
 /// Maximum size of the reported part of an upstream's error, in bytes.
-const MAX_TOLD_BYTES: usize = 300;
+const MAX_MESSAGE_BYTES: usize = 300;
 
 /// The models that an upstream offers.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,6 @@ const MAX_PREFIX_CHARS: usize = 512;
 
 /// A bucket on S3 or a compatible service, which holds generated files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Bucket {
     /// Name of the bucket and the path in it, such as `s3://bucket/prefix`.
     pub url: String,

@@ -8,7 +8,6 @@ use url::Url;
 
 /// A Redis or Valkey server with counters that several gateways share.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct CounterServer {
     /// Its address.
     pub url: CountersUrl,

@@ -9,7 +9,6 @@ pub const MODEL_PLACEHOLDER: &str = "{model}";
 
 /// How an upstream's requests deviate from its protocol. By default they don't.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Envelope {
     /// Deviating paths.
     pub paths: Paths,
@@ -25,7 +24,6 @@ pub struct Envelope {
 /// model, which is then omitted from the body.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[non_exhaustive]
 pub struct Paths {
     /// Path of text requests, such as "/models/{model}:rawPredict".
     #[schemars(length(max = 1024))]
@@ -71,7 +69,7 @@ impl Paths {
     }
 
     /// Whether the upstream counts tokens, if its protocol can.
-    pub(crate) fn count_tokens(&self) -> bool {
+    pub fn count_tokens(&self) -> bool {
         self.answer.is_none() || self.count_tokens.is_some()
     }
 }

@@ -9,7 +9,6 @@ use super::keys::KeyCommand;
 
 /// The source of an upstream's key, if the key is short-lived.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum KeySource {
     /// A program that prints it.
     Command(KeyCommand),
@@ -27,12 +26,12 @@ pub enum KeySource {
 
 impl KeySource {
     /// Whether it provides access tokens, which are sent as bearer tokens.
-    pub(crate) fn gives_access_tokens(&self) -> bool {
+    pub fn gives_access_tokens(&self) -> bool {
         matches!(self, Self::ClientCredentials(_) | Self::CredentialsFile(_) | Self::ApplicationDefault(_))
     }
 
     /// How long a key is valid, if the configuration states it rather than the source.
-    pub(crate) fn ttl(&self) -> Option<Duration> {
+    pub fn ttl(&self) -> Option<Duration> {
         match self {
             Self::Command(command) => Some(command.ttl),
             Self::File(file) => Some(file.ttl),
@@ -57,7 +56,6 @@ impl fmt::Display for KeySource {
 
 /// A file with a key that another program rewrites, such as a projected service account token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct KeyFile {
     /// The file.
     pub path: PathBuf,
@@ -74,7 +72,6 @@ impl KeyFile {
 
 /// The gateway as a client of a token server (RFC 6749, section 4.4). `Debug` hides the secret.
 #[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ClientCredentials {
     /// The token endpoint: https, or on this machine.
     pub token_url: String,
@@ -115,7 +112,6 @@ impl fmt::Debug for ClientCredentials {
 
 /// Where application default credentials are looked for, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ApplicationDefault {
     /// The file that `GOOGLE_APPLICATION_CREDENTIALS` names. If it is set, nothing else is tried.
     pub file: Option<PathBuf>,
@@ -134,7 +130,6 @@ impl ApplicationDefault {
 
 /// Signatures by AWS Signature Version 4, and where the credentials for them are looked for. `Debug` hides values of variables.
 #[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SigV4Credentials {
     /// The region that the signature is for, such as `us-east-1`.
     pub region: String,
@@ -184,7 +179,7 @@ impl SigV4Credentials {
     }
 
     /// The profile whose credentials are used.
-    pub(crate) fn profile_name(&self) -> &str {
+    pub fn profile_name(&self) -> &str {
         let of_environment = || self.environment.get("AWS_PROFILE").map(String::as_str);
         self.profile.as_deref().or_else(of_environment).unwrap_or("default")
     }

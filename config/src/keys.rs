@@ -6,7 +6,6 @@ use std::time::Duration;
 
 /// Where an upstream's key goes in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum KeyPlace {
     /// In a header, behind a prefix such as `Bearer `.
     Header {
@@ -28,7 +27,6 @@ impl KeyPlace {
 
 /// A header or query parameter added to each request to an upstream. `Debug` hides a secret value.
 #[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct RequestSetting {
     /// Its name.
     pub name: String,
@@ -59,7 +57,6 @@ impl fmt::Debug for RequestSetting {
 
 /// A program that prints an upstream's key. `Debug` shows only its name: arguments may be secrets.
 #[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct KeyCommand {
     /// The program and its arguments.
     pub words: Vec<String>,
@@ -76,7 +73,7 @@ impl KeyCommand {
     }
 
     /// The name of the program, for messages.
-    pub(crate) fn program(&self) -> &str {
+    pub fn program(&self) -> &str {
         self.words.first().map_or("", String::as_str)
     }
 }

@@ -5,7 +5,6 @@ use serde::Deserialize;
 
 /// The log on standard error, and the traces.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct Log {
     /// What it logs.
     pub level: LogLevel,
@@ -18,7 +17,6 @@ pub struct Log {
 /// Level of the log; each level includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum LogLevel {
     /// Failures.
     Error,
@@ -36,7 +34,6 @@ pub enum LogLevel {
 /// How the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum LogFormat {
     /// Human-readable text.
     #[default]

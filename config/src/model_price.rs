@@ -2,7 +2,6 @@
 
 /// Prices of a model, in the operator's currency.
 #[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
 pub struct ModelPrice {
     /// Price of tokens.
     pub tokens: TokenPrice,
@@ -17,7 +16,6 @@ pub struct ModelPrice {
 
 /// Prices per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-#[non_exhaustive]
 pub struct TokenPrice {
     /// Prompt tokens.
     pub input: f64,
@@ -33,7 +31,6 @@ pub struct TokenPrice {
 
 /// Prices for large prompts.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-#[non_exhaustive]
 pub struct TieredPrice {
     /// The tier applies to prompts of more tokens than this.
     pub above: u64,

@@ -52,7 +52,6 @@ static PRESETS: LazyLock<Vec<Preset>> =
 
 /// The settings and notes of a provider.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Preset {
     /// The name that upstreams use for it.
     pub name: &'static str,

@@ -54,7 +54,6 @@ pub enum PricesOf<'n> {
 
 /// A price list's entry for a model.
 #[derive(Debug, Clone, PartialEq, Default)]
-#[non_exhaustive]
 pub struct ListedModel {
     /// Its price.
     pub price: ModelPrice,

@@ -8,7 +8,6 @@ const MAX_PROBLEMS: usize = 50;
 
 /// A problem of a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Problem {
     /// The file, as it was named by the caller.
     pub file: String,
@@ -49,7 +48,8 @@ pub struct Problems {
 }
 
 impl Problems {
-    pub(crate) fn new(mut problems: Vec<Problem>) -> Self {
+    /// Sorts them by their place.
+    pub fn new(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.place);
         Self { problems, files: Vec::new() }
     }

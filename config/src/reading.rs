@@ -35,7 +35,6 @@ pub(super) enum DocumentKind<'s> {
 
 /// A configuration file that was read.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct ConfigFile {
     /// Its settings, applied to the defaults.
     pub config: Config,
@@ -63,8 +62,8 @@ impl ConfigFile {
         read(path, |name| std::env::var_os(name), Absent::IsWarned)
     }
 
-    /// Reads a text that `name` stands for in messages.
-    pub(crate) fn of_text(text: &str, name: &str) -> Result<Self, Problems> {
+    /// Reads a text that `name` stands for in messages. Errors: all problems, with their positions.
+    pub fn of_text(text: &str, name: &str) -> Result<Self, Problems> {
         let variables: Variables = |name| std::env::var_os(name);
         parse(text, name, Path::new(""), variables, Absent::IsWrong, DocumentKind::Whole)
     }

@@ -10,7 +10,6 @@ use super::upstreams::{ModelConfig, UpstreamConfig};
 
 /// A parsed document that gateways share.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct SharedConfig {
     /// The providers.
     pub upstreams: Vec<UpstreamConfig>,

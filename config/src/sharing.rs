@@ -13,7 +13,6 @@ const OWN: &str = "GATEWRIGHT_";
 /// Settings of a gateway that takes its providers and models from the store: the secrets on this machine that the shared
 /// document may refer to, and the gateway's own price file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Sharing {
     /// The base of relative paths.
     pub folder: PathBuf,

@@ -14,7 +14,6 @@ const MAX_PEM_BYTES: u64 = 1024 * 1024;
 
 /// Addresses served with TLS, and their certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct TlsConfig {
     /// Addresses to listen on; port 0 picks a free port.
     pub listen: Vec<String>,
@@ -31,7 +30,7 @@ impl TlsConfig {
     }
 
     /// Reads certificate and key. Errors: one of them can't be read, or they don't belong together.
-    pub(crate) fn read(&self) -> Result<Arc<CertifiedKey>, TlsError> {
+    pub fn read(&self) -> Result<Arc<CertifiedKey>, TlsError> {
         let failed =
             |path: &Path, why: String| TlsError { path: path.to_owned(), why, is_absent: !path.exists() };
         let pem = read(&self.certificate).map_err(|why| failed(&self.certificate, why))?;

@@ -16,7 +16,6 @@ use super::model_price::ModelPrice;
 /// Protocol of an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum Kind {
     /// Chat completions, with plain operations, images and videos.
     Chat,
@@ -36,7 +35,7 @@ pub enum Kind {
 
 impl Kind {
     /// Whether its protocols support a kind of model.
-    pub(crate) fn serves(self, model: ModelKind) -> bool {
+    pub fn serves(self, model: ModelKind) -> bool {
         let mut bindings = self.protocols().iter().map(|protocol| protocol.binding());
         match model {
             ModelKind::Text => true,
@@ -47,7 +46,7 @@ impl Kind {
     }
 
     /// The protocols of its upstreams; the first is for clients of other protocols.
-    pub(crate) fn protocols(self) -> &'static [Protocol] {
+    pub fn protocols(self) -> &'static [Protocol] {
         match self {
             Self::Chat => &[Protocol::Chat],
             Self::Responses => &[Protocol::Responses, Protocol::Chat],
@@ -59,12 +58,12 @@ impl Kind {
     }
 
     /// The protocol of requests to its upstreams that clients of any protocol may cause.
-    pub(crate) fn main_protocol(self) -> Protocol {
+    pub fn main_protocol(self) -> Protocol {
         self.protocols()[0]
     }
 
     /// Its name in a configuration file.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Chat => "chat",
             Self::Responses => "responses",
@@ -77,7 +76,7 @@ impl Kind {
     }
 
     /// Says that its protocols don't support a kind of model, and which do.
-    pub(crate) fn refusal(self, model: ModelKind) -> String {
+    pub fn refusal(self, model: ModelKind) -> String {
         let others = match model {
             ModelKind::Embedding => "chat, responses, native, gatewright and simulator",
             _ => "chat, responses, gatewright and simulator",
@@ -92,7 +91,6 @@ impl Kind {
 
 /// A provider.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct UpstreamConfig {
     /// Its name in the configuration, in metrics and in `x-gatewright-upstream`.
     pub name: String,
@@ -164,12 +162,12 @@ impl UpstreamConfig {
     }
 
     /// Number of its keys.
-    pub(crate) fn key_count(&self) -> usize {
+    pub fn key_count(&self) -> usize {
         if self.key_source.is_some() { 1 } else { self.keys.len() }
     }
 
     /// Whether its requests carry the trace they are part of.
-    pub(crate) fn sends_trace(&self) -> bool {
+    pub fn sends_trace(&self) -> bool {
         self.traceparent.unwrap_or(self.kind == Kind::Gatewright)
     }
 }
@@ -177,7 +175,6 @@ impl UpstreamConfig {
 /// What a model makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum ModelKind {
     /// Text, in conversations.
     Text,
@@ -207,7 +204,7 @@ impl ModelKind {
     }
 
     /// What such models make, for messages.
-    pub(crate) fn products(self) -> &'static str {
+    pub fn products(self) -> &'static str {
         match self {
             Self::Text => "texts",
             Self::Embedding => "embeddings",
@@ -219,7 +216,7 @@ impl ModelKind {
     }
 
     /// What a model of the catalog generates. `None`: it is not in the catalog.
-    pub(crate) fn in_catalog(id: &str) -> Option<Self> {
+    pub fn in_catalog(id: &str) -> Option<Self> {
         if catalog::EMBEDDING_MODELS.iter().any(|model| model.id == id) {
             return Some(Self::Embedding);
         }
@@ -238,7 +235,6 @@ impl ModelKind {
 
 /// A model that the gateway offers.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct ModelConfig {
     /// The id that clients send.
     pub id: String,
@@ -313,7 +309,6 @@ impl ModelConfig {
 
 /// An upstream of a model.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct TargetConfig {
     /// Name of the upstream.
     pub upstream: String,

@@ -246,22 +246,28 @@ impl Gateway {
         // What abandoned requests consumed is recorded below.
         cut.cancel();
         open.wait().await;
-        app.task_runner.abandon().await;
-        // Each waits for a store that is silent, and none for another.
-        let (unfinished, (), (), ()) = tokio::join!(
-            app.task_runner.release(),
-            record_usage(&app.access),
-            record_history(&app.storage),
-            listed.end()
-        );
-        if let Err(error) = app.storage.store.checkpoint().await {
-            tracing::warn!("{error}: a copy of the database must include the file that ends in -wal");
-        }
-        for task in &unfinished {
-            tracing::warn!(task, "marked as failed: the gateway stopped");
-        }
-        unfinished
+        record_rest(&app, listed).await
     }
+}
+
+/// Records in the store what the gateway has not yet, and gives the remaining video tasks up. Returns the ids of those that ended
+/// as failed.
+async fn record_rest(app: &App, listed: RegisteredNode) -> Vec<String> {
+    app.task_runner.abandon().await;
+    // Each waits for a store that is silent, and none for another.
+    let (unfinished, (), (), ()) = tokio::join!(
+        app.task_runner.release(),
+        record_usage(&app.access),
+        record_history(&app.storage),
+        listed.end()
+    );
+    if let Err(error) = app.storage.store.checkpoint().await {
+        tracing::warn!("{error}: a copy of the database must include the file that ends in -wal");
+    }
+    for task in &unfinished {
+        tracing::warn!(task, "marked as failed: the gateway stopped");
+    }
+    unfinished
 }
 
 /// The error for a peer that has its maximum number of connections.

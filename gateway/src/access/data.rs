@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gatewright::webhook::Secret;
-use gatewright_store::{DurableStore, MemoryStore, Spool, SqlStore, StoreError, StoreUrl};
+use gatewright_config::Bucket;
+use gatewright_store::{DurableStore, MemoryStore, Pepper, Spool, SqlStore, StoreError, StoreUrl};
 use gatewright_system::crash;
 use gatewright_system::disk::{private_folder, sync_folder};
 use ring::hmac;
 
-use crate::storage::{Bucket, Contents, missing_files};
-use gatewright_store::Pepper;
+use crate::storage::{Contents, missing_files};
 
 /// Name of the database in the data folder.
 pub(super) const DATABASE: &str = "gatewright.db";

@@ -27,7 +27,7 @@ pub fn configure(input: &[u8]) -> Option<usize> {
     if ["file", "certificate", "\\"].iter().any(|word| text.contains(word)) {
         return None;
     }
-    let messages = match config::read_text(text, variable) {
+    let messages = match gatewright_config::read_text(text, variable) {
         Ok(read) => read.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         Err(problems) => problems.to_string().lines().map(str::to_owned).collect(),
     };

@@ -75,34 +75,34 @@ impl Service for Arc<App> {
             Some("true") => true,
             Some(_) => return Err(invalid("revoked", "must be true or false")),
         };
-        Ok(json_response(&json!({ "keys": self.registry.list(revoked).await? })))
+        Ok(json_response(&json!({ "keys": self.access.registry.list(revoked).await? })))
     }
 
     async fn create_key(&self, call: OperatorCall) -> Result<Response, ApiError> {
-        let issued = self.registry.create(call.document()?).await?;
+        let issued = self.access.registry.create(call.document()?).await?;
         refresh(&self.access).await;
         Ok(created(&issued))
     }
 
     async fn retrieve_key(&self, call: OperatorCall) -> Result<Response, ApiError> {
-        Ok(json_response(&self.registry.show(call.path("key")).await?))
+        Ok(json_response(&self.access.registry.show(call.path("key")).await?))
     }
 
     async fn update_key(&self, call: OperatorCall) -> Result<Response, ApiError> {
-        let key = self.registry.update(call.path("key"), call.document()?).await?;
+        let key = self.access.registry.update(call.path("key"), call.document()?).await?;
         refresh(&self.access).await;
         Ok(json_response(&key))
     }
 
     async fn revoke_key(&self, call: OperatorCall) -> Result<Response, ApiError> {
-        let key = self.registry.revoke(call.path("key")).await?;
+        let key = self.access.registry.revoke(call.path("key")).await?;
         refresh(&self.access).await;
         Ok(json_response(&key))
     }
 
     async fn rotate_key(&self, call: OperatorCall) -> Result<Response, ApiError> {
         let rotation = if call.body.is_empty() { Rotation::default() } else { call.document()? };
-        let issued = self.registry.rotate(call.path("key"), rotation).await?;
+        let issued = self.access.registry.rotate(call.path("key"), rotation).await?;
         refresh(&self.access).await;
         Ok(json_response(&issued))
     }
@@ -111,18 +111,18 @@ impl Service for Arc<App> {
         let mut usage = UsageQuery::default();
         (usage.from, usage.to) = (call.take_query("from"), call.take_query("to"));
         (usage.key, usage.by) = (call.take_query("key"), call.take_query("by"));
-        Ok(json_response(&json!({ "usage": self.registry.usage(usage).await? })))
+        Ok(json_response(&json!({ "usage": self.access.registry.usage(usage).await? })))
     }
 
     async fn list_upstreams(&self, _call: OperatorCall) -> Result<Response, ApiError> {
-        let routes = self.routes.load();
+        let routes = self.live.routes.load();
         let upstreams: Vec<_> = routes.health(Instant::now()).collect();
         Ok(json_response(&json!({ "upstreams": upstreams })))
     }
 
     async fn test_upstream(&self, call: OperatorCall) -> Result<Response, ApiError> {
         let name = call.path("name");
-        let provider = self.routes.load().provider(name).map(Arc::clone);
+        let provider = self.live.routes.load().provider(name).map(Arc::clone);
         let provider = provider.ok_or_else(|| {
             let name = gatewright::limits::brief(format_args!("{name:?}"));
             ApiError::new(&ErrorCode::NOT_FOUND, format!("there is no upstream {name}"))
@@ -131,21 +131,21 @@ impl Service for Arc<App> {
     }
 
     async fn list_requests(&self, _call: OperatorCall) -> Result<Response, ApiError> {
-        Ok(json_response(&self.recent.listed()))
+        Ok(json_response(&self.telemetry.recent.listed()))
     }
 
     async fn retrieve_request_content(&self, call: OperatorCall) -> Result<Response, ApiError> {
         let id = call.path("id");
-        let content = self.recent.content(id).ok_or_else(|| {
+        let content = self.telemetry.recent.content(id).ok_or_else(|| {
             let id = gatewright::limits::brief(format_args!("{id:?}"));
             let message = format!("no content of the request {id} is kept: see observe.content_requests");
             ApiError::new(&ErrorCode::NOT_FOUND, message)
         })?;
         let secrets = [&self.config.key, &self.config.admin_key].into_iter().flatten().map(ApiKey::expose);
         let own = Redactor::new(secrets);
-        let routes = self.routes.load_full();
+        let routes = self.live.routes.load_full();
         // Texts are searched for the secrets of every upstream.
-        let shown = self.blocking_pool.work(move |_| {
+        let shown = self.resources.blocking_pool.work(move |_| {
             Ok(content.shown(|text| {
                 routes.redactors().fold(own.redact(text), |text, redactor| redactor.redact(&text))
             }))
@@ -154,29 +154,29 @@ impl Service for Arc<App> {
     }
 
     async fn list_nodes(&self, _call: OperatorCall) -> Result<Response, ApiError> {
-        Ok(json_response(&json!({ "nodes": self.registry.nodes().await? })))
+        Ok(json_response(&json!({ "nodes": self.access.registry.nodes().await? })))
     }
 
     async fn retrieve_config(&self, mut call: OperatorCall) -> Result<Response, ApiError> {
         let revision = call.take_query("revision").map(|number| number.parse::<u64>()).transpose();
         let revision = revision.map_err(|_| invalid("revision", "must be a number"))?;
-        Ok(json_response(&self.registry.config_document(revision).await?))
+        Ok(json_response(&self.access.registry.config_document(revision).await?))
     }
 
     async fn push_config(&self, call: OperatorCall) -> Result<Response, ApiError> {
-        let sharing = self.shared.as_ref().map(|shared| shared.sharing.clone());
-        let pushed = self.registry.push_config_at(call.document()?, sharing).await?;
+        let sharing = self.live.shared.as_ref().map(|shared| shared.sharing.clone());
+        let pushed = self.access.registry.push_config_at(call.document()?, sharing).await?;
         shared_config::refresh(self).await;
         Ok(if pushed.new { created(&pushed) } else { json_response(&pushed) })
     }
 
     async fn list_config_revisions(&self, _call: OperatorCall) -> Result<Response, ApiError> {
-        let shared = self.shared.as_ref();
+        let shared = self.live.shared.as_ref();
         let refused = shared.and_then(Shared::refused);
         let refused =
             refused.map(|refused| json!({ "revision": refused.revision.number, "why": refused.why }));
         Ok(json_response(&json!({
-            "revisions": self.registry.config_history().await?,
+            "revisions": self.access.registry.config_history().await?,
             "in_use": shared.and_then(Shared::number),
             "refused": refused,
         })))
@@ -184,18 +184,20 @@ impl Service for Arc<App> {
 
     async fn list_tasks(&self, mut call: OperatorCall) -> Result<Response, ApiError> {
         let status = call.take_query("status");
-        Ok(json_response(&json!({ "tasks": self.registry.tasks(status.as_deref()).await? })))
+        Ok(json_response(&json!({ "tasks": self.access.registry.tasks(status.as_deref()).await? })))
     }
 
     async fn list_notifications(&self, mut call: OperatorCall) -> Result<Response, ApiError> {
         let status = call.take_query("status");
-        Ok(json_response(&json!({ "webhooks": self.registry.notifications(status.as_deref()).await? })))
+        Ok(json_response(
+            &json!({ "webhooks": self.access.registry.notifications(status.as_deref()).await? }),
+        ))
     }
 
     async fn redeliver_notification(&self, call: OperatorCall) -> Result<Response, ApiError> {
         let id = call.path("id");
-        self.registry.redeliver(id).await?;
-        self.outbox.look();
+        self.access.registry.redeliver(id).await?;
+        self.webhooks.outbox.look();
         Ok(json_response(&json!({ "id": id, "status": "pending" })))
     }
 }

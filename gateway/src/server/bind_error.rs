@@ -1,9 +1,8 @@
 //! Errors when starting a gateway.
 
-use gatewright_config::TlsError;
+use gatewright_config::{InvalidCountersUrl, TlsError};
 
 use crate::access::InvalidData;
-use crate::counters::InvalidCountersUrl;
 use crate::routing::InvalidRoutes;
 
 /// Why a gateway does not start.

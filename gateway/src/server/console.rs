@@ -35,6 +35,7 @@ use crate::models;
 use crate::models::text_protocols;
 use crate::relay::AttemptFailure;
 use crate::routing::ModelRoute;
+use crate::sign_in::SignIn;
 use crate::wire::{ApiError, Response, held_json, json_response};
 
 /// Path of the page's files and requests.

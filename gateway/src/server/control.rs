@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gatewright_config::{Config, Kind};
+use gatewright_store::Pepper;
 
 use super::bind_error::BindError;
 use super::tls::Certificate;
@@ -250,7 +251,7 @@ mod tests {
         let error =
             gateway.control().reload(&simulated()).expect_err("the simulator would answer").to_string();
         assert!(error.contains("names no provider") && error.contains("restart the gateway"), "{error}");
-        let routes = gateway.embedded.shared().routes.load_full();
+        let routes = gateway.embedded.shared().live.routes.load_full();
         assert!(
             routes.has_providers() && routes.find("mine").is_some() && routes.find("model-sol").is_none()
         );

@@ -118,7 +118,7 @@ async fn use_copy(app: &Arc<App>) -> bool {
     let Some(shared) = &app.live.shared else { return false };
     let reading = Arc::clone(app);
     let stored =
-        tokio::task::spawn_blocking(move || reading.shared.as_ref().and_then(Shared::stored_copy)).await;
+        tokio::task::spawn_blocking(move || reading.live.shared.as_ref().and_then(Shared::stored_copy)).await;
     let Ok(Some((revision, document))) = stored else { return false };
     let number = revision.number;
     use_revision(app, revision, document).await;
@@ -136,7 +136,7 @@ async fn use_revision(app: &Arc<App>, revision: StoredRevision, document: String
     let (using, number) = (Arc::clone(app), revision.number);
     let tried = revision.clone();
     let used = tokio::task::spawn_blocking(move || {
-        let Some(shared) = &using.shared else { return Ok((0, 0)) };
+        let Some(shared) = &using.live.shared else { return Ok((0, 0)) };
         let read = shared.read(&tried, &document)?;
         using.route(&read.upstreams, &read.models).map_err(|error| error.to_string())?;
         for warning in &read.warnings {

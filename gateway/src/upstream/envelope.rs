@@ -40,7 +40,7 @@ struct Member {
 }
 
 impl RequestEnvelope {
-    pub(super) fn new(configured: &config::Envelope) -> Self {
+    pub(super) fn new(configured: &gatewright_config::Envelope) -> Self {
         let set = configured.set_body.iter();
         let set =
             set.map(|(name, value)| Member { name: name.clone(), value: value.to_string(), replaces: true });
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     fn envelope() -> RequestEnvelope {
-        let mut configured = config::Envelope::default();
+        let mut configured = gatewright_config::Envelope::default();
         configured.paths.answer = Some("/{model}:one".to_owned());
         configured.paths.count_tokens = Some("/count".to_owned());
         configured.set_body.insert("version".to_owned(), json!("v1"));
@@ -219,7 +219,8 @@ mod tests {
         assert_eq!(body(r#"{"a":1}"#, &client), betas);
         let own = r#"{"anthropic_beta":["mine"],"version":"v1"}"#;
         assert_eq!(body(r#"{"anthropic_beta":["mine"]}"#, &client), own);
-        let mut decided = config::Envelope { betas_in_body: true, ..config::Envelope::default() };
+        let mut decided =
+            gatewright_config::Envelope { betas_in_body: true, ..gatewright_config::Envelope::default() };
         decided.set_body.insert(BETA_MEMBER.to_owned(), json!(["ours"]));
         let (turn, text) = (Action::Answer { stream: false }, Bytes::from_static(b"{}"));
         let sent = RequestEnvelope::new(&decided).body(turn, text, Some(&client)).expect("an object");

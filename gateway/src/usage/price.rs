@@ -117,6 +117,8 @@ impl TokenRates {
 
 #[cfg(test)]
 mod tests {
+    use gatewright_config::TieredPrice;
+
     use super::*;
 
     fn tokens(input: u64, output: u64) -> Usage {

@@ -2,13 +2,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use gatewright_config::{CounterServer, CountersUrl};
 use gatewright_store::{Day, KeyLimits, Spent, SpentSoFar};
 use gatewright_test_stores::Redis;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::counters::{CounterServer, CountersUrl, KeySnapshot, LimitVerdict, SharedCounters};
+use crate::counters::{KeySnapshot, LimitVerdict, SharedCounters};
 
 /// Long enough for a busy machine; no passing test reaches it.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -107,7 +107,8 @@ impl EmbeddedRequest {
             return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("background"));
         }
         let compacts = CompactionTrigger::of(&self.call, &body);
-        let StoredConversation { items, earlier } = conversation(&self.app, &self.call, &body, budget)?;
+        let StoredConversation { items, earlier } =
+            conversation(&self.app.storage, &self.call, &body, budget)?;
         if compacts != Some(CompactionTrigger::Operation) {
             let unmatched = limits::unmatched_calls(&items, earlier);
             if !unmatched.is_empty() {
